@@ -1,0 +1,138 @@
+"""Reading config.json and the environment into `Settings`. Only this module reads the environment."""
+
+import difflib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from memory_mcp.config.settings import Group, Settings, documented_keys
+from memory_mcp.errors import ConfigError
+
+ENVIRONMENT_PREFIX = "MEMORY_MCP_"
+_LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN")  # variables that say where things are, and are not settings
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings and what the reader noticed on the way: unknown keys, unused variables."""
+
+    settings: Settings
+    warnings: tuple[str, ...] = ()
+
+
+def default_config_path() -> Path:
+    """Where config.json is when nobody says: `MEMORY_MCP_CONFIG`, else the working directory."""
+    return Path(os.environ.get(f"{ENVIRONMENT_PREFIX}CONFIG", "config.json"))
+
+
+def default_data_directory() -> Path:
+    """Where the personas live when nobody says: `MEMORY_MCP_DATA`, else `memory` in the working directory."""
+    return Path(os.environ.get(f"{ENVIRONMENT_PREFIX}DATA", "memory"))
+
+
+def default_server_url() -> str | None:
+    """The running server that client commands talk to when nobody says: `MEMORY_MCP_URL`."""
+    return os.environ.get(f"{ENVIRONMENT_PREFIX}URL") or None
+
+
+def default_token() -> str | None:
+    """The token that client commands send when nobody says: `MEMORY_MCP_TOKEN`."""
+    return os.environ.get(f"{ENVIRONMENT_PREFIX}TOKEN") or None
+
+
+def load(text: str, source: str, environment: Mapping[str, str] | None = None) -> Loaded:
+    """Settings from the text of a config.json and the environment.
+
+    Raises:
+        ConfigError: the text is no JSON object, or a value is not allowed; says the key, the value and what is allowed.
+    """
+    tree = _parse(text, source)
+    warnings = [f"{source}: {_unknown(path)}" for path in _unknown_keys(tree, Settings)]
+    overrides, unused = _overrides(os.environ if environment is None else environment)
+    for path, value in overrides.items():
+        _put(tree, path, value)
+    try:
+        settings = Settings.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(
+            f"{source} has a value that is not allowed", _explain(error), "Correct it and save; it is read again at once"
+        ) from error
+    return Loaded(settings, (*warnings, *unused))
+
+
+def _parse(text: str, source: str) -> dict[str, Any]:
+    try:
+        tree = json.loads(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            f"{source} is not valid JSON",
+            f"{error.msg} in line {error.lineno}, column {error.colno}",
+            "Correct it and save; it is read again at once",
+        ) from error
+    if not isinstance(tree, dict):
+        raise ConfigError(
+            f"{source} holds a {type(tree).__name__}", "it must be one JSON object", 'Write { "server_port": 8000 }, for example'
+        )
+    return tree
+
+
+def _explain(error: ValidationError) -> str:
+    parts = []
+    for problem in error.errors(include_url=False):
+        key = ".".join(str(part) for part in problem["loc"])
+        allowed = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        parts.append(f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)} ({allowed})")
+    return "; ".join(parts)
+
+
+def _keys(group: type[BaseModel] = Settings) -> Iterator[tuple[str, ...]]:
+    return (tuple(key.split(".")) for key, _, _ in documented_keys(group))
+
+
+def _unknown_keys(tree: Mapping[str, Any], group: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, value in tree.items():
+        spec = group.model_fields.get(name)
+        if spec is None:
+            yield (*above, name)
+        elif isinstance(value, dict) and isinstance(spec.annotation, type) and issubclass(spec.annotation, Group):
+            yield from _unknown_keys(value, spec.annotation, (*above, name))
+
+
+def _unknown(path: tuple[str, ...]) -> str:
+    known = [".".join(key) for key in _keys()] + ["vector_rebuild", "fusion"]
+    near = difflib.get_close_matches(".".join(path), known, n=1, cutoff=0.5)
+    return f"unknown key {'.'.join(path)!r} is ignored" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+def _overrides(environment: Mapping[str, str]) -> tuple[dict[tuple[str, ...], Any], list[str]]:
+    """Settings from variables (MEMORY_MCP_SERVER_PORT, MEMORY_MCP_VECTOR_REBUILD_MODE), and a warning for each that is none."""
+    names = {ENVIRONMENT_PREFIX + "_".join(path).upper(): path for path in _keys()}
+    found: dict[tuple[str, ...], Any] = {}
+    unused: list[str] = []
+    for name, value in environment.items():
+        if name in names:
+            found[names[name]] = _value(value)
+        elif name.startswith(ENVIRONMENT_PREFIX) and name.removeprefix(ENVIRONMENT_PREFIX) not in _LOCATIONS:
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+            unused.append(f"environment variable {name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
+    return found, unused
+
+
+def _value(text: str) -> Any:
+    """A variable's text as JSON where it is JSON (8000, true, null, ["a"]), as a plain string where it is not."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        inner = tree.get(name)
+        tree[name] = tree = dict(inner) if isinstance(inner, dict) else {}
+    tree[path[-1]] = value

@@ -1,0 +1,112 @@
+"""What config.json may say: one frozen tree, every key with a default, a range and a sentence."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _known_timezone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError("an IANA time zone such as Asia/Tokyo or UTC") from error
+    return name
+
+
+def _not_blank(name: str) -> str:
+    if not name.strip():
+        raise ValueError("a model name or a directory; null for none")
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_not_blank)]
+Toolset = Literal["core"]
+
+
+class Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class VectorRebuild(Group):
+    """When an index is rebuilt in the background. A write is always indexed at once, whatever this says."""
+
+    mode: Literal["idle", "manual", "auto"] = Field(
+        "idle", description="`idle`: when nobody has called for a while; `auto`: as soon as needed; `manual`: only on request."
+    )
+    idle_seconds: float = Field(30, ge=0, description="How long nobody must have called before an idle rebuild, in seconds.")
+    min_interval: float = Field(120, ge=0, description="The least time between two rebuilds of one persona, in seconds.")
+
+
+class Fusion(Group):
+    """How the sources of candidates become one order."""
+
+    dense_weight: float = Field(
+        0.5, ge=0, le=1, description="Weight of the embedding against the lexical score. Taken as 0 while no model is there."
+    )
+    date_boost: float = Field(
+        0.2, ge=0, le=2, description="Added to the score of a memory from a date that the query names. 0 turns it off."
+    )
+    candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source hands to the fusion.")
+
+
+class Settings(Group):
+    """Everything that config.json may say. Every key has a default; an empty file is a good one."""
+
+    embeddings_model: ModelName | None = Field(
+        "cl-nagoya/ruri-v3-30m", description="Embedding model: a Hugging Face name or a directory. `null`: none, on purpose."
+    )
+    embeddings_device: Literal["cpu", "cuda", "auto"] = Field("cpu", description="Where the models run.")
+    reranker_model: ModelName | None = Field(
+        "hotchpotch/japanese-reranker-xsmall-v2", description="Cross-encoder: a name or a directory. `null`: none, on purpose."
+    )
+    reranker_top_n: int = Field(5, ge=1, le=50, description="How many memories `recall` answers with when the call doesn't say.")
+    server_host: str = Field("127.0.0.1", min_length=1, description="Address to listen on. Needs a restart.")
+    server_port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one. Needs a restart.")
+    vector_rebuild: VectorRebuild = Field(VectorRebuild(), description="Background rebuilding of vector indexes.")
+    timezone: Annotated[str, AfterValidator(_known_timezone)] = Field(
+        "Asia/Tokyo", description="IANA time zone in which times are shown and words such as 昨日 are understood."
+    )
+    toolsets: list[Toolset] = Field(["core"], min_length=1, description="Which groups of MCP tools are offered. Needs a restart.")
+    on_missing_persona: Literal["default", "error", "auto"] = Field(
+        "default",
+        description="A request that names no persona: `default` serves the persona `default`, `error` refuses, "
+        "`auto` serves `default` as long as no other persona exists.",
+    )
+    allow_anonymous: bool = Field(
+        False,
+        description="Allows listening beyond this machine without tokens. Everyone who reaches the port reads and writes all. "
+        "Needs a restart.",
+    )
+    allowed_hosts: list[str] = Field(
+        [],
+        description="Further names by which clients may address the server (`Host` header), such as `memory` or `*.lan`. Needs a restart.",
+    )
+    fusion: Fusion = Field(Fusion(), description="How lexical and dense scores become one order.")
+    min_score: float = Field(
+        0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the server's log says.")
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """`timezone` as an object."""
+        return ZoneInfo(self.timezone)
+
+
+NEEDS_RESTART = frozenset({"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts"})
+
+
+def restart_needed(old: Settings, new: Settings) -> list[str]:
+    """The keys that changed and take effect only after a restart."""
+    return sorted(key for key in NEEDS_RESTART if getattr(old, key) != getattr(new, key))
+
+
+def documented_keys(group: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
+    """(dotted key, default, description) of every setting: what docs/configuration.md must say."""
+    for name, spec in group.model_fields.items():
+        if isinstance(spec.annotation, type) and issubclass(spec.annotation, Group):
+            yield from documented_keys(spec.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", spec.default, spec.description or ""

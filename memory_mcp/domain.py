@@ -1,0 +1,193 @@
+"""The product's words as frozen dataclasses: what the layers hand to each other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+Kind = Literal["fact", "conversation", "experience", "summary"]
+Mode = Literal["auto", "keyword", "semantic", "recent"]
+Detail = Literal["full", "index"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MODES: tuple[Mode, ...] = get_args(Mode)
+DETAILS: tuple[Detail, ...] = get_args(Detail)
+
+STATE_FIELDS = ("emotion", "physical_state", "mental_state", "environment", "relationship_status")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One stored memory. Times are aware and in UTC; `importance` runs from 0 to 1."""
+
+    id: int
+    key: str
+    content: str
+    created_at: datetime
+    updated_at: datetime
+    tags: tuple[str, ...] = ()
+    occurred_at: datetime | None = None
+    importance: float = 0.5
+    source: str | None = None
+    session_id: str | None = None
+    kind: Kind = "fact"
+    state: Mapping[str, str] = field(default_factory=dict)
+    questions: tuple[str, ...] = ()
+    revision: int = 1
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    deleted_at: datetime | None = None
+    usage_count: int = 0
+    last_used_at: datetime | None = None
+
+    @property
+    def event_time(self) -> datetime:
+        """When it happened, as far as anyone said so; otherwise when it was stored."""
+        return self.occurred_at or self.created_at
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What an export knows of a memory beyond what a caller of `remember` may say."""
+
+    key: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    revision: int = 1
+    deleted_at: datetime | None = None
+    usage_count: int = 0
+    last_used_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A memory that is not stored yet. `restored` is set when an export is read back."""
+
+    content: str
+    source: str | None = None
+    session_id: str | None = None
+    kind: Kind = "fact"
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    occurred_at: datetime | None = None
+    questions: tuple[str, ...] = ()
+    state: Mapping[str, str] = field(default_factory=dict)
+    supersedes: str | None = None
+    restored: Restored = Restored()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The piece of a memory that gets one vector: content[start:end], in characters."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """From `start` up to, and not including, `end`. Both aware."""
+
+    start: datetime
+    end: datetime
+
+    def __contains__(self, moment: datetime) -> bool:
+        return self.start <= moment < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a memory must satisfy to be a candidate at all. Tags: it carries every one of them."""
+
+    tags: tuple[str, ...] = ()
+    date_range: TimeRange | None = None
+    min_importance: float = 0.0
+    kind: Kind | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.tags or self.date_range or self.min_importance > 0 or self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One call of recall, checked."""
+
+    query: str = ""
+    top_k: int = 5
+    mode: Mode = "auto"
+    filters: Filters = Filters()
+    keys: tuple[str, ...] = ()
+    hypothetical: str = ""
+    detail: Detail = "full"
+    max_tokens: int = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that may become a hit, with what each source thinks of it (None: it has no opinion).
+
+    `lexical` is a BM25 score, larger is better; `dense` a cosine; `rerank` the cross-encoder's score.
+    """
+
+    memory_id: int
+    lexical: float | None = None
+    dense: float | None = None
+    rerank: float | None = None
+    in_named_date: bool = False
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A memory in an answer: `text` is its content or the part of it that the budget allows."""
+
+    memory: Memory
+    score: float
+    why: Mapping[str, Any]
+    text: str
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What recall answers. `mode` is the pipeline that ran; `degraded` says what was missing from the configured one.
+
+    `more` counts further memories that matched and did not fit; `missing` the keys that were asked for and do not exist.
+    """
+
+    hits: tuple[Hit, ...]
+    mode: str
+    reranked: bool
+    degraded: tuple[str, ...]
+    index_lag: int
+    more: int = 0
+    missing: tuple[str, ...] = ()
+    best_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """A stored memory that says nearly the same; `similarity` runs from 0 to 1."""
+
+    key: str
+    similarity: float
+    preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What remember answers. `stored` is False when the very same write is already there under `key`."""
+
+    key: str
+    stored: bool
+    similar: tuple[Similar, ...] = ()
+    indexed: Literal["now", "queued"] = "now"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one key: `outcome` is one word, `reason` says more where there is more to say."""
+
+    key: str
+    outcome: str
+    reason: str = ""

@@ -1,0 +1,81 @@
+"""Every error that the product raises on purpose, on one page.
+
+    MemoryMCPError
+    ├── InvalidInput            the caller sent something that can't be used
+    │   └── InvalidPersonaName
+    ├── PersonaConflict         one request names two personas
+    ├── PersonaRequired         the server wants a persona and the request names none
+    ├── MemoryNotFound          no memory of this persona has that key
+    ├── ConfigError             config.json (or an environment variable) can't be used
+    ├── StartupError            the server can't start here (port, lock, bind)
+    ├── StoreError              a persona's files can't be used now
+    │   ├── StoreDamaged        SQLite or a persona file is not what it should be
+    │   ├── StoreReadOnly       the disk or the file refuses writing
+    │   └── StoreFull           the disk has no room
+    ├── Overloaded              more work is waiting than may wait; worth a retry
+    └── ServerUnreachable       a client command found no usable server
+
+An error says what happened, why, and what to do about it. All three are safe to show to a client:
+no paths of other personas, no tracebacks, no library links. `server/refusals.py` maps them to the wire.
+"""
+
+
+class MemoryMCPError(Exception):
+    """`what` happened, `why`, and what to `do`; each a clause that reads well on its own."""
+
+    def __init__(self, what: str, why: str = "", do: str = "") -> None:
+        self.what, self.why, self.do = what, why, do
+        fact = f"{what}: {why}." if why else f"{what}."
+        super().__init__(f"{fact} {do}." if do else fact)
+
+
+class InvalidInput(MemoryMCPError):
+    """The caller sent something that can't be used; nothing was changed."""
+
+
+class InvalidPersonaName(InvalidInput):
+    """A persona name that can't become a canonical name."""
+
+
+class PersonaConflict(MemoryMCPError):
+    """One request names two different personas."""
+
+
+class PersonaRequired(MemoryMCPError):
+    """The server is configured to want a persona, and the request names none."""
+
+
+class MemoryNotFound(MemoryMCPError):
+    """No memory of this persona has that key."""
+
+
+class ConfigError(MemoryMCPError):
+    """config.json, or a variable that overrides it, can't be used."""
+
+
+class StartupError(MemoryMCPError):
+    """The server can't start on this machine as it was asked to."""
+
+
+class StoreError(MemoryMCPError):
+    """A persona's files can't be used at the moment."""
+
+
+class StoreDamaged(StoreError):
+    """A file of the persona is not what it should be. Other personas are not affected."""
+
+
+class StoreReadOnly(StoreError):
+    """The disk, or the file, refuses to be written."""
+
+
+class StoreFull(StoreError):
+    """The disk has no room left."""
+
+
+class Overloaded(MemoryMCPError):
+    """More work is waiting than may wait."""
+
+
+class ServerUnreachable(MemoryMCPError):
+    """A client command found no server that it can talk to."""

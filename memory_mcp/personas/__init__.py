@@ -1,0 +1,1 @@
+"""Who there is: names and their directories (`names`), open handles (`registry`)."""

@@ -1,0 +1,111 @@
+"""From what a caller says to a `Draft`, or a refusal that says what to mend. Nothing is stored, no persona is created."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from memory_mcp.domain import KINDS, STATE_FIELDS, Draft, Kind
+from memory_mcp.errors import InvalidInput
+from memory_mcp.text.clean import storable
+from memory_mcp.text.timewords import parse_moment
+
+CONTENT_LIMIT = 200_000
+LABEL_LIMIT = 500
+LIST_LIMIT = 100
+
+
+def draft(
+    content: str,
+    *,
+    now: datetime,
+    zone: ZoneInfo,
+    source: str | None = None,
+    session_id: str | None = None,
+    kind: str | None = None,
+    tags: Sequence[str] = (),
+    importance: float | None = None,
+    occurred_at: str | None = None,
+    questions: Sequence[str] = (),
+    state: Mapping[str, str] | None = None,
+    supersedes: str | None = None,
+) -> Draft:
+    """A checked draft. `kind` left out means `conversation` within a session and `fact` otherwise.
+
+    Raises:
+        InvalidInput: something in it can't be stored; says what.
+    """
+    return Draft(
+        content=checked_content(content),
+        source=_label(source, "source"),
+        session_id=_label(session_id, "session_id"),
+        kind=_kind(kind) if kind else ("conversation" if session_id else "fact"),
+        tags=labels(tags, "tags"),
+        importance=checked_importance(importance if importance is not None else 0.5),
+        occurred_at=parse_moment(occurred_at, now, zone) if occurred_at else None,
+        questions=tuple(storable(question, "questions").strip() for question in _few(questions, "questions") if question.strip()),
+        state=_state(state or {}),
+        supersedes=_label(supersedes, "supersedes"),
+    )
+
+
+def checked_content(content: str) -> str:
+    """The content of a memory as it will be stored: not blank, not too long, storable."""
+    if not content.strip():
+        raise InvalidInput("content is empty", "there is nothing to remember", "Send one self-contained sentence or more")
+    if len(content) > CONTENT_LIMIT:
+        raise InvalidInput(
+            f"content has {len(content):,} characters",
+            f"one memory holds at most {CONTENT_LIMIT:,}",
+            "Split it into several memories; POST /api/import takes many at once",
+        )
+    return storable(content, "content")
+
+
+def checked_importance(importance: float) -> float:
+    """An importance from 0 to 1."""
+    if not (math.isfinite(importance) and 0 <= importance <= 1):
+        raise InvalidInput(
+            f"importance is {importance:g}",
+            "it runs from 0 to 1",
+            "Send 0.5 for something ordinary, 0.9 for something that must not be lost",
+        )
+    return float(importance)
+
+
+def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
+    """Short texts such as tags: without blanks at the ends, without repetitions, in their order."""
+    found = [_label(value, name) for value in _few(values, name)]
+    return tuple(dict.fromkeys(value for value in found if value))
+
+
+def _few(values: Sequence[str], name: str) -> Sequence[str]:
+    if len(values) > LIST_LIMIT:
+        raise InvalidInput(f"{name} has {len(values)} entries", f"{LIST_LIMIT} are the limit", "Send fewer")
+    return values
+
+
+def _label(value: str | None, name: str) -> str | None:
+    if value is None or not value.strip():
+        return None
+    if len(value) > LABEL_LIMIT:
+        raise InvalidInput(f"{name} has {len(value):,} characters", f"{LABEL_LIMIT} are the limit", "Send a shorter one")
+    return storable(value, name).strip()
+
+
+def _kind(kind: str) -> Kind:
+    for known in KINDS:
+        if known == kind and known != "summary":
+            return known
+    raise InvalidInput(f"kind is {kind!r}", "it is one of fact, conversation, experience", "Leave it out if unsure")
+
+
+def _state(state: Mapping[str, str]) -> dict[str, str]:
+    unknown = [name for name in state if name not in STATE_FIELDS]
+    if unknown:
+        raise InvalidInput(
+            f"state has the unknown field {unknown[0]!r}",
+            f"it may hold {', '.join(STATE_FIELDS)}",
+            "Put anything else into content or tags",
+        )
+    return {name: storable(value, f"state.{name}") for name, value in state.items() if value}

@@ -1,0 +1,57 @@
+"""Putting memories in the trash and taking them out again. Nothing is lost before retention empties the trash."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.domain import Memory, Outcome
+from memory_mcp.personas.registry import Persona
+from memory_mcp.store import index_queue, lexical, memories, operations
+from memory_mcp.store.operations import Operation
+
+
+def forget(persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run: bool, now: datetime) -> list[Outcome]:
+    """What became of each key: `forgotten` (or `would_forget`), `already_forgotten`, `not_found`."""
+    wanted = list(dict.fromkeys(keys))
+    if dry_run:
+        with persona.database.read() as connection:
+            found = memories.by_keys(connection, wanted)
+        return [_outcome(key, found.get(key), "would_forget") for key in wanted]
+    found, done = persona.database.write(lambda connection: _forget(connection, wanted, reason, now))
+    for operation in done:
+        persona.log.append(persona.name, operation)
+    return [_outcome(key, found.get(key), "forgotten") for key in wanted]
+
+
+def _forget(
+    connection: apsw.Connection, keys: Sequence[str], reason: str | None, now: datetime
+) -> tuple[dict[str, Memory], list[Operation]]:
+    found = memories.by_keys(connection, keys)
+    present = [memory for memory in found.values() if memory.deleted_at is None]
+    for memory in present:
+        memories.set_deleted(connection, memory.id, now)
+    refresh_after_trash(connection, present)
+    done = [
+        Operation("delete", memory.key, now, before={"content": memory.content}, metadata={"reason": reason} if reason else {})
+        for memory in present
+    ]
+    for operation in done:
+        operations.record(connection, operation)
+    return found, done
+
+
+def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory]) -> None:
+    """Lexical rows and queue after memories went into the trash or came out: theirs, their neighbours', and of what they replace."""
+    replaced = memories.by_keys(connection, [memory.supersedes for memory in changed if memory.supersedes])
+    ids = [memory.id for memory in (*changed, *replaced.values())]
+    lexical.refresh(connection, ids)
+    index_queue.enqueue(connection, ids)
+
+
+def _outcome(key: str, memory: Memory | None, done: str) -> Outcome:
+    if memory is None:
+        return Outcome(key, "not_found", "this persona has no memory with that key")
+    if memory.deleted_at is not None:
+        return Outcome(key, "already_forgotten", "it is in the trash; revise with restore=true brings it back")
+    return Outcome(key, done)

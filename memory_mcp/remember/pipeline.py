@@ -1,0 +1,117 @@
+"""How a memory comes to be: same write already here? → split → one transaction (memory, chunks, lexical rows, operation,
+queue row) → log → similar ones.
+
+An answer means that the memory is on the disk and can be found.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import apsw
+
+from memory_mcp.domain import Chunk, Draft, Outcome, Remembered
+from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound
+from memory_mcp.personas.registry import Persona
+from memory_mcp.remember.duplicates import similar_to
+from memory_mcp.store import chunks as chunk_table
+from memory_mcp.store import index_queue, lexical, memories, operations
+from memory_mcp.store.operations import Operation
+from memory_mcp.text.chunk import split
+
+# A retry that doesn't say when it happened is recognised for this long; with `occurred_at` for ever.
+RETRY_WINDOW = timedelta(minutes=10)
+
+
+def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo) -> Remembered:
+    """Stores a draft, and says which stored memories say nearly the same.
+
+    Raises:
+        MemoryNotFound: `supersedes` names no memory of this persona.
+        StoreError: it could not be stored; nothing was.
+    """
+    chunks = split(draft.content)
+    key, operation = persona.database.write(lambda connection: _store(connection, draft, chunks, now, zone))
+    if operation:
+        persona.log.append(persona.name, operation)
+    with persona.database.read() as connection:
+        similar = similar_to(connection, draft.content, except_key=key)
+    return Remembered(key, stored=operation is not None, similar=similar)
+
+
+def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo) -> list[Outcome]:
+    """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known` or `refused`."""
+    split_drafts = [(draft, split(draft.content)) for draft in drafts]
+    outcomes, done = persona.database.write(lambda connection: _store_many(connection, split_drafts, now, zone))
+    for operation in done:
+        persona.log.append(persona.name, operation)
+    return outcomes
+
+
+def _store(
+    connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
+) -> tuple[str, Operation | None]:
+    known = _already_known(connection, draft, now)
+    if known:
+        return known, None
+    memory_id, operation = _insert(connection, draft, chunks, now, zone)
+    lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
+    return str(operation.key), operation
+
+
+def _store_many(
+    connection: apsw.Connection, split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]], now: datetime, zone: ZoneInfo
+) -> tuple[list[Outcome], list[Operation]]:
+    outcomes: list[Outcome] = []
+    done: list[Operation] = []
+    changed: list[int] = []
+    for draft, chunks in split_drafts:
+        known = _already_known(connection, draft, now)
+        if known:
+            outcomes.append(Outcome(known, "already_known"))
+            continue
+        try:
+            memory_id, operation = _insert(connection, draft, chunks, now, zone)
+        except MemoryMCPError as error:
+            outcomes.append(Outcome(draft.restored.key or "", "refused", str(error)))
+            continue
+        outcomes.append(Outcome(str(operation.key), "stored"))
+        done.append(operation)
+        changed += [memory_id, *_superseded_ids(connection, draft)]
+    lexical.refresh(connection, changed)
+    return outcomes, done
+
+
+def _already_known(connection: apsw.Connection, draft: Draft, now: datetime) -> str | None:
+    """The key under which this very write is stored already."""
+    told = draft.restored
+    if told.key:
+        stored = memories.by_keys(connection, [told.key]).get(told.key)
+        return told.key if stored and stored.content == draft.content else None
+    timed = draft.occurred_at is not None or told.created_at is not None
+    return memories.find_same_write(connection, draft, since=None if timed else now - RETRY_WINDOW)
+
+
+def _insert(connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo) -> tuple[int, Operation]:
+    if draft.restored.key and memories.by_keys(connection, [draft.restored.key]):
+        raise InvalidInput(
+            f"the key {draft.restored.key} is taken",
+            "another memory of this persona has it, with other content",
+            "Leave the key out, and the memory gets a new one",
+        )
+    if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
+        raise MemoryNotFound(
+            f"supersedes names {draft.supersedes}",
+            "this persona has no memory with that key",
+            "Take the key from a recall, or leave supersedes out",
+        )
+    memory_id, key = memories.insert(connection, draft, now, now.astimezone(zone))
+    chunk_table.replace(connection, memory_id, chunks)
+    index_queue.enqueue(connection, [memory_id])
+    operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
+    operations.record(connection, operation)
+    return memory_id, operation
+
+
+def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:
+    return [memory.id for memory in memories.by_keys(connection, [draft.supersedes]).values()] if draft.supersedes else []

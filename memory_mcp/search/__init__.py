@@ -1,0 +1,1 @@
+"""The read path: from a question to hits, and the layered context a conversation starts with."""

@@ -1,0 +1,90 @@
+"""From what a caller asks to a `Question`, or a refusal that says what to mend."""
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.domain import DETAILS, MODES, Filters, Question
+from memory_mcp.errors import InvalidInput
+from memory_mcp.text.clean import storable
+from memory_mcp.text.timewords import parse_range
+
+TOP_K_LIMIT = 50
+TOKENS_LIMIT = 100_000
+TOKENS_FLOOR = 50
+KEYS_LIMIT = 100
+QUERY_LIMIT = 10_000
+
+Word = TypeVar("Word", bound=str)
+
+
+def question(
+    *,
+    settings: Settings,
+    now: datetime,
+    query: str | None = None,
+    top_k: int | None = None,
+    mode: str | None = None,
+    tags: Sequence[str] = (),
+    date_range: str | None = None,
+    min_importance: float | None = None,
+    hypothetical: str | None = None,
+    keys: Sequence[str] = (),
+    detail: str | None = None,
+    max_tokens: int | None = None,
+) -> Question:
+    """A checked question. `top_k` left out means `reranker_top_n`.
+
+    Raises:
+        InvalidInput: something in it can't be used; says what.
+    """
+    asked = storable((query or "").strip(), "query")
+    mode = mode or "auto"
+    if not asked and not keys and mode != "recent":
+        raise InvalidInput(
+            "query is empty", "there is nothing to search for", "Send a query, or keys to fetch, or mode=recent for the latest memories"
+        )
+    if len(asked) > QUERY_LIMIT:
+        raise InvalidInput(f"query has {len(asked):,} characters", f"{QUERY_LIMIT:,} are the limit", "Ask in a sentence or two")
+    if len(keys) > KEYS_LIMIT:
+        raise InvalidInput(f"keys has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Fetch them in several calls")
+    return Question(
+        query=asked,
+        top_k=_between("top_k", settings.reranker_top_n if top_k is None else top_k, 1, TOP_K_LIMIT),
+        mode=_one_of("mode", mode, MODES),
+        filters=Filters(
+            tags=tuple(dict.fromkeys(storable(tag, "tags").strip() for tag in tags if tag.strip())),
+            date_range=parse_range(date_range, now, settings.zone) if date_range and date_range.strip() else None,
+            min_importance=_fraction("min_importance", min_importance or 0.0),
+        ),
+        keys=tuple(dict.fromkeys(storable(key, "keys").strip() for key in keys)),
+        hypothetical=storable((hypothetical or "").strip(), "hypothetical")[:QUERY_LIMIT],
+        detail=_one_of("detail", detail or "full", DETAILS),
+        max_tokens=_between("max_tokens", 1500 if max_tokens is None else max_tokens, TOKENS_FLOOR, TOKENS_LIMIT),
+    )
+
+
+def token_budget(max_tokens: int | None, default: int) -> int:
+    """A checked `max_tokens`."""
+    return _between("max_tokens", default if max_tokens is None else max_tokens, TOKENS_FLOOR, TOKENS_LIMIT)
+
+
+def _between(name: str, value: int, low: int, high: int) -> int:
+    if not low <= value <= high:
+        raise InvalidInput(f"{name} is {value}", f"it runs from {low} to {high:,}", "Send a number in that range, or leave it out")
+    return value
+
+
+def _fraction(name: str, value: float) -> float:
+    if not (math.isfinite(value) and 0 <= value <= 1):
+        raise InvalidInput(f"{name} is {value:g}", "it runs from 0 to 1", "Send a number in that range, or leave it out")
+    return value
+
+
+def _one_of(name: str, value: str, allowed: Sequence[Word]) -> Word:
+    for word in allowed:
+        if value == word:
+            return word
+    raise InvalidInput(f"{name} is {value!r}", f"it is one of {', '.join(allowed)}", "Leave it out if unsure")

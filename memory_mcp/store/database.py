@@ -1,0 +1,221 @@
+"""One persona's SQLite file: many readers, and one writer thread that commits for everybody who waits.
+
+Competing connections starve each other (worst wait 4 s); one thread that takes all waiting writes into one transaction
+makes twice the commits and waits 22 ms at worst. Measured: docs/decisions/0003-one-writer-group-commit.md.
+"""
+
+import queue
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from memory_mcp.errors import MemoryMCPError, Overloaded, StoreDamaged, StoreError, StoreFull, StoreReadOnly
+from memory_mcp.store import network_drives
+
+T = TypeVar("T")
+Work = Callable[[apsw.Connection], Any]
+
+BUSY_TIMEOUT_MS = 5_000
+GROUP_COMMIT_LIMIT = 256
+WAITING_WRITES_LIMIT = 2_000
+IDLE_READERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    work: Work
+    result: "Future[Any]"
+
+
+class Database:
+    """An open SQLite file. `read` gives a connection inside one snapshot, `write` runs a function in the next commit."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Opens (and, where nothing is, creates) the file; prepares nothing in it. None: an empty database in memory.
+
+        Raises:
+            StoreError: it can't be opened, or is no SQLite file.
+        """
+        self.path = path or Path("new persona", "memory")
+        self._location = str(path) if path else f"file:/{uuid.uuid4().hex}?vfs=memdb"
+        self._idle_readers: queue.LifoQueue[apsw.Connection] = queue.LifoQueue(maxsize=IDLE_READERS)
+        self._writes: queue.Queue[_Write | None] = queue.Queue(maxsize=WAITING_WRITES_LIMIT)
+        self._start_lock = threading.Lock()
+        self._writer: threading.Thread | None = None
+        self._closed = False
+        with translated_errors(self.path):
+            self._write_connection = self._connect(apsw.SQLITE_OPEN_CREATE)
+            # Network drives lack the memory that write-ahead logging shares between connections.
+            self._write_connection.pragma("journal_mode", "TRUNCATE" if path and network_drives.holds(path) else "WAL")
+
+    def prepare(self, work: Work) -> None:
+        """Runs `work` on the writing connection before anybody else uses the file: for migrations."""
+        with translated_errors(self.path):
+            work(self._write_connection)
+
+    @contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """A connection that sees one state of the file to the end of the block, whatever is written meanwhile."""
+        with translated_errors(self.path):
+            connection = self._take_reader()
+            try:
+                with connection:  # an APSW connection as a context manager is a savepoint: one snapshot
+                    yield connection
+            except BaseException:
+                connection.close()
+                raise
+            self._give_back(connection)
+
+    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """What `work` returns, once its changes are on the disk. Other writers may share its commit, and not its failure.
+
+        Raises:
+            Overloaded: too many writes are waiting already.
+            StoreError: the commit failed; nothing of `work` is stored.
+        """
+        if self._closed:
+            raise StoreError("this persona's store is closed", "the server is stopping", "Try again in a moment")
+        self._start_writer()
+        result: Future[T] = Future()
+        try:
+            self._writes.put_nowait(_Write(work, result))
+        except queue.Full:
+            raise Overloaded(
+                "too many writes are waiting for this persona", f"{WAITING_WRITES_LIMIT} at once are the limit", "Try again in a second"
+            ) from None
+        with translated_errors(self.path):
+            return result.result()
+
+    def close(self) -> None:
+        """Finishes the writes that wait, then closes every connection. The last one folds the write-ahead log back in."""
+        self._closed = True
+        if self._writer:
+            self._writes.put(None)
+            self._writer.join()
+        while not self._idle_readers.empty():
+            self._idle_readers.get_nowait().close()
+        self._write_connection.close()
+
+    def _take_reader(self) -> apsw.Connection:
+        try:
+            return self._idle_readers.get_nowait()
+        except queue.Empty:
+            return self._connect()
+
+    def _connect(self, further_flags: int = 0) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | further_flags
+        connection = apsw.Connection(self._location, flags=flags)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2000")
+        return connection
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        try:
+            self._idle_readers.put_nowait(connection)
+        except queue.Full:
+            connection.close()
+
+    def _start_writer(self) -> None:
+        with self._start_lock:
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_loop, name=f"writer {self.path.parent.name}", daemon=True)
+                self._writer.start()
+
+    def _write_loop(self) -> None:
+        while True:
+            first = self._writes.get()
+            if first is None:
+                return
+            group = [first]
+            stop = False
+            while len(group) < GROUP_COMMIT_LIMIT and not stop:
+                try:
+                    more = self._writes.get_nowait()
+                except queue.Empty:
+                    break
+                stop = more is None
+                group += [more] if more else []
+            self._commit(group)
+            if stop:
+                return
+
+    def _commit(self, group: list[_Write]) -> None:
+        """One transaction for the whole group, a savepoint for each. Nobody hears of success before the commit."""
+        outcomes: list[tuple[_Write, Any, BaseException | None]] = []
+        try:
+            with immediate(self._write_connection):
+                outcomes = [(write, *self._attempt(write.work)) for write in group]
+        except Exception as error:  # noqa: BLE001  the commit itself failed: every writer of the group must hear why
+            outcomes = [(write, None, error) for write in group]
+        for write, value, failure in outcomes:
+            if failure is None:
+                write.result.set_result(value)
+            else:
+                write.result.set_exception(failure)
+
+    def _attempt(self, work: Work) -> tuple[Any, BaseException | None]:
+        try:
+            with self._write_connection:  # a savepoint again
+                value = work(self._write_connection)
+        except (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.ReadOnlyError):
+            raise  # SQLite may have ended the whole transaction: let the group fail together
+        except Exception as error:  # noqa: BLE001  one writer's failure is its own; the others of the group go on
+            return None, error
+        return value, None
+
+
+@contextmanager
+def immediate(connection: apsw.Connection) -> Iterator[None]:
+    """A write transaction that takes its lock at the start, so that it can't fail half way for want of one."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    try:
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def translated_errors(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours: what happened, why, what to do."""
+    name = path.parent.name
+    try:
+        yield
+    except MemoryMCPError:
+        raise
+    except apsw.FullError as error:
+        raise StoreFull(
+            "the disk is full", f"nothing could be written for {name}", "Free some room and try again; reading still works"
+        ) from error
+    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise StoreReadOnly(
+            f"the files of {name} can't be written", str(error), "Make the data directory writable for the server; reading still works"
+        ) from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreDamaged(
+            f"the database of {name} is damaged", str(error), "Stop the server and run `memory-mcp doctor`; other personas are not affected"
+        ) from error
+    except apsw.BusyError as error:
+        raise Overloaded(
+            f"the database of {name} is locked by another program",
+            f"it was still locked after {BUSY_TIMEOUT_MS} ms",
+            "Close that program and try again",
+        ) from error
+    except (apsw.CantOpenError, apsw.IOError) as error:
+        raise StoreError(
+            f"the database of {name} can't be used", str(error), "Check the disk and the permissions of the data directory"
+        ) from error

@@ -1,0 +1,166 @@
+"""The lexical index: what a memory says, and what was said just before and after it in the same session.
+
+The neighbours are columns of their own with smaller weights: an answer such as 「うん、好き」 is found by the question that
+it answers. Joined into the body they would drown it (measured: docs/decisions/0002-lexical-tokens.md).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import apsw
+
+from memory_mcp.domain import Filters
+from memory_mcp.store.memories import CURRENT, where
+from memory_mcp.text.tokens import TOKENS_VERSION, is_single_kanji, tokens
+
+BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
+_BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
+REBUILD_PAGE = 1_000
+# From this many rows on, single kanji that stand in more than this share of them are left out of the query: they cost
+# a walk through the whole list and say next to nothing beside their pairs.
+MANY_ROWS = 20_000
+COMMON_SHARE = 0.02
+
+_VERSION_PROPERTY = "lexical_version"
+
+
+def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
+    """Makes the rows of these memories, and of their neighbours in their sessions, what they should be.
+
+    Call it in the transaction that stored, changed, deleted or restored them.
+    """
+    changed = list(dict.fromkeys(ids))
+    neighbours = _neighbours(connection, changed)
+    affected = list(dict.fromkeys([*changed, *(other for pair in neighbours.values() for other in pair if other is not None)]))
+    _write_rows(connection, affected)
+
+
+def is_outdated(connection: apsw.Connection) -> bool:
+    """Whether the index was made by another version of the tokens."""
+    return bool(connection.execute("SELECT value FROM properties WHERE name = ?", (_VERSION_PROPERTY,)).get != TOKENS_VERSION)
+
+
+def rebuild_if_outdated(connection: apsw.Connection) -> None:
+    """Builds the whole index anew when it was made by another version of the tokens."""
+    if not is_outdated(connection):
+        return
+    connection.execute("DELETE FROM lexical")
+    last = 0
+    while page := [row[0] for row in connection.execute("SELECT id FROM memories WHERE id > ? ORDER BY id LIMIT ?", (last, REBUILD_PAGE))]:
+        _write_rows(connection, page)
+        last = page[-1]
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_VERSION_PROPERTY, TOKENS_VERSION))
+
+
+def search(connection: apsw.Connection, query: Sequence[str], filters: Filters, limit: int) -> list[tuple[int, float]]:
+    """(memory id, BM25) of the best matches, best first; larger is better. `query` holds tokens."""
+    wanted = _without_common_kanji(connection, query)
+    if not wanted:
+        return []
+    if filters:
+        condition, values = where(filters)
+        sql = f"SELECT m.id, -{_BM25} FROM lexical JOIN memories m ON m.id = lexical.rowid WHERE lexical MATCH ? {condition} ORDER BY {_BM25} LIMIT ?"
+    else:
+        values = ()
+        sql = f"SELECT rowid, -{_BM25} FROM lexical WHERE lexical MATCH ? ORDER BY {_BM25} LIMIT ?"
+    return list(connection.execute(sql, (_match(wanted), *values, limit)))
+
+
+def score(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> Mapping[int, float]:
+    """BM25 of these memories, on the same scale as `search`. One that shares no token with the query is not in the answer."""
+    wanted = _without_common_kanji(connection, query)
+    if not wanted or not ids:
+        return {}
+    found = connection.execute(
+        f"SELECT rowid, -{_BM25} FROM lexical WHERE lexical MATCH ? AND rowid IN (SELECT value FROM json_each(?))",
+        (_match(wanted), json.dumps(list(ids))),
+    )
+    return dict(found)
+
+
+def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
+    """Ids of the latest memories whose content holds `text` as it is: for a query that has no token (「…」, ♪)."""
+    condition, values = where(filters)
+    found = connection.execute(
+        f"SELECT m.id FROM memories m WHERE {CURRENT} AND instr(m.content, ?) {condition} ORDER BY m.id DESC LIMIT ?",
+        (text, *values, limit),
+    )
+    return [row[0] for row in found]
+
+
+def _match(query: Sequence[str]) -> str:
+    return " OR ".join(f'"{token}"' for token in query)
+
+
+def _without_common_kanji(connection: apsw.Connection, query: Sequence[str]) -> list[str]:
+    kanji = [token for token in query if is_single_kanji(token)]
+    if not kanji or len(kanji) == len(query):
+        return list(query)
+    rows = connection.execute("SELECT max(id) FROM memories").get or 0
+    if rows < MANY_ROWS:
+        return list(query)
+    common = {token for token in kanji if _stands_in_more_than(connection, token, int(rows * COMMON_SHARE))}
+    return [token for token in query if token not in common]
+
+
+def _stands_in_more_than(connection: apsw.Connection, token: str, rows: int) -> bool:
+    found = connection.execute("SELECT 1 FROM lexical WHERE lexical MATCH ? LIMIT 1 OFFSET ?", (_match([token]), rows)).get
+    return found is not None
+
+
+def _neighbours(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int | None, int | None]]:
+    """The memories just before and after each of these in its session, by event time. Those in the trash don't count."""
+    rows = connection.execute(
+        f"""
+        SELECT m.id,
+            (SELECT p.id FROM memories p WHERE p.session_id = m.session_id AND p.deleted_at IS NULL
+                AND (coalesce(p.occurred_at, p.created_at), p.id) < ({_time("m")}, m.id)
+                ORDER BY coalesce(p.occurred_at, p.created_at) DESC, p.id DESC LIMIT 1),
+            (SELECT n.id FROM memories n WHERE n.session_id = m.session_id AND n.deleted_at IS NULL
+                AND (coalesce(n.occurred_at, n.created_at), n.id) > ({_time("m")}, m.id)
+                ORDER BY coalesce(n.occurred_at, n.created_at), n.id LIMIT 1)
+        FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.session_id IS NOT NULL
+        """,
+        (json.dumps(list(ids)),),
+    )
+    return {memory_id: (previous, following) for memory_id, previous, following in rows}
+
+
+def _time(table: str) -> str:
+    return f"coalesce({table}.occurred_at, {table}.created_at)"
+
+
+def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
+    """Replaces the rows of these memories; one in the trash, or replaced by a newer one, gets none."""
+    neighbours = _neighbours(connection, ids)
+    current = {
+        row[0]
+        for row in connection.execute(
+            f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        )
+    }
+    needed = current | {other for memory_id in current for other in neighbours.get(memory_id, ()) if other is not None}
+    bodies = _bodies(connection, needed)
+    connection.executemany("DELETE FROM lexical WHERE rowid = ?", [(memory_id,) for memory_id in ids])
+    connection.executemany(
+        "INSERT INTO lexical(rowid, body, previous, next) VALUES (?, ?, ?, ?)",
+        [
+            (memory_id, bodies[memory_id], *("" if other is None else bodies[other] for other in neighbours.get(memory_id, (None, None))))
+            for memory_id in ids
+            if memory_id in current
+        ],
+    )
+
+
+def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
+    rows: Iterable[Any] = connection.execute(
+        "SELECT id, content, source, questions FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
+    return {memory_id: " ".join(tokens(_body(content, source, questions))) for memory_id, content, source, questions in rows}
+
+
+def _body(content: str, source: str | None, questions: str | None) -> str:
+    """What of a memory is searched: who said it, what, and the questions that it answers."""
+    said = f"{source}: {content}" if source else content
+    return "\n".join([said, *json.loads(questions)]) if questions else said

@@ -1,0 +1,215 @@
+"""The table of memories: rows in, `Memory` out, and every earlier state kept beside it."""
+
+import base64
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.domain import Draft, Filters, Memory
+from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
+
+EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
+_SUCCESSOR = "(SELECT s.key FROM memories s WHERE s.supersedes = m.key AND s.deleted_at IS NULL LIMIT 1)"
+_COLUMNS = (
+    "m.id, m.key, m.content, m.created_at, m.updated_at, m.tags, m.occurred_at, m.importance, m.source, m.session_id, m.kind, "
+    f"m.state, m.questions, m.revision, m.supersedes, {_SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at"
+)
+# A memory that a reader may be shown unasked: neither in the trash nor replaced by a newer one.
+CURRENT = "m.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM memories s WHERE s.supersedes = m.key AND s.deleted_at IS NULL)"
+
+
+def write_digest(draft: Draft) -> str:
+    """What makes two writes the same write: content, source, session and, where it is said, the time it happened."""
+    occurred_at = optional_to_text(draft.occurred_at)
+    same = json.dumps([draft.content, draft.source, draft.session_id, occurred_at], ensure_ascii=False)
+    return hashlib.sha256(same.encode()).hexdigest()
+
+
+def find_same_write(connection: apsw.Connection, draft: Draft, since: datetime | None) -> str | None:
+    """The key under which the very same write is stored (and not in the trash), if it is; created at `since` or later."""
+    row = connection.execute(
+        "SELECT key FROM memories WHERE write_digest = ? AND deleted_at IS NULL AND created_at >= ? ORDER BY id LIMIT 1",
+        (write_digest(draft), to_text(since) if since else ""),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: datetime) -> tuple[int, str]:
+    """Stores a draft. Returns its id and key."""
+    told = draft.restored
+    key = told.key or _fresh_key(connection, local_now)
+    memory_id = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get
+    connection.execute(
+        "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
+        "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            memory_id,
+            key,
+            draft.content,
+            to_text(told.created_at or now),
+            to_text(told.updated_at or told.created_at or now),
+            _json(draft.tags),
+            optional_to_text(draft.occurred_at),
+            draft.importance,
+            draft.source,
+            draft.session_id,
+            draft.kind,
+            _json(draft.state) if draft.state else None,
+            _json(draft.questions) if draft.questions else None,
+            told.revision,
+            draft.supersedes,
+            optional_to_text(told.deleted_at),
+            told.usage_count,
+            optional_to_text(told.last_used_at),
+            write_digest(draft),
+        ),
+    )
+    return memory_id, key
+
+
+def keep_version(connection: apsw.Connection, memory: Memory, reason: str | None) -> None:
+    """Puts the state that is about to change among the versions."""
+    connection.execute(
+        "INSERT INTO memory_versions(key, revision, content, tags, importance, updated_at, reason) VALUES (?,?,?,?,?,?,?)",
+        (memory.key, memory.revision, memory.content, _json(memory.tags), memory.importance, to_text(memory.updated_at), reason),
+    )
+
+
+def change(connection: apsw.Connection, memory: Memory, content: str, tags: Sequence[str], importance: float, now: datetime) -> int:
+    """Replaces what a memory says. Returns the new revision."""
+    revision = memory.revision + 1
+    draft = Draft(content=content, source=memory.source, session_id=memory.session_id, occurred_at=memory.occurred_at)
+    connection.execute(
+        "UPDATE memories SET content = ?, tags = ?, importance = ?, updated_at = ?, revision = ?, write_digest = ? WHERE id = ?",
+        (content, _json(tags), importance, to_text(now), revision, write_digest(draft), memory.id),
+    )
+    return revision
+
+
+def set_deleted(connection: apsw.Connection, memory_id: int, deleted_at: datetime | None) -> None:
+    """Puts a memory in the trash, or takes it out again."""
+    connection.execute("UPDATE memories SET deleted_at = ? WHERE id = ?", (optional_to_text(deleted_at), memory_id))
+
+
+def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Memory]:
+    """The memories with these keys, the ones in the trash and the replaced ones too."""
+    found = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN (SELECT value FROM json_each(?))", (_json(keys),))
+    return {memory.key: memory for memory in map(_memory, found)}
+
+
+def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]:
+    """The memories with these ids."""
+    found = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (_json(list(ids)),))
+    return {memory.id: memory for memory in map(_memory, found)}
+
+
+def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Memory]:
+    """The current memories that pass the filters, the latest event first."""
+    condition, values = where(filters)
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM memories m WHERE {CURRENT} {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?", (*values, limit)
+    )
+    return [_memory(row) for row in found]
+
+
+def page_for_export(connection: apsw.Connection, after_id: int, limit: int, include_deleted: bool) -> list[Memory]:
+    """The next memories in the order in which they were stored."""
+    condition = "" if include_deleted else "AND m.deleted_at IS NULL"
+    found = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.id > ? {condition} ORDER BY m.id LIMIT ?", (after_id, limit))
+    return [_memory(row) for row in found]
+
+
+def event_times(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, datetime]:
+    """When these memories happened."""
+    found = connection.execute(
+        f"SELECT m.id, {EVENT_TIME} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (_json(list(ids)),)
+    )
+    return {memory_id: from_text(text) for memory_id, text in found}
+
+
+def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> list[int]:
+    """The ids of the latest current memories that pass the filters."""
+    condition, values = where(filters)
+    found = connection.execute(
+        f"SELECT m.id FROM memories m WHERE {CURRENT} {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?", (*values, limit)
+    )
+    return [row[0] for row in found]
+
+
+def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
+    """Filters as SQL conditions on `memories m`, each beginning with AND."""
+    conditions: list[str] = []
+    values: list[Any] = []
+    for tag in filters.tags:
+        conditions.append("AND EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value = ? COLLATE NOCASE)")
+        values.append(tag)
+    if filters.date_range:
+        conditions.append(f"AND {EVENT_TIME} >= ? AND {EVENT_TIME} < ?")
+        values += [to_text(filters.date_range.start), to_text(filters.date_range.end)]
+    if filters.min_importance > 0:
+        conditions.append("AND m.importance >= ?")
+        values.append(filters.min_importance)
+    if filters.kind:
+        conditions.append("AND m.kind = ?")
+        values.append(filters.kind)
+    return " ".join(conditions), tuple(values)
+
+
+def counts(connection: apsw.Connection) -> dict[str, int]:
+    """How many memories are current, replaced by a newer one, and in the trash."""
+    counted: tuple[int, int] = connection.execute("SELECT count(*), count(deleted_at) FROM memories").get
+    total, deleted = counted
+    superseded = connection.execute(
+        "SELECT count(*) FROM memories m WHERE m.deleted_at IS NULL AND m.key IN (SELECT supersedes FROM memories WHERE supersedes IS NOT NULL AND deleted_at IS NULL)"
+    ).get
+    return {"memories": total - deleted - superseded, "superseded": superseded, "in_trash": deleted}
+
+
+def span(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
+    """The first and the last event time of the memories that are not in the trash."""
+    ends: tuple[str | None, str | None] = connection.execute(
+        f"SELECT min({EVENT_TIME}), max({EVENT_TIME}) FROM memories m WHERE m.deleted_at IS NULL"
+    ).get
+    first, last = ends
+    return (from_text(first), from_text(last)) if first and last else None
+
+
+def _fresh_key(connection: apsw.Connection, local_now: datetime) -> str:
+    while True:
+        suffix = base64.b32encode(secrets.token_bytes(5)).decode().lower()
+        key = f"memory_{local_now:%Y%m%d%H%M%S}_{suffix}"
+        if connection.execute("SELECT 1 FROM memories WHERE key = ?", (key,)).get is None:
+            return key
+
+
+def _memory(row: tuple[Any, ...]) -> Memory:
+    return Memory(
+        id=row[0],
+        key=row[1],
+        content=row[2],
+        created_at=from_text(row[3]),
+        updated_at=from_text(row[4]),
+        tags=tuple(json.loads(row[5])) if row[5] else (),
+        occurred_at=optional_from_text(row[6]),
+        importance=row[7],
+        source=row[8],
+        session_id=row[9],
+        kind=row[10],
+        state=json.loads(row[11]) if row[11] else {},
+        questions=tuple(json.loads(row[12])) if row[12] else (),
+        revision=row[13],
+        supersedes=row[14],
+        superseded_by=row[15],
+        deleted_at=optional_from_text(row[16]),
+        usage_count=row[17],
+        last_used_at=optional_from_text(row[18]),
+    )
+
+
+def _json(value: Sequence[Any] | Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

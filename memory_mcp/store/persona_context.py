@@ -1,0 +1,89 @@
+"""persona_context.json: who the user and the persona are, and how things stand. Its owner may edit it by hand."""
+
+import json
+import threading
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memory_mcp.errors import StoreDamaged, StoreReadOnly
+from memory_mcp.store.files import write_atomically
+
+FILE_NAME = "persona_context.json"
+PEOPLE = ("user_info", "persona_info")
+PERSON_FIELDS = ("name", "nickname", "preferred_address")
+# Our names of the state's parts, and the names that the file has for them.
+STATE_KEYS = {
+    "emotion": "current_emotion",
+    "physical_state": "physical_state",
+    "mental_state": "mental_state",
+    "environment": "environment",
+    "relationship_status": "relationship_status",
+}
+LAST_CONVERSATION = "last_conversation_time"
+
+
+class PersonaContext:
+    """The file of one persona. Fields that it has beyond ours are kept as they are."""
+
+    def __init__(self, path: Path | None) -> None:
+        """`path` is None for a persona that doesn't exist: its context is empty and can't be changed."""
+        self._path = path
+        self._lock = threading.Lock()
+
+    def read(self) -> dict[str, Any]:
+        """The whole file, with empty values for what it doesn't say.
+
+        Raises:
+            StoreDamaged: somebody left it in a state that is no JSON object.
+        """
+        return {**_empty(), **self._stored()}
+
+    def update(self, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Sets the given fields (a person's fields are merged) and writes the file if that changes it. Returns (before, after).
+
+        Raises:
+            StoreDamaged: the file is unreadable; it is left as it is, for its owner to mend.
+            StoreReadOnly: it can't be written.
+        """
+        if self._path is None:
+            raise ValueError("a persona that does not exist has no context to change")
+        with self._lock:
+            stored = self._stored()
+            before = {**_empty(), **stored}
+            after = {**before, **{name: {**before[name], **value} if name in PEOPLE else value for name, value in changes.items()}}
+            if after != stored:
+                try:
+                    write_atomically(self._path, json.dumps(after, ensure_ascii=False, indent=2) + "\n")
+                except OSError as error:
+                    raise StoreReadOnly(
+                        f"{FILE_NAME} can't be written", error.strerror or str(error), "Make the data directory writable"
+                    ) from error
+        return before, after
+
+    def touch(self, moment: datetime) -> None:
+        """Notes that the persona and its user spoke at `moment`, to the second."""
+        self.update({LAST_CONVERSATION: moment.isoformat(timespec="seconds")})
+
+    def _stored(self) -> dict[str, Any]:
+        if self._path is None:
+            return {}
+        try:
+            stored = json.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise StoreDamaged(
+                f"{FILE_NAME} can't be read", str(error), "Mend or remove the file; the memories are not affected"
+            ) from error
+        if not isinstance(stored, dict) or not all(isinstance(stored.get(name, {}), dict) for name in PEOPLE):
+            raise StoreDamaged(
+                f"{FILE_NAME} is not a JSON object of the expected form", "", "Mend or remove the file; the memories are not affected"
+            )
+        return stored
+
+
+def _empty() -> dict[str, Any]:
+    people = {name: dict.fromkeys(PERSON_FIELDS, "") for name in PEOPLE}
+    return {**people, **dict.fromkeys(STATE_KEYS.values(), ""), LAST_CONVERSATION: None}

@@ -1,0 +1,1 @@
+"""What writing and reading both do to text."""

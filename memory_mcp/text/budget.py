@@ -1,0 +1,31 @@
+"""How much a text costs a model that reads it, and how to cut it to a budget."""
+
+import re
+
+_WIDE = re.compile("[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
+
+
+def estimate_tokens(text: str) -> int:
+    """Characters ÷ 4, Japanese (and other wide) characters as 1 each: an upper estimate for today's models."""
+    wide = len(_WIDE.findall(text))
+    return wide + -(-(len(text) - wide) // 4)
+
+
+def cut_to_tokens(text: str, budget: int) -> str:
+    """The longest beginning of `text` that costs at most `budget` tokens, with an ellipsis where it was cut."""
+    if estimate_tokens(text) <= budget:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(text[:middle]) <= budget - 1:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low].rstrip() + "…"
+
+
+def preview(text: str, characters: int = 80) -> str:
+    """One line of at most `characters` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= characters else line[: characters - 1] + "…"

@@ -1,0 +1,92 @@
+"""Text to lexical tokens, and why they look like this.
+
+Japanese has no spaces, and a memory is often one short sentence. A run of Japanese becomes its single kanji plus all
+overlapping pairs of characters, so that 夕飯, 京都 and 苺 are found and a question shares pairs with the statement that
+answers it; Latin words are stemmed. Measured against a morphological dictionary, trigrams and substring search on
+Japanese memories: docs/decisions/0002-lexical-tokens.md.
+"""
+
+import re
+import unicodedata
+from collections.abc import Set
+from functools import lru_cache
+
+import snowballstemmer
+
+# Part of every index built from these tokens: raise it whenever `tokens` answers differently, and stores rebuild.
+TOKENS_VERSION = "1"
+
+_KANA = "\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff"
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〆\U00020000-\U0003ffff"
+_OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai, Lao, Burmese, Khmer, Hangul
+_UNSPACED = _KANA + _HAN + _OTHER_UNSPACED
+_RUN = re.compile(
+    rf"(?P<unspaced>[{_UNSPACED}]+)"
+    rf"|(?P<word>(?:(?![{_UNSPACED}])[^\W_])+(?:'[a-z]+)*)"
+    r"|(?P<symbol>[\U0001f000-\U0001faff\u2600-\u27bf])"
+)
+_KANJI = re.compile(f"[{_HAN}]")
+_JAPANESE = re.compile(f"[{_KANA}{_HAN}]")
+
+# English function words: they match everything and say nothing. Dropped from queries only, so that the index stays
+# complete and this list can change without a rebuild.
+_STOPWORDS = frozenset(
+    "a an the and or but if of to in on at by for with about from into is are was were be been being am do does did doing "
+    "have has had having i you he she it we they me him her us them my your his its our their this that these those what "
+    "which who whom when where why how can could will would shall should may might must not no so than then there here "
+    "as s t".split()
+)
+
+_stem = lru_cache(maxsize=65_536)(snowballstemmer.stemmer("english").stemWord)
+
+
+def normalise(text: str) -> str:
+    """NFKC and case-folded: full and half width, upper and lower case become one."""
+    return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of a stored text, in order, with repetitions."""
+    return _tokens(text, drop=frozenset())
+
+
+def query_tokens(text: str) -> list[str]:
+    """The distinct tokens of a query. A query of nothing but function words keeps them."""
+    return list(dict.fromkeys(_tokens(text, drop=_STOPWORDS) or _tokens(text, drop=frozenset())))
+
+
+def is_single_kanji(token: str) -> bool:
+    """Whether a token is one kanji: frequent, weak, and dispensable beside its pairs."""
+    return len(token) == 1 and _KANJI.match(token) is not None
+
+
+def is_japanese(text: str) -> bool:
+    """Whether a text has a kana or a kanji in it."""
+    return _JAPANESE.search(text) is not None
+
+
+def jaccard(one: Set[str], other: Set[str]) -> float:
+    """Shared tokens ÷ all tokens of both, 0 to 1 (Jaccard 1901)."""
+    return len(one & other) / len(one | other) if one or other else 0.0
+
+
+def _tokens(text: str, drop: frozenset[str]) -> list[str]:
+    found: list[str] = []
+    for run in _RUN.finditer(normalise(text)):
+        if run.lastgroup == "unspaced":
+            found += _pairs(run.group())
+        elif run.group() not in drop:
+            found.append(_stem(run.group()).replace("'", ""))
+    return found
+
+
+def _pairs(run: str) -> list[str]:
+    if len(run) == 1:
+        return [run]
+    found: list[str] = []
+    for place, character in enumerate(run):
+        if _KANJI.match(character):
+            found.append(character)
+        if place + 1 < len(run):
+            found.append(run[place : place + 2])
+    return found
