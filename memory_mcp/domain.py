@@ -126,11 +126,13 @@ class Question:
 class Candidate:
     """A memory that may become a hit, with what each source thinks of it (None: it has no opinion).
 
-    `lexical` is a BM25 score, larger is better; `dense` a cosine; `rerank` the cross-encoder's score.
+    `lexical` is a BM25 score, larger is better, and means nothing by itself: `lexical_share` is its part of the best one, 0 to 1.
+    `dense` is a cosine, `rerank` the cross-encoder's score.
     """
 
     memory_id: int
     lexical: float | None = None
+    lexical_share: float | None = None
     dense: float | None = None
     rerank: float | None = None
     in_named_date: bool = False

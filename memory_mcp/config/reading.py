@@ -74,6 +74,12 @@ def _parse(text: str, source: str) -> dict[str, Any]:
             f"{error.msg} in line {error.lineno}, column {error.colno}",
             "Correct it and save; it is read again at once",
         ) from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"{source} can't be read",
+            "it holds a number of thousands of digits, or lists within lists without end",
+            "Correct it and save; it is read again at once",
+        ) from error
     if not isinstance(tree, dict):
         raise ConfigError(
             f"{source} holds a {type(tree).__name__}", "it must be one JSON object", 'Write { "server_port": 8000 }, for example'
@@ -127,7 +133,7 @@ def _value(text: str) -> Any:
     """A variable's text as JSON where it is JSON (8000, true, null, ["a"]), as a plain string where it is not."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except ValueError:
         return text
 
 

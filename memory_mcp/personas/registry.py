@@ -197,7 +197,7 @@ def _locked(directory: Path) -> FileLock:
         if not directory.exists():
             directory.mkdir(parents=True)
             logger.warning("the data directory %s did not exist: it was created, and holds no persona", directory)
-        lock = FileLock(directory / LOCK_NAME)
+        lock = FileLock(directory / LOCK_NAME, thread_local=False)  # whichever thread stops the server lets it go
         lock.acquire(timeout=0)
         write_atomically(directory / LOCK_OWNER_NAME, json.dumps({"process": os.getpid()}) + "\n")
     except Timeout:

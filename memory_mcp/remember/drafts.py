@@ -37,15 +37,15 @@ def draft(
     """
     return Draft(
         content=checked_content(content),
-        source=_label(source, "source"),
-        session_id=_label(session_id, "session_id"),
+        source=label(source, "source"),
+        session_id=label(session_id, "session_id"),
         kind=_kind(kind) if kind else ("conversation" if session_id else "fact"),
         tags=labels(tags, "tags"),
         importance=checked_importance(importance if importance is not None else 0.5),
         occurred_at=parse_moment(occurred_at, now, zone) if occurred_at else None,
         questions=tuple(storable(question, "questions").strip() for question in _few(questions, "questions") if question.strip()),
         state=_state(state or {}),
-        supersedes=_label(supersedes, "supersedes"),
+        supersedes=label(supersedes, "supersedes"),
     )
 
 
@@ -75,7 +75,7 @@ def checked_importance(importance: float) -> float:
 
 def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
     """Short texts such as tags: without blanks at the ends, without repetitions, in their order."""
-    found = [_label(value, name) for value in _few(values, name)]
+    found = [label(value, name) for value in _few(values, name)]
     return tuple(dict.fromkeys(value for value in found if value))
 
 
@@ -85,7 +85,8 @@ def _few(values: Sequence[str], name: str) -> Sequence[str]:
     return values
 
 
-def _label(value: str | None, name: str) -> str | None:
+def label(value: str | None, name: str) -> str | None:
+    """A short text without blanks at its ends; None where there is none."""
     if value is None or not value.strip():
         return None
     if len(value) > LABEL_LIMIT:

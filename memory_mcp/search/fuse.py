@@ -32,5 +32,5 @@ def fuse(
         meaning = ((candidate.dense or 0.0) - low) / span if span else 0.0
         in_named_date = any(happened[candidate.memory_id] in date for date in named)
         score = dense_weight * meaning + (1 - dense_weight) * words / top + settings.date_boost * in_named_date
-        scored.append(replace(candidate, score=score, in_named_date=in_named_date))
+        scored.append(replace(candidate, score=score, lexical_share=words / top, in_named_date=in_named_date))
     return sorted(scored, key=lambda candidate: (-candidate.score, -happened[candidate.memory_id].timestamp()))

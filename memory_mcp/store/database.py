@@ -47,7 +47,7 @@ class Database:
         self._location = str(path) if path else f"file:/{uuid.uuid4().hex}?vfs=memdb"
         self._idle_readers: queue.LifoQueue[apsw.Connection] = queue.LifoQueue(maxsize=IDLE_READERS)
         self._writes: queue.Queue[_Write | None] = queue.Queue(maxsize=WAITING_WRITES_LIMIT)
-        self._start_lock = threading.Lock()
+        self._gate = threading.Lock()
         self._writer: threading.Thread | None = None
         self._closed = False
         with translated_errors(self.path):
@@ -80,22 +80,15 @@ class Database:
             Overloaded: too many writes are waiting already.
             StoreError: the commit failed; nothing of `work` is stored.
         """
-        if self._closed:
-            raise StoreError("this persona's store is closed", "the server is stopping", "Try again in a moment")
-        self._start_writer()
         result: Future[T] = Future()
-        try:
-            self._writes.put_nowait(_Write(work, result))
-        except queue.Full:
-            raise Overloaded(
-                "too many writes are waiting for this persona", f"{WAITING_WRITES_LIMIT} at once are the limit", "Try again in a second"
-            ) from None
+        self._enqueue(_Write(work, result))
         with translated_errors(self.path):
             return result.result()
 
     def close(self) -> None:
         """Finishes the writes that wait, then closes every connection. The last one folds the write-ahead log back in."""
-        self._closed = True
+        with self._gate:
+            self._closed = True
         if self._writer:
             self._writes.put(None)
             self._writer.join()
@@ -122,11 +115,19 @@ class Database:
         except queue.Full:
             connection.close()
 
-    def _start_writer(self) -> None:
-        with self._start_lock:
+    def _enqueue(self, write: _Write) -> None:
+        with self._gate:  # a write that passed the gate after `close` had ended the writer would wait for ever
+            if self._closed:
+                raise StoreError("this persona's store is closed", "the server is stopping", "Try again in a moment")
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_loop, name=f"writer {self.path.parent.name}", daemon=True)
                 self._writer.start()
+            try:
+                self._writes.put_nowait(write)
+            except queue.Full:
+                raise Overloaded(
+                    "too many writes are waiting for this persona", f"{WAITING_WRITES_LIMIT} at once are the limit", "Try again in a second"
+                ) from None
 
     def _write_loop(self) -> None:
         while True:
@@ -152,7 +153,7 @@ class Database:
         try:
             with immediate(self._write_connection):
                 outcomes = [(write, *self._attempt(write.work)) for write in group]
-        except Exception as error:  # noqa: BLE001  the commit itself failed: every writer of the group must hear why
+        except Exception as error:  # the commit itself failed: every writer of the group must hear why
             outcomes = [(write, None, error) for write in group]
         for write, value, failure in outcomes:
             if failure is None:
@@ -161,12 +162,15 @@ class Database:
                 write.result.set_exception(failure)
 
     def _attempt(self, work: Work) -> tuple[Any, BaseException | None]:
+        connection = self._write_connection
+        connection.execute("SAVEPOINT attempt")
         try:
-            with self._write_connection:  # a savepoint again
-                value = work(self._write_connection)
-        except (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.ReadOnlyError):
-            raise  # SQLite may have ended the whole transaction: let the group fail together
-        except Exception as error:  # noqa: BLE001  one writer's failure is its own; the others of the group go on
+            value = work(connection)
+            connection.execute("RELEASE attempt")
+        except Exception as error:  # one writer's failure is its own; the others of the group go on
+            if not connection.in_transaction:
+                raise  # SQLite ended the whole transaction (disk full, I/O error): the group fails together
+            connection.execute("ROLLBACK TO attempt; RELEASE attempt")
             return None, error
         return value, None
 

@@ -170,6 +170,11 @@ def counts(connection: apsw.Connection) -> dict[str, int]:
     return {"memories": total - deleted - superseded, "superseded": superseded, "in_trash": deleted}
 
 
+def counts_by_kind(connection: apsw.Connection) -> dict[str, int]:
+    """How many memories of each kind are current."""
+    return dict(connection.execute(f"SELECT m.kind, count(*) FROM memories m WHERE {CURRENT} GROUP BY m.kind ORDER BY m.kind"))
+
+
 def span(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
     """The first and the last event time of the memories that are not in the trash."""
     ends: tuple[str | None, str | None] = connection.execute(

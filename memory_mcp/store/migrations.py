@@ -109,7 +109,7 @@ CREATE TABLE IF NOT EXISTS operations (
 def _first_schema(connection: apsw.Connection) -> None:
     if not connection.table_exists(None, "memories"):
         connection.execute(_MEMORIES)
-    present = {row[1] for row in connection.execute("PRAGMA table_info(memories)")}
+    present = {row[1].lower() for row in connection.execute("PRAGMA table_info(memories)")}
     for name, declaration in _MEMORY_COLUMNS.items():
         if name not in present:
             connection.execute(f'ALTER TABLE memories ADD COLUMN "{name}" {declaration}')
@@ -125,18 +125,25 @@ def _first_schema(connection: apsw.Connection) -> None:
 def _adopt_rows(connection: apsw.Connection) -> None:
     """Gives an older server's rows an id, and values in our form where theirs differ; what can't be read is reported."""
     connection.execute(
-        "UPDATE memories SET id = rowid, kind = coalesce(kind, 'fact'), importance = min(1, max(0, coalesce(importance, 0.5)))"
+        "UPDATE memories SET id = rowid, content = coalesce(content, ''), kind = coalesce(kind, 'fact'), importance = min(1, max(0, coalesce(importance, 0.5)))"
     )
     rows = connection.execute("SELECT key, created_at, updated_at, tags FROM memories").fetchall()
     for key, created_at, updated_at, tags in rows:
-        try:
-            created, updated = (timestamps.adopted(str(text), OLDER_SERVERS_ZONE) for text in (created_at, updated_at))
-        except (ValueError, TypeError):
-            created = updated = timestamps.to_text(datetime.now(UTC))
-            logger.warning("%s: no usable time (%r, %r) in the older store; %s is taken instead", key, created_at, updated_at, created)
+        created, updated = _moment(created_at), _moment(updated_at)
+        if not (created and updated):
+            one = created or updated or timestamps.to_text(datetime.now(UTC))
+            logger.warning("%s: no usable time (%r, %r) in the older store; %s is taken instead", key, created_at, updated_at, one)
+            created, updated = created or one, updated or one
         connection.execute(
             "UPDATE memories SET created_at = ?, updated_at = ?, tags = ? WHERE key = ?", (created, updated, _tag_list(tags), key)
         )
+
+
+def _moment(text: object) -> str | None:
+    try:
+        return timestamps.adopted(str(text), OLDER_SERVERS_ZONE)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _tag_list(tags: object) -> str:

@@ -38,7 +38,7 @@ class PersonaContext:
         Raises:
             StoreDamaged: somebody left it in a state that is no JSON object.
         """
-        return {**_empty(), **self._stored()}
+        return _filled(self._stored())
 
     def update(self, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Sets the given fields (a person's fields are merged) and writes the file if that changes it. Returns (before, after).
@@ -51,7 +51,7 @@ class PersonaContext:
             raise ValueError("a persona that does not exist has no context to change")
         with self._lock:
             stored = self._stored()
-            before = {**_empty(), **stored}
+            before = _filled(stored)
             after = {**before, **{name: {**before[name], **value} if name in PEOPLE else value for name, value in changes.items()}}
             if after != stored:
                 try:
@@ -84,6 +84,6 @@ class PersonaContext:
         return stored
 
 
-def _empty() -> dict[str, Any]:
-    people = {name: dict.fromkeys(PERSON_FIELDS, "") for name in PEOPLE}
-    return {**people, **dict.fromkeys(STATE_KEYS.values(), ""), LAST_CONVERSATION: None}
+def _filled(stored: Mapping[str, Any]) -> dict[str, Any]:
+    people = {name: {**dict.fromkeys(PERSON_FIELDS, ""), **stored.get(name, {})} for name in PEOPLE}
+    return {**people, **dict.fromkeys(STATE_KEYS.values(), ""), LAST_CONVERSATION: None, **stored, **people}

@@ -5,7 +5,7 @@ A day is a calendar day in the caller's zone, a week begins on Monday. Every pat
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -23,8 +23,10 @@ _WEEKDAYS = {
     for index, pair in enumerate(["月mon", "火tue", "水wed", "木thu", "金fri", "土sat", "日sun"])
     for name in (pair[0], pair[1:])
 }
-_MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)}
-_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_MONTH_NAMES = "january february march april may june july august september october november december".split()
+_MONTHS = {form: number for number, name in enumerate(_MONTH_NAMES, start=1) for form in (name, name[:3])} | {"sept": 9}
+# Whole names only: what is sold at a market 5 times is not about March.
+_MONTH = rf"({'|'.join(sorted(_MONTHS, key=len, reverse=True))})(?![a-z])\.?"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
 
 
@@ -76,7 +78,7 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
             if days:
                 taken.append(found.span())
                 spans += days
-    return [_in_utc(span, zone) for span in spans]
+    return list(_representable(spans, zone))
 
 
 def _plain(text: str) -> str:
@@ -98,7 +100,10 @@ def _end_of_range(text: str, today: date, zone: ZoneInfo, whole: str) -> TimeRan
     exact = _iso(text.strip(), zone)
     if exact is None:
         raise _no_date("date_range", whole)
-    return TimeRange(exact, exact + timedelta(microseconds=1))
+    try:
+        return TimeRange(exact, exact + timedelta(microseconds=1))
+    except OverflowError:
+        raise _outside_calendar() from None
 
 
 def _no_date(name: str, text: str) -> InvalidInput:
@@ -130,8 +135,21 @@ def _in_utc(span: Days, zone: ZoneInfo) -> TimeRange:
     try:
         start, end = (datetime.combine(day, time(), tzinfo=zone).astimezone(UTC) for day in span)
     except OverflowError:
-        raise InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31") from None
+        raise _outside_calendar() from None
     return TimeRange(start, end)
+
+
+def _representable(spans: Iterable[Days], zone: ZoneInfo) -> Iterator[TimeRange]:
+    """The spans that UTC has a time for: a query may quote the year 1, and is still a query."""
+    for span in spans:
+        try:
+            yield _in_utc(span, zone)
+        except InvalidInput:
+            continue
+
+
+def _outside_calendar() -> InvalidInput:
+    return InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31")
 
 
 def _number(text: str) -> int:
@@ -249,7 +267,10 @@ _PATTERNS: list[tuple[re.Pattern[str], Resolver]] = [
         re.compile(r"(?<![a-z\d])(\d{1,3}|an?|one)\s+(day|week|month|year)s?\s+ago"),
         lambda m, today: _ago(m[1], _ENGLISH_UNITS[m[2]], today),
     ),
-    (re.compile(r"(?<![a-z])last\s+(mon|tue|wed|thu|fri|sat|sun)[a-z]*"), lambda m, today: [_last_weekday(today, _WEEKDAYS[m[1]])]),
+    (
+        re.compile(r"(?<![a-z])last\s+(mon|tue|wed|thu|fri|sat|sun)(?:(?:s|nes|rs|ur)?day|s|rs?)?(?![a-z])"),
+        lambda m, today: [_last_weekday(today, _WEEKDAYS[m[1]])],
+    ),
     _fixed("一昨日|おととい|おとつい|(?:the )?day before yesterday", lambda today: _day(today - timedelta(days=2))),
     _fixed("昨日|きのう|昨夜|昨晩|ゆうべ|(?<![a-z])yesterday|(?<![a-z])last night", lambda today: _day(today - timedelta(days=1))),
     _fixed("今日|本日|今朝|今夜|今晩|(?<![a-z])(?:today|tonight|this morning)", _day),

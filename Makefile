@@ -1,0 +1,57 @@
+# Two commands: `make run` sets everything up and serves, `make test` sets everything up and passes the tests.
+# `make check` is the fast gate for everyday work.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
+# Elsewhere than on the default index: make run PIP_FLAGS="--index-url …"
+PIP_FLAGS ?=
+# Where to take torch from; empty: the default index. On Linux without a GPU the CPU build saves gigabytes, see README.
+TORCH_INDEX ?=
+
+.PHONY: setup run demo test check bench clean
+
+setup: $(READY)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Memory MCP needs Python 3.11 or later, and $(PYTHON) is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+# torch first and alone, so that nothing else pulls a build of its own choice.
+$(READY): requirements.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$$(grep '^torch==' requirements.txt)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --editable .
+	@touch $@
+
+$(READY_DEV): requirements-dev.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements-dev.txt
+	@touch $@
+
+run: $(READY)
+	$(BIN)/memory-mcp serve
+
+demo: $(READY)
+	$(BIN)/python examples/short_day.py
+
+test: $(READY_DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest
+
+check: $(READY_DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -q -m "not slow"
+
+bench: $(READY_DEV)
+	$(BIN)/python -m benchmarks.latency
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,206 @@
+"""A running server as one persona sees it: what the CLI, the stdio bridge and other programs in Python share."""
+
+import asyncio
+import ipaddress
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx2
+
+from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
+from memory_mcp.personas.names import canonical_name
+
+MCP_PATH = "/mcp"
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 60.0
+UPLOAD_BLOCK_BYTES = 64 * 1024
+
+_START_ONE = "Start one with `memory-mcp serve`, or say where it is with --url"
+
+
+class Connection:
+    """Where the server is and who is calling. Holds no socket: each call opens and closes its own."""
+
+    def __init__(self, url: str, token: str | None = None, persona: str | None = None) -> None:
+        """`url` is the server's, with or without `/mcp`. Without a persona the server's own rule decides.
+
+        Raises:
+            InvalidInput: the URL, the token or the persona's name can't be used.
+        """
+        self.url = _base_url(url)
+        self.headers = _headers(token, persona)
+
+    @property
+    def mcp_url(self) -> str:
+        """Where the MCP endpoint is."""
+        return self.url + MCP_PATH
+
+    def check(self) -> None:
+        """Raises ServerUnreachable unless a Memory MCP server answers."""
+        if "version" not in self.get_json("/health"):
+            raise self._other_service("its /health names no version")
+
+    def get_json(self, path: str) -> dict[str, Any]:
+        """The object that GET `path` answers with.
+
+        Raises:
+            ServerUnreachable: nobody answers, or something that is no Memory MCP server.
+            MemoryMCPError: the server refuses; in its words.
+        """
+        with self._client() as client:
+            response = client.get(path)
+            self._check(response)
+            return self._object(response)
+
+    def import_rows(self, lines: Iterable[bytes], progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+        """Streams lines (each without its line feed) to the server and returns its counts: stored, already_known, refused, errors.
+
+        `progress` hears how many further lines were handed over.
+        """
+        with self._client(answer_seconds=None) as client:
+            response = client.post("/api/import", content=_blocks(lines, progress), headers={"Content-Type": "application/x-ndjson"})
+            self._check(response)
+            return self._object(response)
+
+    def export_lines(self, include_deleted: bool = False) -> Iterator[bytes]:
+        """The persona's memories as JSON lines, each with its line feed, as they arrive."""
+        query = {"include_deleted": "true"} if include_deleted else {}
+        with self._client() as client, client.stream("GET", "/api/export", params=query) as response:
+            if response.is_error:
+                response.read()
+            self._check(response)
+            rest = b""
+            # Split at line feeds only: iter_lines also splits at U+2028 and its like, which a memory may hold.
+            for block in response.iter_bytes():
+                *whole, rest = (rest + block).split(b"\n")
+                yield from (line + b"\n" for line in whole)
+            if rest:
+                raise ServerUnreachable("the export broke off", "its last line is incomplete", "Look at the server's log and try again")
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The structured answer of an MCP tool. Arguments that are None are left out.
+
+        Raises:
+            ServerUnreachable: nobody answers, or something that is no Memory MCP server.
+            MemoryMCPError: the tool refuses; in its words.
+        """
+        self.check()  # asked first, because its errors say more than those of the MCP client
+        given = {key: value for key, value in arguments.items() if value is not None}
+        return asyncio.run(self._call_tool(name, given))
+
+    async def _call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        # These take 2 s to import, and plain HTTP calls do without them.
+        from fastmcp import Client  # noqa: PLC0415
+        from fastmcp.client.transports import StreamableHttpTransport  # noqa: PLC0415
+        from mcp import MCPError  # noqa: PLC0415
+
+        try:
+            async with Client(StreamableHttpTransport(self.mcp_url, headers=self.headers), timeout=ANSWER_SECONDS) as client:
+                result = await client.call_tool(name, arguments, raise_on_error=False)
+        except MCPError as error:
+            raise _refusal(str(error)) from error
+        except httpx2.HTTPStatusError as error:
+            raise _refusal(f"the server answers {error.response.status_code} to {name}") from error
+        except (RuntimeError, httpx2.HTTPError, TimeoutError) as error:
+            raise ServerUnreachable(f"{name} got no answer from {self.url}", str(error), "Try again") from error
+        text = "\n".join(getattr(block, "text", "") for block in result.content)
+        if result.is_error:
+            raise _refusal(text)
+        return dict(result.structured_content or json.loads(text))
+
+    @contextmanager
+    def _client(self, answer_seconds: float | None = ANSWER_SECONDS) -> Iterator[httpx2.Client]:
+        timeout = httpx2.Timeout(CONNECT_SECONDS, read=answer_seconds, write=ANSWER_SECONDS)
+        # A proxy that the environment names is for the world outside, and can't reach this machine's own ports.
+        is_remote = not _is_loopback(urlsplit(self.url).hostname or "")
+        try:
+            with httpx2.Client(base_url=self.url, headers=self.headers, timeout=timeout, trust_env=is_remote) as client:
+                yield client
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise ServerUnreachable(f"no server answers at {self.url}", str(error), _START_ONE) from error
+        except httpx2.TimeoutException as error:
+            raise ServerUnreachable(f"{self.url} takes too long to answer", str(error), "Try again, or look at the server's log") from error
+        except httpx2.HTTPError as error:
+            raise ServerUnreachable(f"the connection to {self.url} failed", str(error), "Try again, or look at the server's log") from error
+
+    def _check(self, response: httpx2.Response) -> None:
+        if response.is_success:
+            return
+        try:
+            sentence = response.json()["error"]
+        except (ValueError, KeyError, TypeError):
+            raise self._other_service(f"it answers {response.status_code} to {response.request.url.path}") from None
+        raise _refusal(str(sentence))
+
+    def _object(self, response: httpx2.Response) -> dict[str, Any]:
+        try:
+            told = response.json()
+        except ValueError:
+            raise self._other_service("its answer is no JSON") from None
+        if not isinstance(told, dict):
+            raise self._other_service("its answer is no JSON object")
+        return told
+
+    def _other_service(self, why: str) -> ServerUnreachable:
+        return ServerUnreachable(f"what answers at {self.url} is no Memory MCP server", why, _START_ONE)
+
+
+def persona_header(persona: str) -> str:
+    """A persona's name for `X-Persona`: percent-encoded, because many libraries refuse raw Japanese in a header.
+
+    Raises:
+        InvalidPersonaName: it is no persona's name.
+    """
+    return quote(canonical_name(persona), safe="")
+
+
+def _headers(token: str | None, persona: str | None) -> dict[str, str]:
+    if token and not (token.isascii() and token.isprintable()):
+        raise InvalidInput("the token holds characters that no token has", "", "Copy it again")
+    return {
+        **({"Authorization": f"Bearer {token}"} if token else {}),
+        **({"X-Persona": persona_header(persona)} if persona is not None else {}),
+    }
+
+
+def _base_url(url: str) -> str:
+    try:
+        parts = urlsplit(url.strip())
+        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port) and not parts.query
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InvalidInput(f"{url!r} is no URL of a server", "", "Write it like http://127.0.0.1:8000")
+    return url.strip().rstrip("/").removesuffix(MCP_PATH)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _refusal(sentence: str) -> MemoryMCPError:
+    return MemoryMCPError(sentence.strip().removesuffix("."))
+
+
+def _blocks(lines: Iterable[bytes], progress: Callable[[int], None] | None) -> Iterator[bytes]:
+    """Lines gathered into blocks: one write to the socket for each would be most of the time."""
+    waiting: list[bytes] = []
+    size = 0
+    for line in lines:
+        waiting.append(line + b"\n")
+        size += len(line) + 1
+        if size >= UPLOAD_BLOCK_BYTES:
+            yield b"".join(waiting)
+            if progress:
+                progress(len(waiting))
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+        if progress:
+            progress(len(waiting))

@@ -1,0 +1,108 @@
+"""get_context and update_context as a client sees them: the context file, the layers of memories, and the time between."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memory_mcp.domain import STATE_FIELDS
+from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.personas.registry import Persona
+from memory_mcp.search.context import context
+from memory_mcp.search.questions import token_budget
+from memory_mcp.server.request_persona import Call
+from memory_mcp.server.views import heading, hit_view, local, told, without_blanks
+from memory_mcp.store import memories
+from memory_mcp.store.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS
+from memory_mcp.text.ago import elapsed
+from memory_mcp.text.clean import storable
+from memory_mcp.text.timewords import parse_moment
+
+DEFAULT_TOKENS = 800
+FIELD_LIMIT = 2_000
+
+
+def context_view(call: Call, persona: Persona, query: str, max_tokens: int | None) -> dict[str, Any]:
+    """Who, how many, when, how things stand, and the layered memories."""
+    budget = token_budget(max_tokens, DEFAULT_TOKENS)
+    who, unreadable = _who(call, persona)
+    found = context(persona, storable(query.strip(), "query"), max_tokens=budget, models=call.models, settings=call.settings, now=call.now)
+    with persona.database.read() as connection:
+        counts = memories.counts(connection)
+    degraded = [*(found.recalled.degraded if found.recalled else ()), *([unreadable] if unreadable else [])]
+    return {
+        **heading(call, persona),
+        **counts,
+        "now": local(call.now, call.settings.zone),
+        **who,
+        **told(degraded=degraded, mode=found.recalled.mode if found.recalled else None),
+        "hits": [{"_source": layer, **_brief(hit_view(hit, call))} for layer, hit in found.hits],
+    }
+
+
+def note_conversation(persona: Persona, call: Call, state: Mapping[str, str]) -> str | None:
+    """After a memory was stored: the two spoke just now, and things stand as `state` says. Returns what kept it from being noted."""
+    try:
+        persona.context.update({**{STATE_KEYS[name]: value for name, value in state.items()}, **_spoke_now(call)})
+    except StoreError as error:
+        return f"context_not_updated: {error}"
+    return None
+
+
+def checked_changes(state: Mapping[str, str], user_info: Mapping[str, str], persona_info: Mapping[str, str]) -> dict[str, Any]:
+    """What update_context is to set, by the context file's names.
+
+    Raises:
+        InvalidInput: nothing is to be set, or something can't be.
+    """
+    people = {"user_info": user_info, "persona_info": persona_info}
+    for name, person in people.items():
+        unknown = [part for part in person if part not in PERSON_FIELDS]
+        if unknown:
+            raise InvalidInput(
+                f"{name} has the unknown field {unknown[0]!r}", f"it may hold {', '.join(PERSON_FIELDS)}", "Use remember for anything else"
+            )
+    changes: dict[str, Any] = {STATE_KEYS[name]: _field(state[name], name) for name in STATE_FIELDS if state[name].strip()}
+    changes |= {
+        name: {part: _field(value, f"{name}.{part}") for part, value in person.items()} for name, person in people.items() if person
+    }
+    if not changes:
+        raise InvalidInput("nothing to update", "every argument was empty", "Send at least one, such as emotion")
+    return changes
+
+
+def update(persona: Persona, call: Call, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Sets the changes. Returns, for each field, what it was and what it is."""
+    before, after = persona.context.update({**changes, **_spoke_now(call)})
+    ours = {file_name: name for name, file_name in STATE_KEYS.items()}
+    return {ours.get(name, name): {"before": _shown(before[name]), "after": _shown(after[name])} for name in changes}
+
+
+def _shown(value: Any) -> Any:
+    return without_blanks(value) if isinstance(value, Mapping) else value
+
+
+def _field(value: str, name: str) -> str:
+    if len(value) > FIELD_LIMIT:
+        raise InvalidInput(f"{name} has {len(value):,} characters", f"{FIELD_LIMIT:,} are the limit", "Say it in a sentence")
+    return storable(value, name).strip()
+
+
+def _spoke_now(call: Call) -> dict[str, str]:
+    return {LAST_CONVERSATION: call.now.astimezone(call.settings.zone).isoformat(timespec="seconds")}
+
+
+def _who(call: Call, persona: Persona) -> tuple[dict[str, Any], str | None]:
+    """The context file as the client sees it, and what is wrong with it where it can't be read."""
+    try:
+        file = persona.context.read()
+    except StoreError as error:
+        return {}, f"context_unreadable: {error}"
+    state = {name: file[file_name] for name, file_name in STATE_KEYS.items()}
+    last = file[LAST_CONVERSATION]
+    since = elapsed(parse_moment(last, call.now, call.settings.zone), call.now) if last else None
+    people = {name: without_blanks(file[name]) for name in PEOPLE}
+    return told(last_conversation_time=last, since_last_conversation=since, state=without_blanks(state), **people), None
+
+
+def _brief(view: dict[str, Any]) -> dict[str, Any]:
+    """A hit without what only a search needs to explain."""
+    return {name: value for name, value in view.items() if name not in ("score", "why", "created_at" if "occurred_at" in view else "")}

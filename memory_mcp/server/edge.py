@@ -1,0 +1,158 @@
+"""The outermost ASGI layer: what must be settled before anybody parses MCP.
+
+It takes the persona out of `/p/{persona}/…`, and it words the refusals that otherwise come from libraries: a body that is too
+large, is no UTF-8 or no JSON, a wrong host or origin, an unknown path.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memory_mcp.server.request_persona import PATH_PERSONA
+
+BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+
+_HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_REWORDED = {
+    403: "This origin may not call this server: web pages of other sites must not reach a local memory. Call it from the same host.",
+    404: "There is nothing here. MCP is at /mcp (or /p/{persona}/mcp), the rest under /api, /health and /ready.",
+    405: "This address does not take that HTTP method. MCP calls are POST; this server keeps no sessions and no event stream.",
+    421: "The Host header names a host that this server does not answer for. Use 127.0.0.1 or localhost, or add the name to allowed_hosts in config.json.",
+}
+
+
+class Edge:
+    """ASGI middleware around everything else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope = with_path_persona(scope)
+        send = _Rewording(send)
+        if scope["path"].rstrip("/") == "/mcp" and scope["method"] == "POST":
+            body, refusal = await _checked_body(scope, receive)
+            if refusal:
+                await refusal(scope, receive, send)
+                return
+            receive = _replayed(body, receive)
+        await self._app(scope, receive, send)
+
+
+def with_path_persona(scope: Scope) -> Scope:
+    """The scope of `/p/{persona}/rest` as that of `/rest`, the persona noted in it. A slash inside the name is sent as %2F."""
+    parts = scope["raw_path"].split(b"?")[0].split(b"/", 3)
+    if len(parts) < 4 or parts[:2] != [b"", b"p"]:
+        return scope
+    rest = b"/" + parts[3]
+    name = unquote(parts[2].decode("latin-1"), errors="replace")
+    return {**scope, "path": unquote(rest.decode("latin-1")), "raw_path": rest, PATH_PERSONA: name}
+
+
+async def _checked_body(scope: Scope, receive: Receive) -> tuple[bytes, JSONResponse | None]:
+    """The whole body of an MCP call, or the refusal of one that nobody could use."""
+    declared = next((int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), 0)
+    body = b""
+    if declared <= BODY_LIMIT:
+        async for part in _parts(receive):
+            body += part
+            if len(body) > BODY_LIMIT:
+                break
+    size = max(declared, len(body))
+    if size > BODY_LIMIT:
+        return b"", _refusal(
+            413,
+            INVALID_REQUEST,
+            f"The call has {size / 1_048_576:.1f} MiB or more; one call takes at most 4 MiB. Nothing was stored. "
+            "Split it, or send many memories as JSON lines to POST /api/import.",
+        )
+    return body, _unreadable(body)
+
+
+def _unreadable(body: bytes) -> JSONResponse | None:
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _refusal(400, PARSE_ERROR, f"The call is not UTF-8 (byte {error.start + 1}). Nothing was stored. Send it as UTF-8.")
+    try:
+        call = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return _refusal(400, PARSE_ERROR, f"The call is not JSON ({error}). Nothing was stored.")
+    if _HALF_SURROGATE.search(body) and any(_is_half(text) for text in _texts(call)):
+        identity = call.get("id") if isinstance(call, dict) else None
+        return _refusal(
+            400,
+            PARSE_ERROR,
+            "A text of the call holds half of a surrogate pair, such as \\ud83d alone. Nothing was stored. Send whole characters.",
+            identity,
+        )
+    return None
+
+
+def _texts(tree: Any) -> Iterator[str]:
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, dict):
+        for name, value in tree.items():
+            yield name
+            yield from _texts(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _texts(value)
+
+
+def _is_half(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _refusal(status: int, code: int, message: str, identity: Any = None) -> JSONResponse:
+    return JSONResponse({"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": message}}, status_code=status)
+
+
+async def _parts(receive: Receive) -> Any:
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return
+        yield message.get("body", b"")
+        if not message.get("more_body"):
+            return
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that hands out the body once more, and then whatever the client does next."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay
+
+
+class _Rewording:
+    """Replaces a library's plain-text refusal by ours, as JSON."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._words: bytes | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            kind = next((value for name, value in message["headers"] if name == b"content-type"), b"")
+            if message["status"] in _REWORDED and not kind.startswith(b"application/json"):
+                self._words = json.dumps({"error": _REWORDED[message["status"]]}).encode()
+                kept = [(name, value) for name, value in message["headers"] if name not in (b"content-type", b"content-length")]
+                length = str(len(self._words)).encode()
+                message = {**message, "headers": [*kept, (b"content-type", b"application/json"), (b"content-length", length)]}
+        elif message["type"] == "http.response.body" and self._words is not None:
+            message = {"type": "http.response.body", "body": self._words}
+        await self._send(message)

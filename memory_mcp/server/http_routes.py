@@ -1,0 +1,136 @@
+"""The routes beside MCP: is it alive, is it ready, and what operators need (statistics, import, export)."""
+
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from fastmcp import FastMCP
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from memory_mcp import __version__
+from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.server.refusals import http_refusal
+from memory_mcp.server.request_persona import Call, call_of
+from memory_mcp.server.status import readiness, statistics
+from memory_mcp.store import memories
+from memory_mcp.transfer.jsonlines import ImportResult, export_lines, import_lines
+
+IMPORT_BATCH_LINES = 200
+LINE_LIMIT_BYTES = 2 * 1024 * 1024
+JSON_LINES = "application/x-ndjson"
+
+Handler = Callable[[Request], Awaitable[Response]]
+NumberedLine = tuple[int, bytes]
+
+
+def register(mcp: FastMCP) -> None:
+    """Adds the routes to a server."""
+    routes: list[tuple[str, str, Handler]] = [
+        ("/health", "GET", health),
+        ("/ready", "GET", ready),
+        ("/api/personas", "GET", personas),
+        ("/api/stats", "GET", stats),
+        ("/api/import", "POST", import_memories),
+        ("/api/export", "GET", export_memories),
+    ]
+    for path, method, handler in routes:
+        mcp.custom_route(path, methods=[method])(_refusing(handler))
+
+
+async def health(_request: Request) -> Response:
+    """Alive: the process answers. Touches no disk."""
+    return JSONResponse({"status": "ok", "version": __version__})
+
+
+async def ready(request: Request) -> Response:
+    """What works now. 200 as soon as memories can be stored and recalled, if only by keyword."""
+    return JSONResponse(await run_in_threadpool(readiness, request.app.state.runtime))
+
+
+async def personas(request: Request) -> Response:
+    """Every persona with its counts; one that can't be opened says why."""
+    return JSONResponse({"personas": await run_in_threadpool(_listed, call_of(request))})
+
+
+async def stats(request: Request) -> Response:
+    """The statistics of one persona."""
+    call = call_of(request)
+
+    def told() -> dict[str, Any]:
+        with call.reading() as persona:
+            return statistics(call, persona)
+
+    return JSONResponse(await run_in_threadpool(told))
+
+
+async def import_memories(request: Request) -> Response:
+    """Stores the memories of a body of JSON lines while it streams in. Each batch is on the disk before the next is read."""
+    call = call_of(request)
+    name = await run_in_threadpool(call.persona_name)
+    result = ImportResult()
+    async for batch in _batches(request.stream()):
+        result += await run_in_threadpool(_store, call, batch)
+    return JSONResponse({"persona": name, **asdict(result)})
+
+
+async def export_memories(request: Request) -> Response:
+    """All memories of one persona as JSON lines; with `include_deleted=true` the ones in the trash too."""
+    call = call_of(request)
+    name = await run_in_threadpool(call.persona_name)
+    wanted = request.query_params.get("include_deleted", "false").casefold()
+    if wanted not in ("true", "false"):
+        raise InvalidInput(f"include_deleted is {wanted!r}", "it is true or false", "Leave it out for false")
+    disposition = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
+    return StreamingResponse(_exported(call, wanted == "true"), media_type=JSON_LINES, headers=disposition if name else None)
+
+
+def _listed(call: Call) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for name in call.runtime.personas.names():
+        try:
+            with call.runtime.personas.reading(name) as persona, persona.database.read() as connection:
+                found.append({"name": name, **memories.counts(connection)})
+        except MemoryMCPError as error:
+            found.append({"name": name, "error": str(error)})
+    return found
+
+
+def _store(call: Call, batch: list[NumberedLine]) -> ImportResult:
+    with call.writing() as persona:
+        return import_lines(persona, batch, now=call.now, zone=call.settings.zone)
+
+
+def _exported(call: Call, include_deleted: bool) -> Iterator[str]:
+    with call.reading() as persona:
+        for line in export_lines(persona, include_deleted=include_deleted):
+            yield line + "\n"
+
+
+async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:
+    """The body's lines with their numbers, some hundred at a time. A line beyond the limit is cut, so that it is refused as no JSON."""
+    number, batch, rest = 1, list[NumberedLine](), b""
+    async for part in stream:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            batch.append((number, line[:LINE_LIMIT_BYTES]))
+            number += 1
+        rest = rest[: LINE_LIMIT_BYTES + 1]
+        while len(batch) >= IMPORT_BATCH_LINES:
+            yield batch[:IMPORT_BATCH_LINES]
+            batch = batch[IMPORT_BATCH_LINES:]
+    if batch or rest:
+        yield [*batch, (number, rest)]
+
+
+def _refusing(handler: Handler) -> Handler:
+    @functools.wraps(handler)
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except MemoryMCPError as error:
+            return http_refusal(error)
+
+    return answer

@@ -1,0 +1,109 @@
+"""Argument types that forgive what clients do: null for a default, and lists, objects and numbers sent as strings.
+
+The JSON schema of each stays flat (no `anyOf`, no `$ref`): Gemini and Ollama choke on those.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastmcp.tools import FunctionTool
+from mcp.types import ToolAnnotations
+from pydantic import BeforeValidator
+
+
+def _parsed(value: Any) -> Any:
+    """A string that holds JSON, as what it holds; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _text(value: Any) -> Any:
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _text_list(value: Any) -> list[Any]:
+    if value is None or value == "":
+        return []
+    parsed = _parsed(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    return [_text(entry) for entry in (parsed if isinstance(parsed, list) else [parsed])]
+
+
+def _number(value: Any) -> Any:
+    parsed = _parsed(value)
+    if parsed is None or parsed == "":
+        return None
+    if isinstance(parsed, bool) or not isinstance(parsed, int | float):
+        raise ValueError("must be a number")
+    return parsed
+
+
+def _whole_number(value: Any) -> Any:
+    number = _number(value)
+    if isinstance(number, float):
+        if not number.is_integer():
+            raise ValueError("must be a whole number")
+        return int(number)
+    return number
+
+
+def _flag(value: Any) -> Any:
+    if value is None or value == "":
+        return False
+    known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    found = known.get(str(value).strip().casefold())
+    if found is None:
+        raise ValueError("must be true or false")
+    return found
+
+
+def _texts_by_name(value: Any) -> dict[str, str]:
+    parsed = _parsed(value)
+    if parsed is None or parsed == "":
+        return {}
+    if not isinstance(parsed, dict):
+        raise ValueError('must be an object of texts such as {"emotion": "happy"}')
+    return {str(name): _text(entry) for name, entry in parsed.items()}
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+TextList = Annotated[list[str], BeforeValidator(_text_list)]
+Number = Annotated[float | None, BeforeValidator(_number)]
+WholeNumber = Annotated[int | None, BeforeValidator(_whole_number)]
+Flag = Annotated[bool, BeforeValidator(_flag)]
+TextsByName = Annotated[dict[str, str], BeforeValidator(_texts_by_name)]
+
+
+def tool_of(
+    function: Callable[..., Any], *, title: str, read_only: bool = False, destructive: bool = False, idempotent: bool = False
+) -> FunctionTool:
+    """A tool made of a function: its docstring's first paragraph as description, and a schema without what says nothing."""
+    tool = FunctionTool.from_function(
+        function,
+        description=" ".join((function.__doc__ or "").split("\n\n")[0].split()),
+        annotations=ToolAnnotations(
+            title=title, read_only_hint=read_only, destructive_hint=destructive, idempotent_hint=idempotent, open_world_hint=False
+        ),
+        output_schema=None,
+    )
+    tool.parameters = _slim(tool.parameters)
+    return tool
+
+
+def _slim(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without titles, without the null that every optional argument takes, and without defaults that only say "left out"."""
+    slim = {name: value for name, value in schema.items() if name != "title"}
+    slim["properties"] = {name: _slim_argument(spec) for name, spec in schema.get("properties", {}).items()}
+    return slim
+
+
+def _slim_argument(spec: dict[str, Any]) -> dict[str, Any]:
+    branches = [branch for branch in spec.get("anyOf", []) if branch.get("type") != "null"]
+    flat = {**spec, **branches[0]} if len(branches) == 1 else spec
+    return {word: value for word, value in flat.items() if word not in ("title", "anyOf") and not (word == "default" and not value)}

@@ -1,0 +1,185 @@
+"""The `core` toolset: the six tools that every client sees. Each opens the persona of its request, calls one verb, and shows the answer.
+
+Plain functions: fastmcp runs them on worker threads, so that nothing here blocks the event loop.
+"""
+
+from typing import Annotated, Any
+
+from fastmcp.dependencies import Depends
+from fastmcp.tools import FunctionTool
+from pydantic import Field
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.remember import drafts
+from memory_mcp.remember.forget import forget as forget_memories
+from memory_mcp.remember.pipeline import remember as remember_draft
+from memory_mcp.remember.revise import Revision
+from memory_mcp.remember.revise import revise as revise_memory
+from memory_mcp.search.pipeline import recall as recall_memories
+from memory_mcp.search.questions import question
+from memory_mcp.server import context_views
+from memory_mcp.server.mcp_tools.arguments import Flag, Number, Text, TextList, TextsByName, WholeNumber, tool_of
+from memory_mcp.server.refusals import answering
+from memory_mcp.server.request_persona import Call, current_call
+from memory_mcp.server.views import heading, memory_view, outcome_view, recalled_view, similar_view, told
+
+KEYS_LIMIT = 100
+
+
+@answering
+def get_context(
+    query: Annotated[Text, Field(description="topic at hand")] = "", max_tokens: WholeNumber = None, call: Call = Depends(current_call)
+) -> dict[str, Any]:
+    """Call FIRST in every conversation: who you and the user are, how things stand, what was said lately."""
+    with call.reading() as persona:
+        return context_views.context_view(call, persona, query, max_tokens)
+
+
+@answering
+def remember(
+    content: Annotated[Text, Field(description="one self-contained sentence or more")],
+    source: Annotated[Text, Field(description="who said it")] = "",
+    session_id: Text = "",
+    kind: Annotated[Text, Field(description="fact, conversation or experience")] = "",
+    tags: TextList = [],  # noqa: B006  pydantic copies it
+    importance: Annotated[Number, Field(description="0..1")] = None,
+    occurred_at: Annotated[Text, Field(description="when it happened: ISO or 昨日")] = "",
+    questions: Annotated[TextList, Field(description="questions this answers")] = [],  # noqa: B006
+    state: Annotated[TextsByName, Field(description="emotion, physical_state, mental_state, environment, relationship_status")] = {},  # noqa: B006
+    supersedes: Annotated[Text, Field(description="key of the memory this replaces")] = "",
+    call: Call = Depends(current_call),
+) -> dict[str, Any]:
+    """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
+    draft = drafts.draft(
+        content,
+        now=call.now,
+        zone=call.settings.zone,
+        source=source,
+        session_id=session_id,
+        kind=kind,
+        tags=tags,
+        importance=importance,
+        occurred_at=occurred_at,
+        questions=questions,
+        state=state,
+        supersedes=supersedes,
+    )
+    with call.reading() as persona:
+        before = heading(call, persona)
+    with call.writing() as persona:
+        stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone)
+        noted = context_views.note_conversation(persona, call, draft.state) if stored.stored else None
+    note = None if stored.stored else "this very write is stored already; revise changes it"
+    return {
+        **before,
+        "key": stored.key,
+        "stored": stored.stored,
+        "indexed": stored.indexed,
+        "similar": [similar_view(similar) for similar in stored.similar],
+        **told(note=note, degraded=[noted] if noted else None),
+    }
+
+
+@answering
+def recall(
+    query: Annotated[Text, Field(description="question or words; dates such as 昨日 count")] = "",
+    top_k: Annotated[WholeNumber, Field(description="1..50")] = None,
+    mode: Annotated[Text, Field(description="auto, keyword, semantic or recent")] = "",
+    tags: Annotated[TextList, Field(description="carries all of these")] = [],  # noqa: B006
+    date_range: Annotated[Text, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = "",
+    min_importance: Number = None,
+    hypothetical: Annotated[Text, Field(description="a guessed answer, to search by")] = "",
+    keys: Annotated[TextList, Field(description="fetch these")] = [],  # noqa: B006
+    detail: Annotated[Text, Field(description="full or index")] = "",
+    max_tokens: WholeNumber = None,
+    call: Call = Depends(current_call),
+) -> dict[str, Any]:
+    """Search long-term memory. Call before you answer about the user, the past, or anything you may have been told."""
+    asked = question(
+        settings=call.settings,
+        now=call.now,
+        query=query,
+        top_k=top_k,
+        mode=mode,
+        tags=tags,
+        date_range=date_range,
+        min_importance=min_importance,
+        hypothetical=hypothetical,
+        keys=keys,
+        detail=detail,
+        max_tokens=max_tokens,
+    )
+    with call.reading() as persona:
+        answer = recall_memories(persona, asked, models=call.models, settings=call.settings, now=call.now)
+        return {**heading(call, persona), **recalled_view(answer, call)}
+
+
+@answering
+def revise(
+    key: Text,
+    content: Text = "",
+    tags: TextList = [],  # noqa: B006
+    importance: Annotated[Number, Field(description="0..1")] = None,
+    restore: Annotated[Flag, Field(description="bring it back from the trash")] = False,
+    reason: Text = "",
+    call: Call = Depends(current_call),
+) -> dict[str, Any]:
+    """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
+    revision = Revision(
+        content=drafts.checked_content(content) if content else None,
+        tags=drafts.labels(tags, "tags") if tags else None,
+        importance=drafts.checked_importance(importance) if importance is not None else None,
+        restore=restore,
+        reason=drafts.label(reason, "reason"),
+    )
+    with call.reading() as persona:
+        memory = revise_memory(persona, key, revision, now=call.now)
+        return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
+
+
+@answering
+def forget(keys: TextList, reason: Text = "", dry_run: Flag = False, call: Call = Depends(current_call)) -> dict[str, Any]:
+    """Put memories in the trash when the user asks; revise with restore=true brings them back."""
+    if not 0 < len(keys) <= KEYS_LIMIT:
+        raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
+    with call.reading() as persona:
+        outcomes = forget_memories(persona, keys, reason=drafts.label(reason, "reason"), dry_run=dry_run, now=call.now)
+        return {**heading(call, persona), "outcomes": [outcome_view(outcome) for outcome in outcomes]}
+
+
+@answering
+def update_context(
+    emotion: Text = "",
+    physical_state: Text = "",
+    mental_state: Text = "",
+    environment: Text = "",
+    relationship_status: Text = "",
+    user_info: Annotated[TextsByName, Field(description="name, nickname, preferred_address")] = {},  # noqa: B006
+    persona_info: Annotated[TextsByName, Field(description="the same of yourself")] = {},  # noqa: B006
+    call: Call = Depends(current_call),
+) -> dict[str, Any]:
+    """Note how you, the user or your relationship changed: mood, body, place, names."""
+    state = {
+        "emotion": emotion,
+        "physical_state": physical_state,
+        "mental_state": mental_state,
+        "environment": environment,
+        "relationship_status": relationship_status,
+    }
+    changes = context_views.checked_changes(state, user_info, persona_info)
+    with call.reading() as persona:
+        before = heading(call, persona)
+    with call.writing() as persona:
+        return {**before, "changed": context_views.update(persona, call, changes)}
+
+
+def tools() -> list[FunctionTool]:
+    """The toolset, in the order in which clients list it."""
+    return [
+        tool_of(get_context, title="Get context", read_only=True, idempotent=True),
+        tool_of(remember, title="Remember", idempotent=True),
+        tool_of(recall, title="Recall", read_only=True, idempotent=True),
+        tool_of(revise, title="Revise a memory"),
+        tool_of(forget, title="Forget", destructive=True, idempotent=True),
+        tool_of(update_context, title="Update context", idempotent=True),
+    ]

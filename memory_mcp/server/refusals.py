@@ -1,0 +1,111 @@
+"""How every refusal is worded and numbered on the wire: one place for MCP and HTTP."""
+
+import difflib
+import functools
+import json
+import logging
+from collections.abc import Callable
+from typing import Any, ParamSpec
+
+import pydantic
+from fastmcp.exceptions import NotFoundError, ToolError, ValidationError
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.tools import ToolResult
+from mcp.types import CallToolRequestParams
+from starlette.responses import JSONResponse
+
+from memory_mcp.errors import (
+    InvalidInput,
+    MemoryMCPError,
+    MemoryNotFound,
+    Overloaded,
+    PersonaConflict,
+    PersonaRequired,
+    StoreError,
+    StoreFull,
+)
+
+P = ParamSpec("P")
+
+RETRY_AFTER_SECONDS = 1
+
+_STATUS: list[tuple[type[MemoryMCPError], int]] = [
+    (InvalidInput, 400),
+    (PersonaConflict, 400),
+    (PersonaRequired, 400),
+    (MemoryNotFound, 404),
+    (Overloaded, 503),
+    (StoreFull, 507),
+    (StoreError, 500),
+    (MemoryMCPError, 500),
+]
+
+logger = logging.getLogger(__name__)
+
+
+def status_of(error: MemoryMCPError) -> int:
+    """The HTTP status that says the same as the error."""
+    return next(status for kind, status in _STATUS if isinstance(error, kind))
+
+
+def http_refusal(error: MemoryMCPError) -> JSONResponse:
+    """The answer of an HTTP route that can't do what it was asked."""
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if isinstance(error, Overloaded) else None
+    return JSONResponse({"error": str(error)}, status_code=status_of(error), headers=headers)
+
+
+def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, ToolResult]:
+    """A tool function made to answer with JSON, as text and as structured content, or with a refusal in our words."""
+
+    @functools.wraps(tool)
+    def answer(*args: P.args, **kwargs: P.kwargs) -> ToolResult:
+        try:
+            told = tool(*args, **kwargs)
+        except MemoryMCPError as error:
+            raise ToolError(str(error), log_level=logging.WARNING if isinstance(error, StoreError) else logging.DEBUG) from error
+        return ToolResult(content=json.dumps(told, ensure_ascii=False, separators=(",", ":")), structured_content=told)
+
+    answer.__annotations__ = {**tool.__annotations__, "return": ToolResult}
+    return answer
+
+
+class RefusalWording(Middleware):
+    """Arguments that don't fit, and tools that don't exist, in our words: no library links, no echo of a whole input."""
+
+    async def on_call_tool(
+        self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
+    ) -> ToolResult:
+        name = context.message.name
+        try:
+            return await call_next(context)
+        except ValidationError as error:
+            if not isinstance(error.__cause__, pydantic.ValidationError):
+                raise
+            raise ToolError(await self._wrong_arguments(context, error.__cause__), log_level=logging.DEBUG) from None
+        except NotFoundError:
+            known = [tool.name for tool in await self._server(context).list_tools(run_middleware=False)]
+            raise ToolError(f"There is no tool {name!r}. This server has {', '.join(known)}.", log_level=logging.DEBUG) from None
+
+    async def _wrong_arguments(self, context: MiddlewareContext[CallToolRequestParams], error: pydantic.ValidationError) -> str:
+        name = context.message.name
+        tool = await self._server(context).get_tool(name)
+        known = list(tool.parameters.get("properties", {})) if tool else []
+        return f"{name} was not called: {'; '.join(_complaint(problem, known) for problem in error.errors(include_url=False))}."
+
+    @staticmethod
+    def _server(context: MiddlewareContext[CallToolRequestParams]) -> Any:
+        if context.fastmcp_context is None:
+            raise RuntimeError("a tool call without a context")
+        return context.fastmcp_context.fastmcp
+
+
+def _complaint(problem: Any, known: list[str]) -> str:
+    argument = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        near = difflib.get_close_matches(argument, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
+        return f"it has no argument {argument!r} ({hint})"
+    if problem["type"] in ("missing", "missing_argument"):
+        return f"the argument {argument!r} is missing"
+    said = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    return f"{argument} {said}, not {json.dumps(problem['input'], ensure_ascii=False, default=str)[:80]}"

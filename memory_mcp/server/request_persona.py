@@ -1,0 +1,133 @@
+"""From a request to a persona's open handle: the one place at the edge that does it.
+
+The persona comes from the URL (`/p/{persona}/mcp`), else the `X-Persona` header, else the token where that allows exactly
+one, else what `on_missing_persona` says. No tool has a persona argument, and a name that can't be used is an error, never
+a reason to serve somebody else.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+from urllib.parse import unquote
+
+from fastmcp.server.dependencies import get_http_request
+from starlette.requests import Request
+from starlette.types import Scope
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.models import Models
+from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
+from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.registry import Persona
+from memory_mcp.server.runtime import Runtime
+
+HEADER = "x-persona"
+PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
+DEFAULT_PERSONA = "default"
+
+OnMissing = Literal["default", "error", "auto"]
+
+
+@dataclass(slots=True)
+class Call:
+    """One request: one settings snapshot, one moment, and the persona it may read and write."""
+
+    runtime: Runtime
+    scope: Scope
+    headers: Sequence[str]
+    settings: Settings = field(init=False)
+    now: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.settings = self.runtime.config.current()
+        self.now = self.runtime.clock()
+
+    @property
+    def models(self) -> Models:
+        return self.runtime.models_for(self.settings)
+
+    def persona_name(self) -> str:
+        """The canonical name of the persona that this request is for.
+
+        Raises:
+            InvalidPersonaName, PersonaConflict, PersonaRequired: the request doesn't name exactly one usable persona.
+        """
+        return resolve(
+            path=self.scope.get(PATH_PERSONA),
+            headers=self.headers,
+            on_missing=self.settings.on_missing_persona,
+            existing=self.runtime.personas.names,
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[Persona]:
+        """The persona's handle. One that doesn't exist is empty and stays uncreated."""
+        with self.runtime.personas.reading(self.persona_name()) as persona:
+            yield persona
+
+    @contextmanager
+    def writing(self) -> Iterator[Persona]:
+        """The persona's handle, the persona created if need be."""
+        with self.runtime.personas.writing(self.persona_name()) as persona:
+            yield persona
+
+
+def current_call() -> Call:
+    """The call that is being answered, for `Depends`. Names no persona yet: that happens on the worker thread."""
+    return call_of(get_http_request())
+
+
+def call_of(request: Request) -> Call:
+    """The call that an HTTP request makes."""
+    # getlist, because a plain look-up hides a second header with another name in it.
+    return Call(request.app.state.runtime, request.scope, request.headers.getlist(HEADER))
+
+
+def resolve(
+    *,
+    path: str | None,
+    headers: Sequence[str],
+    on_missing: OnMissing,
+    existing: Callable[[], Collection[str]],
+    token_personas: Collection[str] | None = None,
+) -> str:
+    """The canonical name that a request means. `token_personas`: whom its token allows, None where tokens are not in use."""
+    named = {canonical_name(from_header(header)) for header in headers}
+    if len(named) > 1:
+        raise PersonaConflict(
+            f"the request has {len(named)} different X-Persona headers", "one call is for one persona", "Send the header once"
+        )
+    if path is not None:
+        named.add(canonical_name(path))
+        if len(named) > 1:
+            raise PersonaConflict(
+                "the URL and the X-Persona header name different personas", "one call is for one persona", "Send only one of them"
+            )
+    if named:
+        return named.pop()
+    if token_personas is not None and len(token_personas) == 1:
+        return next(iter(token_personas))
+    if on_missing == "error":
+        raise PersonaRequired(
+            "no persona is named", "this server serves none by default", "Send an X-Persona header, or use the URL /p/{persona}/mcp"
+        )
+    if on_missing == "auto" and set(existing()) - {DEFAULT_PERSONA}:
+        raise PersonaRequired(
+            "no persona is named",
+            "this server has several, and must not guess",
+            "Send an X-Persona header, or use the URL /p/{persona}/mcp",
+        )
+    return DEFAULT_PERSONA
+
+
+def from_header(value: str) -> str:
+    """The name in a header's value as Starlette hands it over (latin-1): UTF-8 bytes or percent-encoding, blanks around it dropped."""
+    try:
+        text = value.strip(" \t").encode("latin-1").decode("utf-8")
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidPersonaName(
+            "the X-Persona header is not UTF-8", "", "Send the name as UTF-8 or percent-encoded: さくら is %E3%81%95%E3%81%8F%E3%82%89"
+        ) from None

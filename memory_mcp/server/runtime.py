@@ -1,0 +1,21 @@
+"""What the edge is handed by the composition root: the long-lived objects that every request shares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from memory_mcp.config.live import LiveConfig
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.models import Models
+from memory_mcp.personas.registry import Personas
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """One server's parts. `clock` answers with an aware datetime."""
+
+    config: LiveConfig
+    personas: Personas
+    models_for: Callable[[Settings], Models]
+    clock: Callable[[], datetime]
+    started_at: datetime

@@ -1,0 +1,101 @@
+"""What most tests start from: a data directory, its personas, one of them open, and a chosen now."""
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import hypothesis
+import pytest
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.domain import Recalled, Remembered
+from memory_mcp.encoders.models import models_for
+from memory_mcp.personas.registry import Persona, Personas
+from memory_mcp.remember.drafts import draft
+from memory_mcp.remember.pipeline import remember
+from memory_mcp.search.pipeline import recall
+from memory_mcp.search.questions import question
+
+# A deadline would be a timed assertion.
+hypothesis.settings.register_profile("house", deadline=None, max_examples=100)
+hypothesis.settings.load_profile("house")
+
+
+@pytest.fixture
+def now() -> datetime:
+    """Noon of Thursday, 30 October 2025, in Tokyo."""
+    return datetime(2025, 10, 30, 3, tzinfo=UTC)
+
+
+@pytest.fixture
+def zone() -> ZoneInfo:
+    return ZoneInfo("Asia/Tokyo")
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """As configured by someone who wants no models, so that nothing is degraded."""
+    return Settings(embeddings_model=None, reranker_model=None)
+
+
+@pytest.fixture
+def data_directory(tmp_path: Path) -> Path:
+    directory = tmp_path / "memory"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def personas(data_directory: Path) -> Iterator[Personas]:
+    registry = Personas(data_directory)
+    yield registry
+    registry.close()
+
+
+@pytest.fixture
+def nilou(personas: Personas) -> Iterator[Persona]:
+    with personas.writing("nilou") as persona:
+        yield persona
+
+
+Say = Callable[..., Remembered]
+Ask = Callable[..., Recalled]
+
+
+@pytest.fixture
+def say(nilou: Persona, now: datetime, zone: ZoneInfo) -> Say:
+    """Remembers a content as nilou; `at` is when the call is made, the rest goes into the draft."""
+
+    def say(content: str, at: datetime = now, **fields: Any) -> Remembered:
+        return remember(nilou, draft(content, now=at, zone=zone, **fields), now=at, zone=zone)
+
+    return say
+
+
+@pytest.fixture
+def ask(nilou: Persona, now: datetime, settings: Settings) -> Ask:
+    """Recalls as nilou; `under` are other settings, the rest goes into the question."""
+
+    def ask(query: str = "", under: Settings = settings, **fields: Any) -> Recalled:
+        asked = question(settings=under, now=now, query=query, **fields)
+        return recall(nilou, asked, models=models_for(under), settings=under, now=now)
+
+    return ask
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Waits until a condition holds that another thread brings about."""
+
+    def eventually(condition: Callable[[], bool]) -> None:
+        pause = threading.Event()
+        for _ in range(2_000):
+            if condition():
+                return
+            pause.wait(0.005)
+        pytest.fail("it did not come about within ten seconds")
+
+    return eventually

@@ -1,0 +1,97 @@
+"""Text to lexical tokens: what is found by which query hangs on this alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_mcp.text.tokens import is_japanese, is_single_kanji, jaccard, normalise, query_tokens, tokens
+
+
+def test_a_japanese_run_becomes_its_kanji_and_all_overlapping_pairs():
+    assert tokens("夕飯は") == ["夕", "夕飯", "飯", "飯は"]
+
+
+@pytest.mark.parametrize("character", ["苺", "あ", "カ"])
+def test_a_run_of_one_character_is_kept_whole(character):
+    assert tokens(character) == [character]
+
+
+def test_a_kana_inside_a_run_is_no_token_of_its_own():
+    assert tokens("カレー") == ["カレ", "レー"]
+
+
+@pytest.mark.parametrize(("one", "other"), [("ﾊﾝﾊﾞｰｸﾞ", "ハンバーグ"), ("ＰＹＴＨＯＮ", "python"), ("２０２５年", "2025年"), ("か\u3099", "が")])
+def test_width_and_composition_make_no_difference(one, other):
+    assert tokens(one) == tokens(other)
+
+
+def test_latin_words_are_stemmed_and_case_is_lost():
+    assert tokens("Running dogs") == tokens("run dog")
+
+
+def test_an_apostrophe_is_no_boundary_straight_or_curled():
+    assert tokens("don't") == tokens("don\u2019t") == ["dont"]
+
+
+def test_mixed_text_is_cut_where_the_script_changes():
+    assert tokens("Pythonの本") == ["python", "の本", "本"]
+
+
+def test_a_kanji_of_the_second_plane_is_a_kanji():
+    assert tokens("𠮷野") == ["𠮷", "𠮷野", "野"]
+
+
+def test_an_emoji_is_a_token():
+    assert tokens("やった🎉") == ["やっ", "った", "🎉"]
+
+
+def test_punctuation_and_blanks_leave_no_token():
+    assert tokens(" 「…」。♪ -- \n") == []
+
+
+def test_stored_text_keeps_its_repetitions_and_a_query_does_not():
+    assert tokens("tea tea") == ["tea", "tea"]
+    assert query_tokens("tea tea") == ["tea"]
+
+
+def test_function_words_are_dropped_from_queries_only():
+    assert query_tokens("what is the tea") == ["tea"]
+    assert len(tokens("what is the tea")) == 4
+
+
+def test_a_query_of_nothing_but_function_words_keeps_them():
+    assert query_tokens("who are you") == tokens("who are you")
+
+
+@given(st.text())
+def test_no_token_is_empty_or_holds_what_would_end_a_quoted_token(text):
+    for token in tokens(text):
+        assert token
+        assert not set(token) & set("\"' \x00\n")
+
+
+@given(st.text())
+def test_a_query_asks_only_for_tokens_that_the_same_stored_text_has(text):
+    assert set(query_tokens(text)) <= set(tokens(text))
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=0x3041, max_codepoint=0x9FFF)))
+def test_every_pair_of_neighbours_in_a_japanese_text_is_found_again(text):
+    found = set(tokens(text))
+    for pair in zip(normalise(text), normalise(text)[1:], strict=False):
+        wanted = tokens("".join(pair))
+        assert found >= {token for token in wanted if len(token) == 2 and not token.isascii()}
+
+
+def test_single_kanji_are_told_from_pairs_and_kana():
+    assert [is_single_kanji(token) for token in ("苺", "夕飯", "あ", "a")] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(("text", "expected"), [("hello", False), ("héllo 한국어", False), ("hello 本", True), ("ﾃスト", True)])
+def test_japanese_is_recognised_by_a_single_kana_or_kanji(text, expected):
+    assert is_japanese(text) is expected
+
+
+def test_sameness_is_shared_tokens_over_all_tokens():
+    assert jaccard({"a", "b"}, {"b", "c"}) == pytest.approx(1 / 3)
+    assert jaccard(set(), set()) == 0.0
