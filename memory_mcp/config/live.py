@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
 
+_CHANGES = frozenset({"modified", "created", "moved", "deleted", "closed"})
+
 
 class LiveConfig:
     """The settings in force. `error` says what is wrong with the file as it is now, `restart_pending` which changed keys wait."""
@@ -141,5 +143,6 @@ class _Refresher(FileSystemEventHandler):
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         name = self._config.path.name
-        if event.event_type != "opened" and any(Path(str(path)).name == name for path in (event.src_path, event.dest_path)):
+        # Reading the file makes events too: answering those would read it again, for ever.
+        if event.event_type in _CHANGES and any(Path(str(path)).name == name for path in (event.src_path, event.dest_path)):
             self._config.refresh()

@@ -100,17 +100,20 @@ def _insert(connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], 
             "Leave the key out, and the memory gets a new one",
         )
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
-        raise MemoryNotFound(
-            f"supersedes names {draft.supersedes}",
-            "this persona has no memory with that key",
-            "Take the key from a recall, or leave supersedes out",
-        )
+        raise unknown_predecessor(draft.supersedes)
     memory_id, key = memories.insert(connection, draft, now, now.astimezone(zone))
     chunk_table.replace(connection, memory_id, chunks)
     index_queue.enqueue(connection, [memory_id])
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return memory_id, operation
+
+
+def unknown_predecessor(key: str) -> MemoryNotFound:
+    """The refusal of a draft that is to replace a memory which this persona doesn't have."""
+    return MemoryNotFound(
+        f"supersedes names {key}", "this persona has no memory with that key", "Take the key from a recall, or leave supersedes out"
+    )
 
 
 def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:

@@ -7,7 +7,7 @@ from memory_mcp.domain import STATE_FIELDS
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
-from memory_mcp.search.questions import token_budget
+from memory_mcp.search.questions import QUERY_LIMIT, token_budget
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, hit_view, local, told, without_blanks
 from memory_mcp.store import memories
@@ -23,8 +23,9 @@ FIELD_LIMIT = 2_000
 def context_view(call: Call, persona: Persona, query: str, max_tokens: int | None) -> dict[str, Any]:
     """Who, how many, when, how things stand, and the layered memories."""
     budget = token_budget(max_tokens, DEFAULT_TOKENS)
+    topic = _within(query, "query", QUERY_LIMIT).strip()
     who, unreadable = _who(call, persona)
-    found = context(persona, storable(query.strip(), "query"), max_tokens=budget, models=call.models, settings=call.settings, now=call.now)
+    found = context(persona, topic, max_tokens=budget, models=call.models, settings=call.settings, now=call.now)
     with persona.database.read() as connection:
         counts = memories.counts(connection)
     degraded = [*(found.recalled.degraded if found.recalled else ()), *([unreadable] if unreadable else [])]
@@ -60,9 +61,13 @@ def checked_changes(state: Mapping[str, str], user_info: Mapping[str, str], pers
             raise InvalidInput(
                 f"{name} has the unknown field {unknown[0]!r}", f"it may hold {', '.join(PERSON_FIELDS)}", "Use remember for anything else"
             )
-    changes: dict[str, Any] = {STATE_KEYS[name]: _field(state[name], name) for name in STATE_FIELDS if state[name].strip()}
+    changes: dict[str, Any] = {
+        STATE_KEYS[name]: _within(state[name], name, FIELD_LIMIT).strip() for name in STATE_FIELDS if state[name].strip()
+    }
     changes |= {
-        name: {part: _field(value, f"{name}.{part}") for part, value in person.items()} for name, person in people.items() if person
+        name: {part: _within(value, f"{name}.{part}", FIELD_LIMIT).strip() for part, value in person.items()}
+        for name, person in people.items()
+        if person
     }
     if not changes:
         raise InvalidInput("nothing to update", "every argument was empty", "Send at least one, such as emotion")
@@ -80,10 +85,10 @@ def _shown(value: Any) -> Any:
     return without_blanks(value) if isinstance(value, Mapping) else value
 
 
-def _field(value: str, name: str) -> str:
-    if len(value) > FIELD_LIMIT:
-        raise InvalidInput(f"{name} has {len(value):,} characters", f"{FIELD_LIMIT:,} are the limit", "Say it in a sentence")
-    return storable(value, name).strip()
+def _within(value: str, name: str, limit: int) -> str:
+    if len(value) > limit:
+        raise InvalidInput(f"{name} has {len(value):,} characters", f"{limit:,} are the limit", "Say it in a sentence")
+    return storable(value, name)
 
 
 def _spoke_now(call: Call) -> dict[str, str]:

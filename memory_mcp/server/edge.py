@@ -8,8 +8,10 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_to_bytes
 
+from mcp.types import jsonrpc_message_adapter
+from pydantic import ValidationError
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,6 +22,7 @@ PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
 _HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _REWORDED = {
+    400: "This is no call that MCP knows. Send JSON-RPC 2.0 as JSON, with Content-Type: application/json.",
     403: "This origin may not call this server: web pages of other sites must not reach a local memory. Call it from the same host.",
     404: "There is nothing here. MCP is at /mcp (or /p/{persona}/mcp), the rest under /api, /health and /ready.",
     405: "This address does not take that HTTP method. MCP calls are POST; this server keeps no sessions and no event stream.",
@@ -37,9 +40,9 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = with_path_persona(scope)
+        scope = _without_last_slash(with_path_persona(scope))
         send = _Rewording(send)
-        if scope["path"].rstrip("/") == "/mcp" and scope["method"] == "POST":
+        if scope["path"] == "/mcp" and scope["method"] == "POST":
             body, refusal = await _checked_body(scope, receive)
             if refusal:
                 await refusal(scope, receive, send)
@@ -54,8 +57,16 @@ def with_path_persona(scope: Scope) -> Scope:
     if len(parts) < 4 or parts[:2] != [b"", b"p"]:
         return scope
     rest = b"/" + parts[3]
-    name = unquote(parts[2].decode("latin-1"), errors="replace")
+    # Bytes that are no UTF-8 become half surrogates, which no name may hold: replaced, they would all name one persona.
+    name = unquote_to_bytes(parts[2]).decode("utf-8", errors="surrogateescape")
     return {**scope, "path": unquote(rest.decode("latin-1")), "raw_path": rest, PATH_PERSONA: name}
+
+
+def _without_last_slash(scope: Scope) -> Scope:
+    """`/mcp/` as `/mcp`: a redirect would lead to an address without the persona of the path."""
+    if not scope["path"].rstrip("/"):
+        return scope
+    return {**scope, "path": scope["path"].rstrip("/"), "raw_path": scope["raw_path"].rstrip(b"/")}
 
 
 async def _checked_body(scope: Scope, receive: Receive) -> tuple[bytes, JSONResponse | None]:
@@ -85,17 +96,36 @@ def _unreadable(body: bytes) -> JSONResponse | None:
         return _refusal(400, PARSE_ERROR, f"The call is not UTF-8 (byte {error.start + 1}). Nothing was stored. Send it as UTF-8.")
     try:
         call = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return _refusal(400, PARSE_ERROR, f"The call is not JSON ({error}). Nothing was stored.")
+    except json.JSONDecodeError as error:
+        return _refusal(400, PARSE_ERROR, f"The call is not JSON ({error}). Nothing was stored. Send JSON-RPC 2.0.")
+    except (ValueError, RecursionError):
+        return _refusal(
+            400, PARSE_ERROR, "The call holds a number of thousands of digits, or lists within lists without end. Nothing was stored."
+        )
+    if not _is_json_rpc(call):
+        return _refusal(400, INVALID_REQUEST, f"{_REWORDED[400]} Nothing was stored.", _identity(call))
     if _HALF_SURROGATE.search(body) and any(_is_half(text) for text in _texts(call)):
-        identity = call.get("id") if isinstance(call, dict) else None
         return _refusal(
             400,
             PARSE_ERROR,
             "A text of the call holds half of a surrogate pair, such as \\ud83d alone. Nothing was stored. Send whole characters.",
-            identity,
+            _identity(call),
         )
     return None
+
+
+def _is_json_rpc(call: Any) -> bool:
+    """Whether the SDK will take it for a message: what it refuses here, it refuses in the words of its validator."""
+    try:
+        jsonrpc_message_adapter.validate_python(call, by_name=False)
+    except ValidationError:
+        return False
+    return True
+
+
+def _identity(call: Any) -> Any:
+    found = call.get("id") if isinstance(call, dict) else None
+    return found if isinstance(found, int | str) else None
 
 
 def _texts(tree: Any) -> Iterator[str]:

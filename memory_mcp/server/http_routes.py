@@ -1,8 +1,9 @@
 """The routes beside MCP: is it alive, is it ready, and what operators need (statistics, import, export)."""
 
 import functools
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from fastmcp import FastMCP
@@ -16,10 +17,11 @@ from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.status import readiness, statistics
 from memory_mcp.store import memories
-from memory_mcp.transfer.jsonlines import ImportResult, export_lines, import_lines
+from memory_mcp.transfer.jsonlines import ImportResult, Refusal, export_lines, import_lines
 
 IMPORT_BATCH_LINES = 200
 LINE_LIMIT_BYTES = 2 * 1024 * 1024
+TOO_LONG = "the line has more than 2 MiB. Split its memory into several."
 JSON_LINES = "application/x-ndjson"
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -73,18 +75,20 @@ async def import_memories(request: Request) -> Response:
     result = ImportResult()
     async for batch in _batches(request.stream()):
         result += await run_in_threadpool(_store, call, batch)
-    return JSONResponse({"persona": name, **asdict(result)})
+    in_order = sorted(result.errors, key=lambda refusal: refusal.line)
+    return JSONResponse({"persona": name, **asdict(replace(result, errors=tuple(in_order)))})
 
 
 async def export_memories(request: Request) -> Response:
     """All memories of one persona as JSON lines; with `include_deleted=true` the ones in the trash too."""
     call = call_of(request)
-    name = await run_in_threadpool(call.persona_name)
     wanted = request.query_params.get("include_deleted", "false").casefold()
     if wanted not in ("true", "false"):
         raise InvalidInput(f"include_deleted is {wanted!r}", "it is true or false", "Leave it out for false")
+    lines = _exported(call, wanted == "true")
+    first = await run_in_threadpool(next, lines, "")  # a persona that can't be read is refused while there is a status to say so
     disposition = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
-    return StreamingResponse(_exported(call, wanted == "true"), media_type=JSON_LINES, headers=disposition if name else None)
+    return StreamingResponse(itertools.chain([first], lines), media_type=JSON_LINES, headers=disposition)
 
 
 def _listed(call: Call) -> list[dict[str, Any]]:
@@ -99,8 +103,11 @@ def _listed(call: Call) -> list[dict[str, Any]]:
 
 
 def _store(call: Call, batch: list[NumberedLine]) -> ImportResult:
+    too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
+    fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
     with call.writing() as persona:
-        return import_lines(persona, batch, now=call.now, zone=call.settings.zone)
+        stored = import_lines(persona, fitting, now=call.now, zone=call.settings.zone)
+    return stored + ImportResult(refused=len(too_long), errors=too_long)
 
 
 def _exported(call: Call, include_deleted: bool) -> Iterator[str]:
@@ -110,12 +117,12 @@ def _exported(call: Call, include_deleted: bool) -> Iterator[str]:
 
 
 async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:
-    """The body's lines with their numbers, some hundred at a time. A line beyond the limit is cut, so that it is refused as no JSON."""
+    """The body's lines with their numbers, some hundred at a time. Of a line beyond the limit one byte too many is kept: it is refused."""
     number, batch, rest = 1, list[NumberedLine](), b""
     async for part in stream:
         *lines, rest = (rest + part).split(b"\n")
         for line in lines:
-            batch.append((number, line[:LINE_LIMIT_BYTES]))
+            batch.append((number, line[: LINE_LIMIT_BYTES + 1]))
             number += 1
         rest = rest[: LINE_LIMIT_BYTES + 1]
         while len(batch) >= IMPORT_BATCH_LINES:

@@ -153,7 +153,7 @@ class Database:
         try:
             with immediate(self._write_connection):
                 outcomes = [(write, *self._attempt(write.work)) for write in group]
-        except Exception as error:  # the commit itself failed: every writer of the group must hear why
+        except Exception as error:  # noqa: BLE001  the commit itself failed: every writer of the group must hear why
             outcomes = [(write, None, error) for write in group]
         for write, value, failure in outcomes:
             if failure is None:

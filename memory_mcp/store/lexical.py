@@ -17,10 +17,10 @@ from memory_mcp.text.tokens import TOKENS_VERSION, is_single_kanji, tokens
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 REBUILD_PAGE = 1_000
-# From this many rows on, single kanji that stand in more than this share of them are left out of the query: they cost
-# a walk through the whole list and say next to nothing beside their pairs.
+# From this many rows on, a query drops the tokens that stand in more than this share of them: each costs a walk through a
+# long list and says little beside the rarer ones. A single kanji says even less than a pair.
 MANY_ROWS = 20_000
-COMMON_SHARE = 0.02
+COMMON_SHARE, COMMON_KANJI_SHARE = 0.1, 0.02
 
 _VERSION_PROPERTY = "lexical_version"
 
@@ -55,7 +55,7 @@ def rebuild_if_outdated(connection: apsw.Connection) -> None:
 
 def search(connection: apsw.Connection, query: Sequence[str], filters: Filters, limit: int) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best matches, best first; larger is better. `query` holds tokens."""
-    wanted = _without_common_kanji(connection, query)
+    wanted = _without_common(connection, query)
     if not wanted:
         return []
     if filters:
@@ -69,7 +69,7 @@ def search(connection: apsw.Connection, query: Sequence[str], filters: Filters, 
 
 def score(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> Mapping[int, float]:
     """BM25 of these memories, on the same scale as `search`. One that shares no token with the query is not in the answer."""
-    wanted = _without_common_kanji(connection, query)
+    wanted = _without_common(connection, query)
     if not wanted or not ids:
         return {}
     found = connection.execute(
@@ -80,7 +80,7 @@ def score(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int])
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
-    """Ids of the latest memories whose content holds `text` as it is: for a query that has no token (「…」, ♪)."""
+    """Ids of the latest memories whose content holds `text` as it is: for a query that has no token (「…」, ！？)."""
     condition, values = where(filters)
     found = connection.execute(
         f"SELECT m.id FROM memories m WHERE {CURRENT} AND instr(m.content, ?) {condition} ORDER BY m.id DESC LIMIT ?",
@@ -93,15 +93,19 @@ def _match(query: Sequence[str]) -> str:
     return " OR ".join(f'"{token}"' for token in query)
 
 
-def _without_common_kanji(connection: apsw.Connection, query: Sequence[str]) -> list[str]:
-    kanji = [token for token in query if is_single_kanji(token)]
-    if not kanji or len(kanji) == len(query):
-        return list(query)
+def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:
+    """The tokens that stand in at most `rows` rows, in their order."""
+    return [token for token in query if not _stands_in_more_than(connection, token, rows)]
+
+
+def _without_common(connection: apsw.Connection, query: Sequence[str]) -> list[str]:
+    """What of a query is looked up: all of it in a small store, in a large one not what stands everywhere, if anything else is left."""
     rows = connection.execute("SELECT max(id) FROM memories").get or 0
     if rows < MANY_ROWS:
         return list(query)
-    common = {token for token in kanji if _stands_in_more_than(connection, token, int(rows * COMMON_SHARE))}
-    return [token for token in query if token not in common]
+    shares = {token: COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE for token in query}
+    rare = [token for token, share in shares.items() if not _stands_in_more_than(connection, token, int(rows * share))]
+    return rare or list(query)
 
 
 def _stands_in_more_than(connection: apsw.Connection, token: str, rows: int) -> bool:

@@ -4,6 +4,7 @@ A text becomes one memory per paragraph, a note of a vault one memory as long as
 what one vector and one answer hold. Rows are dated by the file's last change, so that the same file read twice is known.
 """
 
+import logging
 import re
 import shutil
 import tempfile
@@ -24,6 +25,7 @@ Row = dict[str, Any]
 Report = Callable[[str], None]
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
+_OF_EVERY_NOTE = frozenset({"source", "path", "created", "last_modified", "last_accessed"})
 _HEADINGS_ONLY = re.compile(r"(?:#{1,6} [^\n]*\n?)+")
 _DAY_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.年]?(\d{2})[-_.月]?(\d{2})(?!\d)")
 # Obsidian allows letters of every script in a tag and wants one that is no digit; the loader knows ASCII only.
@@ -80,7 +82,8 @@ def _told_by_file(path: Path, session: str) -> Row:
 
 
 def _told_by_note(metadata: Row) -> Row:
-    tags = sorted({tag.strip()[:LABEL_LIMIT] for tag in str(metadata.get("tags", "")).split(",") if tag.strip()})[:LIST_LIMIT]
+    named = {tag.strip(" #")[:LABEL_LIMIT] for tag in str(metadata.get("tags", "")).split(",")}
+    tags = sorted(named - {""})[:LIST_LIMIT]
     written = next((day for day in (metadata.get("date"), metadata.get("created")) if isinstance(day, str)), "")
     return {**({"tags": tags} if tags else {}), **_happened(written)}
 
@@ -152,16 +155,22 @@ def _load_note(path: Path) -> tuple[str, Row | None]:
     _, ObsidianLoader = _loaders()  # noqa: N806  a class
     with tempfile.TemporaryDirectory(prefix="memory-mcp-") as alone:
         shutil.copy2(path, Path(alone, "note.md"))
+        (whole,) = ObsidianLoader(alone, encoding="utf-8-sig", collect_metadata=False).load()
         loader = ObsidianLoader(alone, encoding="utf-8-sig")
         loader.TAG_REGEX = _TAG
         try:
             (note,) = loader.load()
-        except UnicodeDecodeError:
-            raise
         except Exception:  # noqa: BLE001  whatever YAML and the loader raise at a front matter that is none
-            (note,) = ObsidianLoader(alone, encoding="utf-8-sig", collect_metadata=False).load()
-            return note.page_content, None
-    return note.page_content, note.metadata
+            return whole.page_content, None
+    # Of some errors the loader says nothing, and drops the front matter.
+    dropped = note.page_content != whole.page_content and _says_nothing(note.metadata)
+    return (whole.page_content, None) if dropped else (note.page_content, note.metadata)
+
+
+def _says_nothing(metadata: Row) -> bool:
+    """Whether all of it comes from the file itself; a front matter may replace `source` and `created`."""
+    of_the_file = metadata["source"] == "note.md" and isinstance(metadata["created"], float)
+    return of_the_file and set(metadata) <= _OF_EVERY_NOTE
 
 
 def _loaders() -> tuple[Any, Any]:
@@ -169,4 +178,6 @@ def _loaders() -> tuple[Any, Any]:
         warnings.simplefilter("ignore", DeprecationWarning)  # the package says on import that it is no longer maintained: we know
         # Only an import of documents needs them, and they take 0.7 s to come.
         from langchain_community.document_loaders import ObsidianLoader, TextLoader  # noqa: PLC0415
+    # What it has to say of a note names no file; ours does.
+    logging.getLogger("langchain_community.document_loaders.obsidian").setLevel(logging.ERROR)
     return TextLoader, ObsidianLoader

@@ -137,7 +137,7 @@ def _parsed(line: bytes) -> Mapping[str, Any] | None:
 def _draft(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Draft:
     for name, value in row.items():
         if name not in FIELDS:
-            raise InvalidInput(f"unknown field {name[:80]!r}", "", _nearest(name))
+            raise InvalidInput(f"unknown field {name[:80]!r}", _nearest(name), "Correct it, or leave the field out")
         expected, fits = FIELDS[name]
         if not fits(value):
             raise InvalidInput(f"{name} is {_article(value)}", f"it must be {expected}", "Correct it, or leave the field out")
@@ -192,7 +192,7 @@ def _count(name: str, value: int, least: int) -> int:
 
 def _nearest(name: str) -> str:
     near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=0.5)
-    return f"Did you mean {near[0]!r}?" if near else f"Known fields are {', '.join(FIELDS)}"
+    return f"perhaps {near[0]!r} is meant" if near else f"known fields are {', '.join(FIELDS)}"
 
 
 def _article(value: object) -> str:

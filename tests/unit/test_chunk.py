@@ -1,5 +1,7 @@
 """Splitting long memories for embedding."""
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,14 +21,14 @@ def test_no_character_is_in_no_piece_and_no_piece_is_longer_than_the_limit(text,
     chunks = split(text, limit, limit // 4)
     assert chunks[0].start == 0
     assert chunks[-1].end == len(text)
-    assert all(following.start <= chunk.end for chunk, following in zip(chunks, chunks[1:], strict=False))
+    assert all(following.start <= chunk.end for chunk, following in itertools.pairwise(chunks))
     assert all(chunk.end - chunk.start <= limit for chunk in chunks)
 
 
 @given(PROSE, st.integers(min_value=8, max_value=100))
 def test_every_piece_goes_further_than_the_one_before(text, limit):
     chunks = split(text, limit, limit // 4)
-    for chunk, following in zip(chunks, chunks[1:], strict=False):
+    for chunk, following in itertools.pairwise(chunks):
         assert following.start > chunk.start
         assert following.end > chunk.end
         assert chunk.end - following.start <= limit // 4
@@ -43,7 +45,7 @@ def test_a_piece_ends_where_a_sentence_ends():
 def test_pieces_overlap_by_whole_sentences():
     text = "".join(f"Sentence number {number}. " for number in range(30))
     chunks = split(text, 200, 50)
-    for chunk, following in zip(chunks, chunks[1:], strict=False):
+    for chunk, following in itertools.pairwise(chunks):
         shared = text[following.start : chunk.end]
         assert shared.startswith("Sentence number")
         assert shared.rstrip().endswith(".")

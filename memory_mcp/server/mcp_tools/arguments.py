@@ -17,9 +17,13 @@ def _parsed(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
-    except ValueError:
+        parsed = json.loads(value)
+        json.dumps(parsed, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("must not hold half of a surrogate pair") from None  # it could be neither stored nor sent back
+    except (ValueError, RecursionError):
         return value
+    return parsed
 
 
 def _text(value: Any) -> Any:

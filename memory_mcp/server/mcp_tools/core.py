@@ -13,6 +13,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.remember import drafts
 from memory_mcp.remember.forget import forget as forget_memories
 from memory_mcp.remember.pipeline import remember as remember_draft
+from memory_mcp.remember.pipeline import unknown_predecessor
 from memory_mcp.remember.revise import Revision
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
@@ -41,11 +42,11 @@ def remember(
     source: Annotated[Text, Field(description="who said it")] = "",
     session_id: Text = "",
     kind: Annotated[Text, Field(description="fact, conversation or experience")] = "",
-    tags: TextList = [],  # noqa: B006  pydantic copies it
+    tags: TextList = [],
     importance: Annotated[Number, Field(description="0..1")] = None,
     occurred_at: Annotated[Text, Field(description="when it happened: ISO or 昨日")] = "",
-    questions: Annotated[TextList, Field(description="questions this answers")] = [],  # noqa: B006
-    state: Annotated[TextsByName, Field(description="emotion, physical_state, mental_state, environment, relationship_status")] = {},  # noqa: B006
+    questions: Annotated[TextList, Field(description="questions this answers")] = [],
+    state: Annotated[TextsByName, Field(description="emotion, physical_state, mental_state, environment, relationship_status")] = {},
     supersedes: Annotated[Text, Field(description="key of the memory this replaces")] = "",
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
@@ -66,6 +67,8 @@ def remember(
     )
     with call.reading() as persona:
         before = heading(call, persona)
+        if draft.supersedes and not persona.exists:  # told here, since to open a persona for writing makes it exist
+            raise unknown_predecessor(draft.supersedes)
     with call.writing() as persona:
         stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone)
         noted = context_views.note_conversation(persona, call, draft.state) if stored.stored else None
@@ -85,11 +88,11 @@ def recall(
     query: Annotated[Text, Field(description="question or words; dates such as 昨日 count")] = "",
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None,
     mode: Annotated[Text, Field(description="auto, keyword, semantic or recent")] = "",
-    tags: Annotated[TextList, Field(description="carries all of these")] = [],  # noqa: B006
+    tags: Annotated[TextList, Field(description="carries all of these")] = [],
     date_range: Annotated[Text, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = "",
     min_importance: Number = None,
     hypothetical: Annotated[Text, Field(description="a guessed answer, to search by")] = "",
-    keys: Annotated[TextList, Field(description="fetch these")] = [],  # noqa: B006
+    keys: Annotated[TextList, Field(description="fetch these")] = [],
     detail: Annotated[Text, Field(description="full or index")] = "",
     max_tokens: WholeNumber = None,
     call: Call = Depends(current_call),
@@ -118,7 +121,7 @@ def recall(
 def revise(
     key: Text,
     content: Text = "",
-    tags: TextList = [],  # noqa: B006
+    tags: TextList = [],
     importance: Annotated[Number, Field(description="0..1")] = None,
     restore: Annotated[Flag, Field(description="bring it back from the trash")] = False,
     reason: Text = "",
@@ -154,8 +157,8 @@ def update_context(
     mental_state: Text = "",
     environment: Text = "",
     relationship_status: Text = "",
-    user_info: Annotated[TextsByName, Field(description="name, nickname, preferred_address")] = {},  # noqa: B006
-    persona_info: Annotated[TextsByName, Field(description="the same of yourself")] = {},  # noqa: B006
+    user_info: Annotated[TextsByName, Field(description="name, nickname, preferred_address")] = {},
+    persona_info: Annotated[TextsByName, Field(description="the same of yourself")] = {},
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Note how you, the user or your relationship changed: mood, body, place, names."""

@@ -1,0 +1,159 @@
+"""How long saving and recalling take over real HTTP, at a chosen size and with several clients at once.
+
+    python -m benchmarks.latency [--memories 10000] [--saves 1000] [--recalls 200] [--clients 1 8 50] [--out results.jsonl]
+
+Prints one JSON line for each measurement. `floor` is an empty call of the same server (`/health`) in the same run: read a
+figure as its ratio to that, since machines differ.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import platform
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from benchmarks.server import Server, running
+from benchmarks.texts import question, sentence
+
+Call = Callable[[int], Awaitable[None]]
+IMPORT_TIMEOUT_SECONDS = 1800
+
+
+class Bench:
+    """One server under measurement, and where the results go."""
+
+    def __init__(self, server: Server, http: httpx2.AsyncClient, out: Path | None) -> None:
+        self._server, self._http, self._out = server, http, out
+        self._ids = itertools.count()
+
+    def report(self, **result: Any) -> None:
+        line = json.dumps(result, ensure_ascii=False)
+        print(line, flush=True)
+        if self._out:
+            with self._out.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+
+    async def timed(self, what: str, call: Call, count: int, clients: int, **facts: Any) -> None:
+        """`count` calls by `clients` callers who each wait for an answer before the next."""
+        waits: list[float] = []
+        numbers = iter(range(count))
+
+        async def caller() -> None:
+            for number in numbers:
+                begun = time.perf_counter()
+                await call(number)
+                waits.append(time.perf_counter() - begun)
+
+        begun = time.perf_counter()
+        await asyncio.gather(*(caller() for _ in range(clients)))
+        took = time.perf_counter() - begun
+        waits.sort()
+        self.report(
+            what=what,
+            clients=clients,
+            count=count,
+            p50_ms=round(statistics.median(waits) * 1e3, 2),
+            p95_ms=round(waits[int(len(waits) * 0.95)] * 1e3, 2),
+            per_second=round(count / took, 1),
+            **facts,
+        )
+
+    async def health(self, _number: int) -> None:
+        (await self._http.get("/health")).raise_for_status()
+
+    async def tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """One tool call as a client of the current protocol makes it."""
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        answer = await self._http.post(
+            "/mcp",
+            json={
+                "jsonrpc": "2.0",
+                "id": next(self._ids),
+                "method": "tools/call",
+                "params": {"name": name, "arguments": arguments, "_meta": meta},
+            },
+            headers={
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": "2026-07-28",
+                "Mcp-Method": "tools/call",
+                "Mcp-Name": name,
+            },
+        )
+        result: dict[str, Any] = answer.raise_for_status().json()["result"]
+        if result.get("isError"):
+            raise SystemExit(f"{name} was refused: {result['content'][0]['text']}")
+        told: dict[str, Any] = result["structuredContent"]
+        return told
+
+    async def save(self, number: int) -> None:
+        await self.tool("remember", {"content": f"単独の保存。{sentence(10_000_000 + number)}", "source": "user"})
+
+    async def recall(self, number: int) -> None:
+        await self.tool("recall", {"query": question(number)})
+
+    async def fill(self, memories: int) -> None:
+        """Imports `memories` sentences, and reports the rate."""
+
+        def lines() -> Iterator[bytes]:
+            for number in range(memories):
+                yield json.dumps({"content": sentence(number), "source": "user", "session_id": f"s{number // 40}"}).encode() + b"\n"
+
+        async def body() -> Any:
+            for batch in _batched(lines(), 500):
+                yield b"".join(batch)
+
+        begun = time.perf_counter()
+        answer = (await self._http.post("/api/import", content=body(), timeout=IMPORT_TIMEOUT_SECONDS)).raise_for_status().json()
+        took = time.perf_counter() - begun
+        self.report(
+            what="import", stored=answer["stored"], refused=answer["refused"], seconds=round(took, 1), per_second=round(memories / took, 1)
+        )
+
+    async def run(self, arguments: argparse.Namespace) -> None:
+        """Every measurement once."""
+        self.report(
+            what="machine", python=platform.python_version(), system=platform.platform(), started_in_s=round(self._server.started_in, 2)
+        )
+        first = time.perf_counter()
+        await self.recall(0)
+        self.report(what="first recall", after_announcement_ms=round((time.perf_counter() - first) * 1e3, 1))
+        await self.timed("floor", self.health, 500, 1)
+        await self.fill(arguments.memories)
+        facts = {"memories": arguments.memories}
+        await self.timed("save", self.save, arguments.saves, 1, **facts)
+        for clients in arguments.clients:
+            await self.timed("recall", self.recall, max(arguments.recalls, clients * 4), clients, **facts)
+        self.report(what="memory", resident_mb=round(self._server.resident_mb(), 1))
+
+
+def _batched(items: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
+    while batch := list(itertools.islice(items, size)):
+        yield batch
+
+
+async def _main(arguments: argparse.Namespace) -> None:
+    with running() as server:
+        limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
+        async with httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120, limits=limits) as http:
+            await Bench(server, http, arguments.out).run(arguments)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--memories", type=int, default=10_000)
+    parser.add_argument("--saves", type=int, default=1_000)
+    parser.add_argument("--recalls", type=int, default=200)
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 50])
+    parser.add_argument("--out", type=Path, help="also append the lines to this file")
+    asyncio.run(_main(parser.parse_args()))

@@ -1,0 +1,68 @@
+"""A server of one's own for a benchmark: a real process, a real socket, a data directory that vanishes afterwards."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+START_LIMIT_SECONDS = 60
+ANNOUNCEMENT = "Memory MCP listens on "
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server. `started_in` is the time from the process's start to its announcement, in seconds."""
+
+    url: str
+    pid: int
+    started_in: float
+
+    def resident_mb(self) -> float:
+        """Resident memory now, in MB (Linux)."""
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(kilobytes) / 1024
+
+
+@contextlib.contextmanager
+def running(settings: dict[str, object] | None = None) -> Iterator[Server]:
+    """Starts a server with these settings on a free port, and stops it."""
+    with tempfile.TemporaryDirectory(prefix="memory-mcp-bench-") as directory:
+        config = Path(directory, "config.json")
+        config.write_text(json.dumps(settings or {}), encoding="utf-8")
+        command = [
+            sys.executable,
+            "-m",
+            "memory_mcp",
+            "serve",
+            "--port",
+            "0",
+            "--config",
+            str(config),
+            "--data",
+            str(Path(directory, "memory")),
+        ]
+        begun = time.perf_counter()
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                yield Server(_announced(process, begun), process.pid, time.perf_counter() - begun)
+            finally:
+                process.terminate()
+                process.communicate(timeout=30)
+
+
+def _announced(process: "subprocess.Popen[str]", begun: float) -> str:
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if line.startswith(ANNOUNCEMENT):
+            return line.removeprefix(ANNOUNCEMENT).strip()
+        if time.perf_counter() - begun > START_LIMIT_SECONDS:
+            break
+    raise SystemExit("the server did not start:\n" + "".join(said))

@@ -1,0 +1,163 @@
+"""What doctor looks at: config.json, the models, the data directory, each persona. Everything is read, nothing is written."""
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from memory_mcp.config.reading import load
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.models import models_for
+from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.errors import ConfigError, InvalidPersonaName, StoreDamaged
+from memory_mcp.personas.names import canonical_name, directory_name
+from memory_mcp.personas.registry import DATABASE_NAME, IDENTITY_NAME, LOCK_OWNER_NAME
+from memory_mcp.store import network_drives
+from memory_mcp.store.inspection import Inspection, inspect
+from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.persona_context import PersonaContext
+
+MEBIBYTE = 1024 * 1024
+TOO_LITTLE_BYTES = 100 * MEBIBYTE
+LITTLE_BYTES = 1024 * MEBIBYTE
+
+Verdict = Literal["ok", "note", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `note` is worth knowing; `wrong` needs somebody's hand."""
+
+    verdict: Verdict
+    what: str
+    sentence: str
+
+
+def check_config(path: Path) -> tuple[Settings, list[Finding]]:
+    """The settings as far as they can be had, and what is wrong with the file."""
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else "{}"
+        loaded = load(text, str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        return Settings(), [Finding("wrong", "config", f"{path} can't be read: {error}. Make it a readable UTF-8 file.")]
+    except ConfigError as error:
+        return Settings(), [Finding("wrong", "config", str(error))]
+    read = Finding("ok", "config", f"{path} can be used" if path.exists() else f"{path} is not there: defaults are used")
+    return loaded.settings, [read, *(Finding("note", "config", f"{warning}.") for warning in loaded.warnings)]
+
+
+def check_models(settings: Settings) -> list[Finding]:
+    """Which models are configured, and whether they can be used."""
+    models = models_for(settings)
+    return [_model("embedder", models.embedder_state), _model("reranker", models.reranker_state)]
+
+
+def check_data(directory: Path) -> list[Finding]:
+    """The data directory, the server that has it, and every persona in it."""
+    if not directory.exists():
+        return [Finding("wrong", "data", f"{directory} does not exist. Say where the data is with --data; `serve` creates it.")]
+    if not directory.is_dir():
+        return [Finding("wrong", "data", f"{directory} is no directory. Say where the data is with --data.")]
+    process = serving_process(directory)
+    try:
+        entries = sorted(entry for entry in directory.iterdir() if (entry / DATABASE_NAME).exists())
+    except OSError as error:
+        return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Mend its permissions.")]
+    found = [*_room(directory, process), _server(process)]
+    if not entries:
+        found.append(Finding("ok", "personas", "there is none yet: the first memory that is stored creates one"))
+    return [*found, *(finding for entry in entries for finding in _persona(entry, in_use=process is not None))]
+
+
+def serving_process(directory: Path) -> int | None:
+    """The process that has this data directory, as far as can be told without touching its lock."""
+    try:
+        process = int(json.loads((directory / LOCK_OWNER_NAME).read_text(encoding="utf-8"))["process"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if sys.platform == "win32":  # asking there would end the process
+        return process
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return None  # it ended without cleaning up; the lock itself went with it
+    except PermissionError:
+        pass  # somebody else's process is a process
+    return process
+
+
+def _room(directory: Path, process: int | None) -> list[Finding]:
+    free = shutil.disk_usage(directory).free
+    said = f"{free // MEBIBYTE:,} MiB are free in {directory}"
+    found = [Finding("wrong" if free < TOO_LITTLE_BYTES else "note" if free < LITTLE_BYTES else "ok", "disk", said)]
+    if not os.access(directory, os.W_OK | os.X_OK):
+        whose = "for this user; the running server may be another" if process else "for this user"
+        found.append(Finding("note" if process else "wrong", "data", f"{directory} is not writable {whose}. Mend its permissions."))
+    if network_drives.holds(directory):
+        found.append(
+            Finding(
+                "note", "data", f"{directory} lies on a network drive: slower, and only one machine may use it. A local disk is better."
+            )
+        )
+    return found
+
+
+def _server(process: int | None) -> Finding:
+    return Finding("ok", "server", f"process {process} is serving this data" if process else "none is serving this data")
+
+
+def _model(what: str, state: ModelState) -> Finding:
+    if state.state == "off":
+        return Finding("ok", what, "none, as configured")
+    if state.state == "loaded":
+        return Finding("ok", what, f"{state.name} is there")
+    reason = f": {state.error}" if state.error else ""
+    return Finding(
+        "note",
+        what,
+        f"{state.name} is {state.state}{reason}. Until then search goes by keyword; null in config.json says that this is meant.",
+    )
+
+
+def _persona(entry: Path, in_use: bool) -> list[Finding]:
+    name, found = _identity(entry)
+    try:
+        PersonaContext(entry / CONTEXT_NAME).read()
+    except StoreDamaged as error:
+        found.append(Finding("wrong", name, str(error)))
+    return [*found, *_database(name, inspect(entry / DATABASE_NAME, in_use))]
+
+
+def _identity(entry: Path) -> tuple[str, list[Finding]]:
+    """The name that a directory says it has; what is wrong when that can't be."""
+    path = entry / IDENTITY_NAME
+    try:
+        name = str(json.loads(path.read_text(encoding="utf-8"))["name"])
+        fits = directory_name(canonical_name(name)) == entry.name and canonical_name(name) == name
+    except FileNotFoundError:
+        name, fits = entry.name, directory_name(entry.name) == entry.name
+    except (OSError, ValueError, KeyError, TypeError, InvalidPersonaName) as error:
+        mend = 'Restore it: {"name": "the exact name"}'
+        return entry.name, [
+            Finding("wrong", entry.name, f"{IDENTITY_NAME} can't be used: {error}. The server can't serve this persona. {mend}")
+        ]
+    if fits:
+        return name, []
+    moved = f"its directory {entry.name} should be named {directory_name(name)}"
+    return name, [
+        Finding("wrong", name, f"{moved}. The server does not see it; rename the directory, or restore the right {IDENTITY_NAME}.")
+    ]
+
+
+def _database(name: str, seen: Inspection) -> list[Finding]:
+    if seen.faults:
+        advice = "Stop the server, keep a copy of the directory, and restore a backup or an export"
+        return [Finding("wrong", name, f"{DATABASE_NAME} is damaged: {'; '.join(seen.faults)}. {advice}.")]
+    if seen.outdated:
+        return [Finding("note", name, f"{seen.memories:,} memories in an older form: the server brings it up to date when it opens it.")]
+    trash = f", {seen.in_trash:,} in the trash" if seen.in_trash else ""
+    waiting = f", {seen.waiting:,} waiting for a vector" if seen.waiting else ""
+    return [Finding("ok", name, f"{seen.memories:,} memories{trash}{waiting}; database and lexical index are sound")]

@@ -1,0 +1,46 @@
+"""`memory-mcp doctor`: says in plain words what is wrong, beside a running server or without one. It changes nothing."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memory_mcp.cli.options import ConfigFile, DataDirectory
+from memory_mcp.config.reading import default_config_path, default_data_directory
+
+if TYPE_CHECKING:
+    from memory_mcp.cli.checks import Finding
+
+_COLOURS = {"ok": typer.colors.GREEN, "note": typer.colors.YELLOW, "wrong": typer.colors.RED}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(doctor)
+
+
+def doctor(
+    config: ConfigFile = None,
+    data: DataDirectory = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is wrong.")] = False,
+) -> None:
+    """Check config, data, databases and models. Exit status 0: nothing is wrong."""
+    # The stores and their libraries, which the other commands do without.
+    from memory_mcp.cli.checks import check_config, check_data, check_models  # noqa: PLC0415
+
+    config_path = config or default_config_path()
+    data_directory = data or default_data_directory()
+    settings, findings = check_config(config_path)
+    findings += check_models(settings)
+    findings += check_data(data_directory)
+    wrong = [finding for finding in findings if finding.verdict == "wrong"]
+    for finding in wrong if quiet else findings:
+        _print(finding)
+    if wrong:
+        typer.echo(f"\n{len(wrong)} thing(s) wrong.")
+        raise typer.Exit(1)
+    typer.echo("Nothing is wrong." if quiet else "\nNothing is wrong.")
+
+
+def _print(finding: "Finding") -> None:
+    typer.secho(f"{finding.verdict:>5}", nl=False, fg=_COLOURS[finding.verdict])
+    typer.echo(f"  {finding.what}: {finding.sentence}")

@@ -1,0 +1,97 @@
+"""A real server in a process of its own, on a free port, with a data directory of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+
+import memory_mcp
+
+ROOT = Path(memory_mcp.__file__).parents[1]
+START_SECONDS = 30
+STOP_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """Where a server is and what it works on."""
+
+    url: str
+    data: Path
+    config: Path
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    def memory_mcp(self, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs a command of ours that talks to this server."""
+        return command(*arguments, environment={"MEMORY_MCP_URL": self.url}, stdin=stdin)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Ends it with a signal, unless it has ended; returns its status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(STOP_SECONDS)
+
+
+def command(*arguments: str, environment: Mapping[str, str] | None = None, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs `memory-mcp` to its end."""
+    done = subprocess.run(
+        [sys.executable, "-m", "memory_mcp", *arguments],
+        env=clean_environment(environment),
+        cwd=ROOT,
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def clean_environment(further: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment without settings of whoever runs the tests."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MCP_")}
+    return {**kept, **(further or {})}
+
+
+@contextmanager
+def serving(directory: Path, config: str = "{}") -> Iterator[RunningServer]:
+    """A server over `directory`/memory that answers; stopped at the end."""
+    path, log, data = directory / "config.json", directory / "server.log", directory / "memory"
+    path.write_text(config, encoding="utf-8")
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memory_mcp", "serve", "--port", "0", "--config", str(path), "--data", str(data)],
+            env=clean_environment(),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stderr=stderr,
+        )
+    try:
+        url = _awaited_url(log, process)
+        assert httpx2.get(f"{url}/health", timeout=START_SECONDS, trust_env=False).json()["status"] == "ok"
+        yield RunningServer(url, data, path, log, process)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(STOP_SECONDS)
+
+
+def _awaited_url(log: Path, process: subprocess.Popen[bytes]) -> str:
+    pause = threading.Event()
+    for _ in range(START_SECONDS * 50):
+        found = re.search(r"Memory MCP listens on (\S+)", log.read_text(encoding="utf-8"))
+        if found:
+            return found.group(1)
+        if process.poll() is not None:
+            break
+        pause.wait(0.02)
+    pytest.fail(f"the server did not start: {log.read_text(encoding='utf-8')}")

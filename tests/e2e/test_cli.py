@@ -1,0 +1,162 @@
+"""The command line against a real server over a real socket, as somebody at a terminal uses it."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from processes import ROOT, RunningServer, clean_environment, command, serving
+
+pytestmark = pytest.mark.slow
+
+
+def ok(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_one_persona_remembers_it_recalls_and_the_other_does_not(running_server: RunningServer) -> None:
+    memory_mcp = running_server.memory_mcp
+    stored = ok(memory_mcp("remember", "抹茶ラテが好き", "-p", "さくら", "--source", "旅人", "--tag", "好み", "--occurred-at", "昨日"))
+    assert stored.startswith("さくら: stored as memory_")
+    found = memory_mcp("recall", "抹茶", "-p", "さくら")
+    assert "1. 旅人: 抹茶ラテが好き" in ok(found)
+    assert "昨日" in found.stdout
+    assert "mode keyword" in found.stderr
+    other = memory_mcp("recall", "抹茶", "-p", "さくろ")
+    assert ok(other) == ""
+    assert "does not exist yet; did you mean さくら?" in other.stderr
+    listed = json.loads(ok(memory_mcp("personas", "--json")))
+    assert listed["personas"] == [{"name": "さくら", "memories": 1, "superseded": 0, "in_trash": 0}]
+    assert "さくら" in ok(memory_mcp("personas"))
+
+
+def test_an_export_is_an_import(running_server: RunningServer, tmp_path: Path) -> None:
+    memory_mcp = running_server.memory_mcp
+    file = tmp_path / "書き出し.jsonl"
+    for text in ("京都へ行った", "猫を飼っている\u2028二匹"):
+        ok(memory_mcp("remember", text, "-p", "nilou"))
+    ok(memory_mcp("export", str(file), "-p", "nilou"))
+    assert [json.loads(line)["content"] for line in file.read_bytes().splitlines()] == ["京都へ行った", "猫を飼っている\u2028二匹"]
+    assert ok(memory_mcp("import", str(file), "-p", "さくら")) == "さくら: 2 stored, 0 known already, 0 refused\n"
+    assert ok(memory_mcp("import", "-", "-p", "さくら", stdin=file.read_bytes())) == "さくら: 0 stored, 2 known already, 0 refused\n"
+    assert ok(memory_mcp("export", "-p", "さくら")).encode() == file.read_bytes()
+    assert [path.name for path in tmp_path.glob("書*")] == [file.name]
+
+
+def test_a_bad_line_is_named_and_the_rest_is_stored(running_server: RunningServer, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"content": "一"}\n\n{"contnt": "二"}\nなに\n{"content": "三"}', encoding="utf-8")
+    done = running_server.memory_mcp("import", str(file), "-p", "nilou")
+    assert done.returncode == 1
+    assert done.stdout == "nilou: 2 stored, 0 known already, 2 refused\n"
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["line 3", "line 4"]
+
+
+def test_texts_and_vaults_are_imported_once(running_server: RunningServer, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "料理.md").write_text("---\ntags: [夕飯]\n---\n湯豆腐の作り方\n", encoding="utf-8")
+    text = tmp_path / "日記.txt"
+    text.write_text("朝は雨。\n\n昼は晴れ。\n", encoding="utf-8")
+    for counts in ("{} stored, 0 known already, 0 refused", "0 stored, {} known already, 0 refused"):
+        assert ok(running_server.memory_mcp("import", str(vault), "-p", "n")) == f"n: {counts.format(1)}\n"
+        assert ok(running_server.memory_mcp("import", str(text), "-p", "n")) == f"n: {counts.format(2)}\n"
+    hits = json.loads(ok(running_server.memory_mcp("recall", "湯豆腐", "-p", "n", "--tag", "夕飯", "--json")))["hits"]
+    assert [hit["content"] for hit in hits] == ["湯豆腐の作り方"]
+
+
+def test_a_large_import_that_is_refused_at_once_says_why(tmp_path: Path) -> None:
+    file = tmp_path / "large.jsonl"
+    file.write_text(f'{{"content": "{"a" * 1_000}"}}\n' * 20_000)
+    with serving(tmp_path, config='{"on_missing_persona": "error"}') as server:
+        done = server.memory_mcp("import", str(file))
+    assert done.returncode == 1
+    assert done.stderr.startswith("memory-mcp: no persona is named")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_bridge_is_the_server_for_a_host_that_speaks_stdio(running_server: RunningServer, mode: str) -> None:
+    bridge = StdioTransport(
+        sys.executable,
+        ["-m", "memory_mcp", "stdio", "--persona", "さくら", "--url", running_server.url],
+        env=clean_environment(),
+        cwd=str(ROOT),
+    )
+
+    async def talk() -> tuple[set[str], dict[str, Any], Any]:
+        async with Client(bridge, mode=mode) as client:
+            tools = {tool.name for tool in await client.list_tools()}
+            await client.call_tool("remember", {"content": "舞台で踊った"})
+            recalled = await client.call_tool("recall", {"query": "舞台"})
+            refused = await client.call_tool("recall", {"query": ""}, raise_on_error=False)
+            return tools, recalled.structured_content or {}, refused
+
+    tools, recalled, refused = asyncio.run(talk())
+    assert {"get_context", "remember", "recall", "revise", "forget", "update_context"} <= tools
+    assert (recalled["persona"], [hit["content"] for hit in recalled["hits"]]) == ("さくら", ["舞台で踊った"])
+    assert refused.is_error
+    assert "query is empty" in refused.content[0].text
+
+
+def test_refusals_arrive_in_the_words_of_the_server(running_server: RunningServer) -> None:
+    for arguments, reason in (
+        (["remember", " ", "-p", "n"], "content is empty"),
+        (["remember", "x", "-p", "n", "--occurred-at", "いつか"], "is no date"),
+        (["recall", "x", "-p", "n", "--when", "2025-10-02..2025-10-01"], "ends before it begins"),
+        (["export", "-p", "nobody"], "there is no persona 'nobody'"),
+    ):
+        done = running_server.memory_mcp(*arguments)
+        assert (done.returncode, done.stdout) == (1, "")
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("memory-mcp: ")
+        assert reason in line
+
+
+def test_doctor_works_beside_the_server(running_server: RunningServer) -> None:
+    ok(running_server.memory_mcp("remember", "x", "-p", "nilou"))
+    told = ok(command("doctor", "--config", str(running_server.config), "--data", str(running_server.data)))
+    assert f"process {running_server.process.pid} is serving this data" in told
+    assert "nilou: 1 memories" in told
+    ok(running_server.memory_mcp("remember", "y", "-p", "nilou"))
+
+
+def test_a_second_server_is_refused_in_one_line(running_server: RunningServer, tmp_path: Path) -> None:
+    port = running_server.url.rpartition(":")[2]
+    for arguments, reason in (
+        (["--port", "0", "--data", str(running_server.data)], "another server uses the data directory"),
+        (["--port", port, "--data", str(tmp_path / "other")], "Address already in use"),
+    ):
+        done = command("serve", "--config", str(running_server.config), *arguments)
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].startswith("memory-mcp: ")
+        assert reason in done.stderr.splitlines()[-1]
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_told_to_stop_leaves_everything_in_order(running_server: RunningServer, number: int) -> None:
+    ok(running_server.memory_mcp("remember", "抹茶", "-p", "nilou"))
+    assert running_server.stop(number) == 0
+    assert "Traceback" not in running_server.log.read_text(encoding="utf-8")
+    told = ok(command("doctor", "--config", str(running_server.config), "--data", str(running_server.data)))
+    assert "none is serving this data" in told
+    with serving(running_server.data.parent) as again:
+        assert "抹茶" in ok(again.memory_mcp("recall", "抹茶", "-p", "nilou"))
+
+
+def test_a_reader_that_has_enough_of_an_export_is_no_error(running_server: RunningServer, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(json.dumps({"content": f"{number} " + "a" * 1_000}) + "\n" for number in range(1_000)))
+    ok(running_server.memory_mcp("import", str(file), "-p", "n"))
+    line = f"{sys.executable} -m memory_mcp export -p n --url {running_server.url} | head -n 1"
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1

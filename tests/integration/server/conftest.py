@@ -1,0 +1,185 @@
+"""A whole server on a loopback port of this process, and callers of it in both protocol eras."""
+
+import gc
+import itertools
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from fastmcp import Client, FastMCP
+from fastmcp.client.transports import StreamableHttpTransport
+
+from memory_mcp.config.live import LiveConfig
+from memory_mcp.encoders.models import models_for
+from memory_mcp.personas.names import directory_name
+from memory_mcp.personas.registry import Personas
+from memory_mcp.server.mcp_server import http_application, mcp_server
+from memory_mcp.server.runtime import Runtime
+
+# Noon of Thursday, 30 October 2025, in Tokyo.
+NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
+NO_MODELS = {"embeddings_model": None, "reranker_model": None}
+NEVER_SAID = ("Traceback", "pydantic", "http://", "https://", 'File "')
+
+Headers = dict[str, str] | list[tuple[str, str | bytes]]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server: where it listens, what it is made of, and where its data are."""
+
+    url: str
+    port: int
+    mcp: FastMCP
+    runtime: Runtime
+    data: Path
+    config: Path
+
+    def configure(self, **settings: Any) -> None:
+        """Writes config.json, as its owner would while the server runs."""
+        self.config.write_text(json.dumps({**NO_MODELS, **settings}), encoding="utf-8")
+
+    def directory_of(self, persona: str) -> Path:
+        return self.data / directory_name(persona)
+
+    def directories(self) -> set[str]:
+        return {entry.name for entry in self.data.iterdir() if entry.is_dir()}
+
+
+class Caller:
+    """One MCP client, seen from a plain test: a call answers with the tool's object, a refusal with its words."""
+
+    def __init__(self, portal: BlockingPortal, client: Client) -> None:
+        self._portal = portal
+        self.client = client
+
+    def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        result = self.result(tool, arguments)
+        assert not result.is_error, result.content[0].text
+        told = json.loads(result.content[0].text)
+        assert result.structured_content == told
+        return told
+
+    def refusal(self, tool: str, **arguments: Any) -> str:
+        """The words of a call that must be refused; none of them may come out of a library."""
+        result = self.result(tool, arguments)
+        words = result.content[0].text
+        assert result.is_error, words
+        assert not [said for said in NEVER_SAID if said in words], words
+        return words
+
+    def result(self, tool: str, arguments: dict[str, Any]) -> Any:
+        return self.wait(self.client.call_tool, tool, arguments, raise_on_error=False)
+
+    def wait(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._portal.call(lambda: function(*args, **kwargs))
+
+
+@pytest.fixture(scope="session")
+def portal() -> Iterator[BlockingPortal]:
+    """The event loop of the clients."""
+    with start_blocking_portal() as portal:
+        yield portal
+
+
+@contextmanager
+def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
+    data, config = directory / "memory", directory / "config.json"
+    config.write_text(json.dumps({**NO_MODELS, **settings}), encoding="utf-8")
+    live = LiveConfig(config)
+    runtime = Runtime(live, Personas(data), models_for, clock=lambda: NOON, started_at=NOON)
+    mcp = mcp_server(live.current())
+    application = http_application(mcp, runtime, live.current())
+    server = uvicorn.Server(uvicorn.Config(application, http="h11", log_config=None, access_log=False, timeout_graceful_shutdown=5))
+    # IPPROTO_TCP said aloud: only then does asyncio turn off the delay that costs every answer 40 ms.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield Served(f"http://127.0.0.1:{port}", port, mcp, runtime, data, config)
+        finally:
+            server.should_exit = True
+            thread.join()
+            runtime.personas.close()
+            gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def serving() -> Callable[..., Any]:
+    """serving(directory, **settings): a context manager around a server of its own, its data and config.json in that directory."""
+    return lambda directory, **settings: _served(directory, settings)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The server that the tests of a module share: each uses personas of its own."""
+    with _served(tmp_path_factory.mktemp("server"), {}) as served:
+        yield served
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Served]:
+    """A server of this test alone, for what changes its settings or counts its personas."""
+    with _served(tmp_path, {}) as served:
+        yield served
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def era(request: pytest.FixtureRequest) -> str:
+    """Both eras of the protocol: 2026-07-28, which a client finds out about itself, and 2025-11-25."""
+    return request.param
+
+
+@pytest.fixture
+def connect(portal: BlockingPortal, era: str) -> Iterator[Callable[..., Caller]]:
+    """connect(server, "さくら"): a caller in the era of the test. `headers` and `path` instead of a name for what a client may get wrong."""
+    with ExitStack() as stack:
+
+        def connect(server: Served, persona: str | None = None, *, headers: Headers | None = None, path: str = "/mcp") -> Caller:
+            sent = list(headers.items()) if isinstance(headers, dict) else (headers or [])
+            if persona is not None:
+                sent = [("X-Persona", persona.encode())]
+
+            def http(headers: dict[str, str] | None = None, **options: Any) -> httpx2.AsyncClient:
+                return httpx2.AsyncClient(headers=[*(headers or {}).items(), *sent], **options)
+
+            transport = StreamableHttpTransport(server.url + path, httpx_client_factory=http)
+            client = stack.enter_context(portal.wrap_async_context_manager(Client(transport, mode=era)))
+            return Caller(portal, client)
+
+        yield connect
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def name() -> str:
+    """A persona name that no other test has."""
+    return f"persona-{next(_numbers)}"
+
+
+@pytest.fixture
+def persona(server: Served, connect: Callable[..., Caller], name: str) -> Caller:
+    """A caller of the shared server as a persona that nobody else is."""
+    return connect(server, name)
+
+
+@pytest.fixture
+def http(server: Served) -> Iterator[httpx2.Client]:
+    """Plain HTTP to the shared server."""
+    with httpx2.Client(base_url=server.url) as client:
+        yield client

@@ -1,0 +1,159 @@
+"""How a request says for whom it is, and that a name which can't be used is never taken for somebody else's."""
+
+import json
+import socket
+from urllib.parse import quote
+
+import httpx2
+import pytest
+
+ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}
+MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+
+def raw_stats(server, path, *headers):
+    """The answer to a GET whose bytes no client library has checked."""
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        lines = [b"GET " + path + b" HTTP/1.1", b"Host: 127.0.0.1", b"Connection: close", *headers]
+        connection.sendall(b"\r\n".join([*lines, b"", b""]))
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    return json.loads(answer.partition(b"\r\n\r\n")[2])
+
+
+def persona_of(caller):
+    return caller("recall", query="x")["persona"]
+
+
+def refused(caller):
+    return caller.refusal("recall", query="x")
+
+
+def test_the_header_names_the_persona(server, connect):
+    assert persona_of(connect(server, "nilou")) == "nilou"
+
+
+@pytest.mark.parametrize("value", ["さくら".encode(), "%E3%81%95%E3%81%8F%E3%82%89", "%e3%81%95%e3%81%8f%e3%82%89"])
+def test_a_japanese_name_comes_as_bytes_or_percent_encoded(server, connect, value):
+    assert persona_of(connect(server, headers=[("X-Persona", value)])) == "さくら"
+
+
+@pytest.mark.parametrize("name", ["nilou", "さくら", "a/b", "100%", "A B", "con"])
+def test_the_path_names_the_persona(server, connect, name):
+    assert persona_of(connect(server, path=f"/p/{quote(name, safe='')}/mcp")) == name
+
+
+def test_a_slash_at_the_end_of_the_path_changes_nothing(server, connect):
+    assert persona_of(connect(server, path="/p/nilou/mcp/")) == "nilou"
+    assert persona_of(connect(server, "nilou", path="/mcp/")) == "nilou"
+
+
+def test_the_path_works_beside_mcp_too(http):
+    assert http.get("/p/%E3%81%95%E3%81%8F%E3%82%89/api/stats").json()["persona"] == "さくら"
+    assert http.get("/p/nilou/api/stats/").json()["persona"] == "nilou"
+
+
+@pytest.mark.parametrize("name", ["..", "さくら"])
+def test_a_path_that_no_library_has_mended_names_the_persona_too(server, name):
+    assert raw_stats(server, f"/p/{name}/api/stats".encode())["persona"] == name
+
+
+@pytest.mark.parametrize("blanks", [b" ", b"\t", b" \t "])
+def test_blanks_around_the_header_are_no_part_of_the_name(server, blanks):
+    header = b"X-Persona:" + blanks + "さくら".encode() + blanks
+    assert raw_stats(server, b"/api/stats", header)["persona"] == "さくら"
+    assert raw_stats(server, b"/api/stats", b"X-Persona:" + blanks)["error"].startswith("the persona name is empty")
+
+
+def test_both_spellings_of_one_name_are_the_same_persona(server, connect):
+    assert persona_of(connect(server, headers=[("X-Persona", "がく".encode())])) == "がく"
+    assert persona_of(connect(server, headers=[("X-Persona", "か\u3099く".encode())])) == "がく"
+
+
+def test_the_same_name_twice_is_one_name(server, connect):
+    twice = connect(server, headers=[("X-Persona", "さくら".encode()), ("X-Persona", "%E3%81%95%E3%81%8F%E3%82%89")])
+    assert persona_of(twice) == "さくら"
+    assert persona_of(connect(server, "nilou", path="/p/nilou/mcp")) == "nilou"
+
+
+def test_two_names_in_one_request_are_refused(server, connect):
+    said = refused(connect(server, headers=[("X-Persona", "nilou"), ("X-Persona", "dehya")]))
+    assert said == "the request has 2 different X-Persona headers: one call is for one persona. Send the header once."
+
+
+def test_a_path_and_a_header_that_disagree_are_refused(server, connect):
+    said = refused(connect(server, "dehya", path="/p/nilou/mcp"))
+    assert said == "the URL and the X-Persona header name different personas: one call is for one persona. Send only one of them."
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("", "the persona name is empty"),
+        ("%20", "the persona name is empty"),
+        ("%00", "the invisible character U+0000 at place 1"),
+        ("nil%E2%80%8Bou", "the invisible character U+200B at place 4"),
+        ("%20nilou", "begins or ends with a blank"),
+        ("a" * 201, "the persona name has 201 characters: 200 are the limit"),
+        (b"\xff\xfe", "the X-Persona header is not UTF-8"),
+        ("%F0%9F", "the X-Persona header is not UTF-8"),
+        ("さくら".encode("shift_jis"), "the X-Persona header is not UTF-8"),
+    ],
+)
+def test_a_header_that_names_nobody_is_refused_and_not_served_as_default(server, connect, value, words):
+    connect(server)("remember", content="default のひみつ")
+    caller = connect(server, headers=[("X-Persona", value)])
+    for tool, arguments in (("recall", {"query": "ひみつ"}), ("remember", {"content": "x"}), ("get_context", {})):
+        assert words in caller.refusal(tool, **arguments)
+
+
+@pytest.mark.parametrize("name", ["", "%20", "%F0%9F", "%FF", "a%00", "%ED%A0%80"])
+def test_a_path_that_names_nobody_is_refused_and_not_served_as_default(http, name):
+    answer = http.get(f"/p/{name}/api/stats")
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("the persona name ")
+
+
+def test_without_a_name_the_persona_default_is_served(server, connect):
+    assert persona_of(connect(server)) == "default"
+
+
+def test_without_a_name_a_server_that_wants_one_refuses(own_server, connect):
+    own_server.configure(on_missing_persona="error")
+    caller = connect(own_server)
+    assert refused(caller).startswith("no persona is named: this server serves none by default. Send an X-Persona header")
+    assert caller.refusal("remember", content="x").startswith("no persona is named")
+    assert own_server.directories() == set()
+
+
+def test_auto_serves_default_for_as_long_as_it_is_alone(own_server, connect):
+    own_server.configure(on_missing_persona="auto")
+    nameless = connect(own_server)
+    nameless("remember", content="ひとり")
+    assert persona_of(nameless) == "default"
+    connect(own_server, "nilou")("remember", content="ふたり")
+    assert refused(nameless).startswith("no persona is named: this server has several, and must not guess")
+
+
+def test_a_header_that_changes_between_the_calls_of_a_session_is_followed(server, http):
+    for name in ("nilou", "dehya", "nilou"):
+        headers = {**MCP_HEADERS, "x-persona": name, "mcp-session-id": "one-session"}
+        answer = http.post("/mcp", json=ASKED, headers=headers).json()
+        assert answer["result"]["structuredContent"]["persona"] == name
+
+
+def test_no_tool_takes_a_persona_as_an_argument(persona):
+    for tool in persona.wait(persona.client.list_tools):
+        assert "persona" not in tool.input_schema["properties"]
+        assert "no argument 'persona'" in persona.refusal(tool.name, persona="nilou")
+
+
+def test_names_that_look_alike_on_disk_are_different_personas(own_server):
+    names = ["a/b", "a_b", "a-b", "A-B", "..", "con", "default"]
+    with httpx2.Client(base_url=own_server.url) as http:
+        for name in names:
+            http.post("/api/import", json={"content": f"ひみつは{name}"}, headers={"X-Persona": quote(name)})
+        for name in names:
+            exported = http.get("/api/export", headers={"X-Persona": quote(name)}).text
+            assert [json.loads(line)["content"] for line in exported.splitlines()] == [f"ひみつは{name}"]
+    assert {entry.name for entry in own_server.data.parent.iterdir()} == {"memory", "config.json"}
+    assert len(own_server.directories()) == len(names)

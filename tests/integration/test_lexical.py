@@ -1,0 +1,210 @@
+"""The lexical index on real FTS5: what Japanese and other queries find, and the neighbours beside each memory."""
+
+from datetime import timedelta
+
+import pytest
+
+from memory_mcp.domain import Filters
+from memory_mcp.personas.registry import Personas
+from memory_mcp.remember.drafts import draft
+from memory_mcp.remember.forget import forget
+from memory_mcp.remember.pipeline import remember, remember_many
+from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.store import lexical, memories
+from memory_mcp.text.tokens import TOKENS_VERSION, query_tokens, tokens
+
+
+@pytest.fixture
+def row(nilou):
+    """The row of a memory as (body, previous, next), or None."""
+
+    def read(key):
+        with nilou.database.read() as connection:
+            memory_id = memories.by_keys(connection, [key])[key].id
+            return connection.execute("SELECT body, previous, next FROM lexical WHERE rowid = ?", (memory_id,)).get
+
+    return read
+
+
+@pytest.fixture
+def found(nilou):
+    """The contents that a query finds by words, best first."""
+
+    def search(query, filters=Filters(), limit=10):  # noqa: B008  frozen
+        with nilou.database.read() as connection:
+            ids = [memory_id for memory_id, _ in lexical.search(connection, query_tokens(query), filters, limit)]
+            stored = memories.by_ids(connection, ids)
+            return [stored[memory_id].content for memory_id in ids]
+
+    return search
+
+
+@pytest.fixture
+def turns(say, now):
+    """Three turns of one session, an hour apart; their keys."""
+    contents = ["好きな果物は何？", "うん、苺が好き", "私も大好き"]
+    return [say(content, at=now + timedelta(hours=hour), session_id="s1").key for hour, content in enumerate(contents)]
+
+
+def body(text):
+    return " ".join(tokens(text))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "苺",
+        "夕飯",
+        "京都",
+        "ｶﾚｰ",
+        "カレー",
+        "ＰＹＴＨＯＮ",
+        "Pythonの本",
+        "python 本",
+        "walk",
+        "Walked",
+        "2025",
+        "２０２５",
+        "🎉",
+        "café",
+        "夕飯は何だった？",
+    ],
+)
+def test_a_query_finds_the_memory_that_has_its_words(say, found, query):
+    content = "2025年、京都でＰｙｔｈｏｎの本を買い、夕飯にカレーと苺を食べた。walking to the café 🎉"
+    say(content)
+    say("別の事")
+    assert found(query) == [content]
+
+
+@pytest.mark.parametrize("query", ["大阪", "ラーメン", "golang", "犬"])
+def test_a_query_without_a_shared_word_finds_nothing(say, found, query):
+    say("京都でカレーを食べた。Python is fun")
+    assert found(query) == []
+
+
+def test_a_memory_that_shares_more_words_is_the_better_one(say, found):
+    say("京都へ行った")
+    say("京都でカレーを食べた")
+    assert found("京都のカレー") == ["京都でカレーを食べた", "京都へ行った"]
+
+
+def test_who_said_it_and_the_questions_that_it_answers_are_found_too(say, found):
+    say("月曜日", source="コレイ", questions=["休みの日はいつ？"])
+    assert found("コレイ") == found("休み") == ["月曜日"]
+
+
+@pytest.mark.parametrize("query", ['"', "a OR b", "NEAR(", "body:京都", "京都*", "-京都", "^京都 AND", "'"])
+def test_a_query_is_never_a_query_language(say, found, query):
+    say("京都 near the body")
+    found(query)
+    assert found("京都 " + query) == ["京都 near the body"]
+
+
+def test_filters_hold_in_the_index_search(say, found):
+    say("京都の寺", tags=["旅"], importance=0.9)
+    say("京都の店", tags=["食"], importance=0.1)
+    assert found("京都", Filters(tags=("旅",))) == ["京都の寺"]
+    assert found("京都", Filters(min_importance=0.5)) == ["京都の寺"]
+    assert found("京都", limit=1) == ["京都の店"] or found("京都", limit=1) == ["京都の寺"]
+
+
+def test_a_score_beside_the_search_is_on_its_scale(say, nilou):
+    keys = [say(content).key for content in ("京都の寺", "京都", "東京")]
+    with nilou.database.read() as connection:
+        ids = [memory.id for memory in memories.by_keys(connection, keys).values()]
+        searched = dict(lexical.search(connection, ["京都"], Filters(), 10))
+        assert lexical.score(connection, ["京都"], ids) == pytest.approx(searched)
+        assert len(searched) == 2
+        assert lexical.score(connection, [], ids) == lexical.score(connection, ["京都"], []) == {}
+
+
+def test_a_turn_is_found_by_the_one_before_it_with_less_weight(turns, found):
+    assert found("果物") == ["好きな果物は何？", "うん、苺が好き"]
+
+
+def test_a_single_write_fills_its_neighbours_sides(turns, row):
+    first, second, third = turns
+    assert row(first) == (body("好きな果物は何？"), "", body("うん、苺が好き"))
+    assert row(second) == (body("うん、苺が好き"), body("好きな果物は何？"), body("私も大好き"))
+    assert row(third) == (body("私も大好き"), body("うん、苺が好き"), "")
+
+
+def test_a_turn_that_is_told_later_goes_where_it_happened(turns, say, row):
+    between = say("えっとね", session_id="s1", occurred_at="2025-10-30T12:30").key
+    assert row(between) == (body("えっとね"), body("好きな果物は何？"), body("うん、苺が好き"))
+    assert row(turns[0])[2] == row(turns[1])[1] == body("えっとね")
+
+
+def test_memories_of_other_sessions_or_of_none_are_no_neighbours(turns, say, row, now):
+    other = say("別の話", at=now + timedelta(minutes=30), session_id="s2").key
+    alone = say("独り言", at=now + timedelta(minutes=31)).key
+    assert row(other)[1:] == row(alone)[1:] == ("", "")
+    assert row(turns[0])[2] == body("うん、苺が好き")
+
+
+def test_forgetting_closes_the_gap_and_restoring_opens_it_again(turns, nilou, row, now):
+    first, second, third = turns
+    before = [row(key) for key in turns]
+    forget(nilou, [second], reason=None, dry_run=False, now=now)
+    assert row(second) is None
+    assert row(first)[2] == body("私も大好き")
+    assert row(third)[1] == body("好きな果物は何？")
+    revise(nilou, second, Revision(restore=True), now=now)
+    assert [row(key) for key in turns] == before
+
+
+def test_forgetting_neighbours_together_leaves_no_trace_of_them(turns, nilou, row, now):
+    forget(nilou, turns[:2], reason=None, dry_run=False, now=now)
+    assert row(turns[2]) == (body("私も大好き"), "", "")
+
+
+def test_a_changed_content_changes_what_its_neighbours_know(turns, nilou, row, now):
+    revise(nilou, turns[1], Revision(content="いや、林檎が好き"), now=now)
+    assert row(turns[0])[2] == row(turns[2])[1] == row(turns[1])[0] == body("いや、林檎が好き")
+
+
+def test_a_bulk_write_makes_the_rows_that_single_writes_make(turns, personas, row, now, zone):
+    drafts = [
+        draft(content, now=now, zone=zone, session_id="s1", occurred_at=f"2025-10-30T{12 + hour}:00")
+        for hour, content in reversed(list(enumerate(["好きな果物は何？", "うん、苺が好き", "私も大好き"])))
+    ]
+    with personas.writing("collei") as collei:
+        outcomes = remember_many(collei, drafts, now=now, zone=zone)
+        with collei.database.read() as connection:
+            rows = connection.execute("SELECT body, previous, next FROM lexical ORDER BY rowid DESC").fetchall()
+    assert [outcome.outcome for outcome in outcomes] == ["stored"] * 3
+    assert rows == [row(key) for key in turns]
+
+
+def test_an_index_of_another_version_is_built_anew_when_the_persona_is_opened(data_directory, now, zone, monkeypatch):
+    first = Personas(data_directory)
+    with first.writing("nilou") as persona:
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+        persona.database.write(lambda connection: connection.execute("UPDATE lexical SET body = 'stale'"))
+        persona.database.write(lambda connection: connection.execute("UPDATE properties SET value = 'old' WHERE name = 'lexical_version'"))
+    first.close()
+    monkeypatch.setattr(lexical, "REBUILD_PAGE", 1)
+    second = Personas(data_directory)
+    with second.writing("nilou") as persona, persona.database.read() as connection:
+        assert connection.execute("SELECT body FROM lexical").fetchall() == [(body("京都"),)]
+        assert connection.execute("SELECT value FROM properties WHERE name = 'lexical_version'").get == TOKENS_VERSION
+    second.close()
+
+
+def test_in_a_large_store_a_common_kanji_is_left_out_beside_its_pairs(say, found, monkeypatch):
+    for number in range(8):
+        say(f"日記 その{number}")
+    say("日本の夕日")
+    assert len(found("日本")) == 9
+    monkeypatch.setattr(lexical, "MANY_ROWS", 5)
+    monkeypatch.setattr(lexical, "COMMON_SHARE", 0.5)
+    assert found("日本") == ["日本の夕日"]
+    assert len(found("日")) == 9  # a query of nothing else keeps it
+
+
+def test_a_scan_finds_what_has_no_token(say, nilou):
+    say("彼は黙った「……」")
+    with nilou.database.read() as connection:
+        assert len(lexical.scan(connection, "……", Filters(), 10)) == 1
+        assert lexical.scan(connection, "！！", Filters(), 10) == []

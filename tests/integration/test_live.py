@@ -1,0 +1,204 @@
+"""config.json while the server runs, edited in every way that editors have."""
+
+import json
+import logging
+import threading
+
+import pytest
+
+from memory_mcp.config import live
+from memory_mcp.config.live import LiveConfig
+from memory_mcp.config.settings import Settings
+from memory_mcp.errors import ConfigError
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"reranker_top_n": 3}')
+    return path
+
+
+@pytest.fixture
+def config(path):
+    return LiveConfig(path)
+
+
+@pytest.fixture
+def followed(path):
+    """A config whose changes are followed by its own threads, and an event that tells of each."""
+    changed = threading.Event()
+    config = LiveConfig(path, on_change=lambda settings: changed.set())
+    config.start()
+    yield config, changed
+    config.stop()
+
+
+def write_in_place(path, tree):
+    path.write_text(tree if isinstance(tree, str) else json.dumps(tree))
+
+
+def replace_by_rename(path, tree):
+    beside = path.with_suffix(".swp")
+    write_in_place(beside, tree)
+    beside.replace(path)
+
+
+EDITORS = pytest.mark.parametrize("edit", [write_in_place, replace_by_rename])
+
+
+def test_a_missing_file_means_defaults(tmp_path):
+    config = LiveConfig(tmp_path / "config.json")
+    assert config.current() == Settings()
+    assert config.error is None
+
+
+def test_a_file_that_cannot_be_used_stops_the_start(path):
+    path.write_text("{")
+    with pytest.raises(ConfigError, match="not valid JSON"):
+        LiveConfig(path)
+
+
+@EDITORS
+def test_the_next_call_sees_an_edit(config, path, edit):
+    assert config.current().reranker_top_n == 3
+    edit(path, {"reranker_top_n": 7})
+    assert config.current().reranker_top_n == 7
+
+
+@EDITORS
+def test_a_call_that_began_before_an_edit_ends_under_its_own_settings(config, path, edit):
+    began_with = config.current()
+    edit(path, {"reranker_top_n": 7})
+    config.current()
+    assert began_with.reranker_top_n == 3
+
+
+@EDITORS
+@pytest.mark.parametrize("broken", ["{", '{"reranker_top_n": 99}', "[]", "[" * 100_000])
+def test_a_broken_edit_keeps_the_last_good_settings_until_it_is_mended(config, path, edit, broken, caplog):
+    edit(path, broken)
+    assert config.current().reranker_top_n == 3
+    assert config.error is not None
+    assert "config.json" in config.error
+    config.current()
+    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 1
+    edit(path, {"reranker_top_n": 7})
+    assert config.current().reranker_top_n == 7
+    assert config.error is None
+
+
+def test_a_broken_edit_that_is_undone_leaves_no_error(config, path):
+    good = path.read_text()
+    path.write_text("{")
+    config.current()
+    path.write_text(good)
+    assert config.current().reranker_top_n == 3
+    assert config.error is None
+
+
+def test_a_deleted_file_keeps_the_last_good_settings_and_is_read_when_it_is_back(config, path):
+    path.unlink()
+    assert config.current().reranker_top_n == 3
+    assert "is gone" in config.error
+    path.write_text('{"reranker_top_n": 7}')
+    assert config.current().reranker_top_n == 7
+    assert config.error is None
+
+
+def test_a_file_that_appears_later_is_read(tmp_path):
+    config = LiveConfig(tmp_path / "config.json")
+    (tmp_path / "config.json").write_text('{"reranker_top_n": 7}')
+    assert config.current().reranker_top_n == 7
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", None])
+def test_a_file_that_cannot_be_read_keeps_the_last_good_settings(config, path, content):
+    path.unlink()
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    assert config.current().reranker_top_n == 3
+    assert "can't be read" in config.error
+
+
+def test_a_key_that_needs_a_restart_says_so_until_it_is_put_back(config, path, caplog):
+    path.write_text('{"server_port": 9000, "reranker_top_n": 7}')
+    with caplog.at_level(logging.WARNING):
+        assert config.current().reranker_top_n == 7
+    assert config.restart_pending == ["server_port"]
+    assert "only after a restart: server_port" in caplog.text
+    path.write_text("{}")
+    config.current()
+    assert config.restart_pending == []
+
+
+def test_the_warnings_are_those_of_the_file_as_it_is(config, path, caplog):
+    assert config.warnings == ()
+    path.write_text('{"reranker_topn": 7}')
+    config.current()
+    (warning,) = config.warnings
+    assert "did you mean 'reranker_top_n'" in warning
+    assert warning in caplog.text
+
+
+def test_who_wants_to_know_is_told_of_changed_settings_only(path):
+    told = []
+    config = LiveConfig(path, on_change=told.append)
+    path.write_text('{ "reranker_top_n": 3 }')  # another text, the same settings
+    config.current()
+    assert told == []
+    path.write_text('{"reranker_top_n": 7}')
+    config.current()
+    assert [settings.reranker_top_n for settings in told] == [7]
+
+
+@EDITORS
+def test_an_edit_is_noticed_while_nobody_calls(followed, path, edit):
+    config, changed = followed
+    edit(path, {"reranker_top_n": 7})
+    assert changed.wait(10)
+    assert config.current().reranker_top_n == 7
+
+
+def test_an_edit_is_noticed_where_no_events_arrive(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
+    changed = threading.Event()
+    path = tmp_path / "later" / "config.json"  # a directory that isn't there can't be watched
+    config = LiveConfig(path, on_change=lambda settings: changed.set())
+    config.start()
+    assert "no file events" in caplog.text
+    path.parent.mkdir()
+    path.write_text('{"reranker_top_n": 7}')
+    assert changed.wait(10)
+    config.stop()
+
+
+def test_following_ends_with_its_threads(path, eventually):
+    before = threading.active_count()
+    config = LiveConfig(path)
+    config.start()
+    assert threading.active_count() > before
+    config.stop()
+    eventually(lambda: threading.active_count() == before)
+
+
+def test_many_calls_during_an_edit_see_either_the_old_or_the_new(config, path):
+    seen = set()
+    stop = threading.Event()
+
+    def call():
+        while not stop.is_set():
+            seen.add(config.current().reranker_top_n)
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for number in range(50):
+        replace_by_rename(path, {"reranker_top_n": 4 + number % 2})
+    stop.set()
+    for caller in callers:
+        caller.join()
+    assert seen <= {3, 4, 5}
+    assert config.current().reranker_top_n == 5

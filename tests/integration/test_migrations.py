@@ -1,0 +1,218 @@
+"""The schema on blank files, on older servers' files, and on files that are up to date."""
+
+import json
+import logging
+
+import apsw
+import pytest
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.domain import Question
+from memory_mcp.encoders.models import models_for
+from memory_mcp.errors import MemoryMCPError
+from memory_mcp.personas.registry import DATABASE_NAME, Personas
+from memory_mcp.remember.drafts import draft
+from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.search.pipeline import recall
+from memory_mcp.store import memories, migrations, timestamps
+
+SEED = "key TEXT PRIMARY KEY, content TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL"
+ROW = ("memory_20251030120000", "夕飯はカレーだった", "2025-10-30T12:00:00", "2025-10-30T12:30:00")
+FURTHER = "emotion_type TEXT DEFAULT 'neutral', importance REAL DEFAULT 0.5, environment TEXT, physical_state TEXT"
+
+
+@pytest.fixture
+def older(data_directory):
+    """Makes the file that an older server left for nilou."""
+
+    def make(columns: str, *rows: tuple) -> None:
+        (data_directory / "nilou").mkdir()
+        connection = apsw.Connection(str(data_directory / "nilou" / DATABASE_NAME))
+        connection.execute(f"CREATE TABLE memories ({columns})")
+        for row in rows:
+            connection.execute(f"INSERT INTO memories VALUES ({', '.join('?' * len(row))})", row)
+        connection.close()
+
+    return make
+
+
+@pytest.fixture
+def adopted(personas):
+    """The older memories after the server opened them, by key."""
+
+    def read(*keys: str):
+        with personas.reading("nilou") as persona, persona.database.read() as connection:
+            return memories.by_keys(connection, keys)
+
+    return read
+
+
+def columns_of(path) -> list[str]:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    names = [row[1] for row in connection.execute("PRAGMA table_info(memories)")]
+    connection.close()
+    return names
+
+
+def found(personas, now, query: str) -> list[str]:
+    settings = Settings(embeddings_model=None, reranker_model=None)
+    with personas.reading("nilou") as persona:
+        recalled = recall(persona, Question(query=query), models=models_for(settings), settings=settings, now=now)
+    return [hit.memory.key for hit in recalled.hits]
+
+
+def test_a_blank_file_gets_every_step_once(personas, now, zone):
+    with personas.writing("nilou") as persona:
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+        with persona.database.read() as connection:
+            assert migrations.pending(connection) == []
+            assert [row[0] for row in connection.execute("SELECT name FROM migrations")] == [name for name, _ in migrations.MIGRATIONS]
+
+
+def test_a_file_that_is_up_to_date_is_not_written_when_it_is_opened(data_directory, now, zone):
+    path = data_directory / "nilou" / DATABASE_NAME
+    first = Personas(data_directory)
+    with first.writing("nilou") as persona:
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+    first.close()
+    before = path.read_bytes()
+    second = Personas(data_directory)
+    assert found(second, now, "京都")
+    second.close()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        (SEED, ROW),
+        (f"{SEED}, tags TEXT", (*ROW, '["食事"]')),
+        (f"{SEED}, tags TEXT, {FURTHER}", (*ROW, '["食事"]', "joy", 0.9, "home", "tired")),
+        (f"{SEED}, Tags TEXT", (*ROW, None)),
+    ],
+    ids=["without tags", "with tags", "with further columns", "with a capital"],
+)
+def test_an_older_memory_is_found_changed_and_joined_by_new_ones(older, personas, now, zone, columns, row):
+    older(columns, row)
+    assert found(personas, now, "カレー") == [ROW[0]]
+    with personas.writing("nilou") as persona:
+        assert revise(persona, ROW[0], Revision(content="夕飯は寿司だった"), now=now).revision == 2
+        new = remember(persona, draft("朝食は寿司だった", now=now, zone=zone), now=now, zone=zone).key
+    assert set(found(personas, now, "寿司")) == {ROW[0], new}
+
+
+def test_older_times_without_an_offset_are_local_to_the_older_server(older, adopted):
+    older(SEED, ROW)
+    memory = adopted(ROW[0])[ROW[0]]
+    assert timestamps.to_text(memory.created_at) == "2025-10-30T03:00:00.000000+00:00"
+    assert timestamps.to_text(memory.updated_at) == "2025-10-30T03:30:00.000000+00:00"
+
+
+def test_what_the_older_server_said_of_a_memory_is_kept(older, adopted):
+    older(f"{SEED}, tags TEXT, {FURTHER}", (*ROW, '["食事", "夜"]', "joy", 0.9, "home", "tired"))
+    memory = adopted(ROW[0])[ROW[0]]
+    assert (memory.content, memory.tags, memory.importance, memory.kind, memory.revision) == (ROW[1], ("食事", "夜"), 0.9, "fact", 1)
+
+
+def test_further_columns_and_their_values_stay(older, personas, data_directory):
+    older(f"{SEED}, tags TEXT, {FURTHER}", (*ROW, None, "joy", None, "home", "tired"))
+    with personas.reading("nilou") as persona, persona.database.read() as connection:
+        kept = connection.execute("SELECT emotion_type, importance, environment, physical_state FROM memories").get
+    assert kept == ("joy", 0.5, "home", "tired")
+    assert {"emotion_type", "environment", "physical_state"} <= set(columns_of(data_directory / "nilou" / DATABASE_NAME))
+
+
+@pytest.mark.parametrize(
+    ("older_tags", "tags"),
+    [
+        (None, ()),
+        ("", ()),
+        ("[]", ()),
+        ('["a", "b"]', ("a", "b")),
+        ("a, b", ("a", "b")),
+        ('"a"', ("a",)),
+        ("[1]", ("1",)),
+        ("[", ("[",)),
+    ],
+)
+def test_tags_are_read_in_whatever_form_they_were(older, adopted, older_tags, tags):
+    older(f"{SEED}, tags TEXT", (*ROW, older_tags))
+    assert adopted(ROW[0])[ROW[0]].tags == tags
+
+
+@pytest.mark.parametrize(("older_importance", "importance"), [(7, 1.0), (-1, 0.0), (None, 0.5), (0.25, 0.25)])
+def test_an_older_importance_is_brought_between_0_and_1(older, adopted, older_importance, importance):
+    older(f"{SEED}, importance REAL", (*ROW, older_importance))
+    assert adopted(ROW[0])[ROW[0]].importance == importance
+
+
+def test_a_memory_without_a_usable_time_is_adopted_and_reported(older, adopted, caplog):
+    older(SEED.replace(" NOT NULL", ""), ("k1", "京都", "unknown", None))
+    with caplog.at_level(logging.WARNING):
+        memory = adopted("k1")["k1"]
+    assert memory.created_at == memory.updated_at
+    assert "k1" in caplog.text
+
+
+def test_one_unusable_time_does_not_cost_the_other(older, adopted):
+    older(SEED.replace(" NOT NULL", ""), (*ROW[:3], None))
+    memory = adopted(ROW[0])[ROW[0]]
+    assert timestamps.to_text(memory.created_at) == timestamps.to_text(memory.updated_at) == "2025-10-30T03:00:00.000000+00:00"
+
+
+def test_a_memory_without_content_does_not_lock_the_others_away(older, adopted):
+    older(SEED.replace(" NOT NULL", ""), ("k1", None, *ROW[2:]), ROW)
+    assert {key: memory.content for key, memory in adopted("k1", ROW[0]).items()} == {"k1": "", ROW[0]: ROW[1]}
+
+
+def test_every_older_memory_waits_for_its_vectors_in_one_chunk(older, personas):
+    older(SEED, ROW, ("k2", "x" * 9, *ROW[2:]))
+    with personas.reading("nilou") as persona, persona.database.read() as connection:
+        assert connection.execute('SELECT memory_id, start, "end" FROM chunks').fetchall() == [(1, 0, len(ROW[1])), (2, 0, 9)]
+        assert connection.execute("SELECT count(*) FROM index_queue").get == 2
+
+
+def test_an_older_table_of_operations_is_kept_and_continued(older, personas, data_directory, now, zone):
+    older(SEED, ROW)
+    connection = apsw.Connection(str(data_directory / "nilou" / DATABASE_NAME))
+    connection.execute(migrations._OPERATIONS)
+    connection.execute("INSERT INTO operations(timestamp, operation_id, operation, success) VALUES ('2025-01-01', 'old', 'create', 1)")
+    connection.close()
+    with personas.writing("nilou") as persona:
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+        with persona.database.read() as connection:
+            assert [row[0] for row in connection.execute("SELECT operation FROM operations ORDER BY id")] == ["create", "create"]
+
+
+def test_a_step_that_fails_leaves_the_file_as_it_was(older, personas, data_directory, monkeypatch):
+    def fails(connection):
+        connection.execute("CREATE TABLE half (x)")
+        raise MemoryMCPError("this step can't be done")
+
+    older(SEED, ROW)
+    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, ("9999 fails", fails)])
+    with pytest.raises(MemoryMCPError, match="can't be done"), personas.reading("nilou"):
+        pass
+    assert columns_of(data_directory / "nilou" / DATABASE_NAME) == ["key", "content", "created_at", "updated_at"]
+    monkeypatch.undo()
+    with personas.reading("nilou") as persona, persona.database.read() as connection:
+        assert list(memories.by_keys(connection, [ROW[0]])) == [ROW[0]]
+
+
+def test_a_later_step_is_applied_to_a_file_that_has_the_earlier_ones(data_directory, personas, now, zone, monkeypatch):
+    with personas.writing("nilou") as persona:
+        key = remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone).key
+    personas.close()
+    later = ("9999 a column", lambda connection: connection.execute("ALTER TABLE memories ADD COLUMN mood TEXT"))
+    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, later])
+    again = Personas(data_directory)
+    assert found(again, now, "京都") == [key]
+    again.close()
+    assert "mood" in columns_of(data_directory / "nilou" / DATABASE_NAME)
+
+
+def test_tags_are_stored_as_a_json_list_for_other_tools_to_read(older, personas):
+    older(f"{SEED}, tags TEXT", (*ROW, "a, 食事"))
+    with personas.reading("nilou") as persona, persona.database.read() as connection:
+        assert json.loads(connection.execute("SELECT tags FROM memories").get) == ["a", "食事"]

@@ -1,0 +1,227 @@
+"""The read path on a real store: what is found, in which order, and what the answer says of itself."""
+
+from datetime import timedelta
+
+import pytest
+
+from memory_mcp.config.settings import Fusion, Settings
+from memory_mcp.domain import Question
+from memory_mcp.encoders.models import models_for
+from memory_mcp.remember.forget import forget
+from memory_mcp.search.pipeline import recall
+from memory_mcp.text.budget import estimate_tokens
+
+WITH_MODELS = Settings()
+
+
+def contents(recalled) -> list[str]:
+    return [hit.memory.content for hit in recalled.hits]
+
+
+def keys_of(recalled) -> list[str]:
+    return [hit.memory.key for hit in recalled.hits]
+
+
+@pytest.fixture
+def fruit(say):
+    """Three memories of one subject that tags, importance and date tell apart."""
+    say("果物は苺", tags=["食", "Like"], importance=0.9, occurred_at="2025-10-01")
+    say("果物は林檎", tags=["食"], importance=0.5, occurred_at="2025-10-17")
+    say("果物は桃", importance=0.1, occurred_at="2025-10-18")
+
+
+@pytest.mark.parametrize("query", ["苺", "夕飯", "ｶﾚｰ", "Pythonの本", "python", "昨日の夕飯は何だった？"])
+def test_a_short_japanese_or_mixed_query_finds_its_memory_first(say, ask, query):
+    say("犬の散歩に行った")
+    say("夕飯に苺カレーを食べながらＰｙｔｈｏｎの本を読んだ", occurred_at="2025-10-01")
+    say("別の話")
+    assert contents(ask(query))[0].startswith("夕飯に苺カレー")
+
+
+def test_the_better_match_comes_first_and_says_why(say, ask):
+    say("京都へ行った")
+    say("京都の夕飯はカレー")
+    first, second = ask("京都のカレー").hits
+    assert first.memory.content == "京都の夕飯はカレー"
+    assert first.score == 1.0 > second.score > 0
+    assert first.why["lexical"] >= second.why["lexical"] > 0
+
+
+def test_nothing_found_is_an_answer(say, ask):
+    say("京都へ行った")
+    recalled = ask("ラーメン")
+    assert (recalled.hits, recalled.more, recalled.best_score) == ((), 0, None)
+
+
+def test_a_persona_that_does_not_exist_has_no_memories(personas, now, settings, say):
+    say("京都へ行った")
+    with personas.reading("nobody") as nobody:
+        for question in (Question(query="京都"), Question(mode="recent"), Question(keys=("k",))):
+            assert recall(nobody, question, models=models_for(settings), settings=settings, now=now).hits == ()
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"tags": ["食"]}, {"果物は苺", "果物は林檎"}),
+        ({"tags": ["食", "like"]}, {"果物は苺"}),
+        ({"tags": ["無い"]}, set()),
+        ({"min_importance": 0.5}, {"果物は苺", "果物は林檎"}),
+        ({"date_range": "2025-10-17"}, {"果物は林檎"}),
+        ({"date_range": "2025-10-17.."}, {"果物は林檎", "果物は桃"}),
+        ({"date_range": "先月"}, set()),
+        ({"tags": ["食"], "min_importance": 0.6, "date_range": "2025-10"}, {"果物は苺"}),
+    ],
+)
+@pytest.mark.parametrize("mode", ["auto", "keyword", "recent"])
+def test_filters_hold_in_every_mode(fruit, ask, mode, filters, expected):
+    assert set(contents(ask("果物", mode=mode, **filters))) == expected
+    if mode == "recent":
+        assert set(contents(ask(mode=mode, **filters))) == expected
+
+
+def test_a_named_date_raises_its_memories_and_filters_none(fruit, ask):
+    recalled = ask("10月17日の果物")
+    assert contents(recalled)[0] == "果物は林檎"
+    assert len(recalled.hits) == 3
+    assert recalled.hits[0].why["date"] is True
+    assert "date" not in recalled.hits[1].why
+
+
+def test_a_question_that_shares_no_word_finds_the_day_it_names(say, ask):
+    say("寿司だった", occurred_at="昨日")
+    say("寿司だった！", occurred_at="2025-09-01")
+    assert contents(ask("昨日？")) == ["寿司だった"]
+
+
+def test_a_date_that_the_caller_gives_decides_over_one_in_the_query(fruit, ask):
+    assert contents(ask("10月17日の果物", date_range="2025-10-18")) == ["果物は桃"]
+
+
+def test_a_query_may_quote_an_impossible_date(say, ask):
+    say("既定値は 0001-01-01")
+    assert len(ask("0001-01-01 とは何").hits) == 1
+
+
+def test_recent_shows_the_latest_event_first_whenever_it_was_told(say, ask, now):
+    say("今の話")
+    say("昔の話", at=now + timedelta(minutes=1), occurred_at="2025-01-01")
+    say("昨日の話", at=now + timedelta(minutes=2), occurred_at="昨日")
+    recalled = ask(mode="recent", top_k=2)
+    assert contents(recalled) == ["今の話", "昨日の話"]
+    assert (recalled.mode, recalled.more) == ("recent", 1)
+
+
+def test_recent_with_a_query_shows_only_what_matches_latest_first(fruit, say, ask):
+    say("別の話")
+    recalled = ask("果物", mode="recent")
+    assert contents(recalled) == ["果物は桃", "果物は林檎", "果物は苺"]
+    assert recalled.mode == "recent"
+
+
+def test_keys_are_fetched_in_their_order_and_the_missing_ones_named(say, ask, nilou, now):
+    first, second = say("一").key, say("二").key
+    forget(nilou, [first], reason=None, dry_run=False, now=now)
+    recalled = ask(keys=[second, "memory_x", first])
+    assert keys_of(recalled) == [second, first]
+    assert recalled.missing == ("memory_x",)
+    assert recalled.hits[1].memory.deleted_at == now
+
+
+def test_a_guessed_answer_searches_too(say, ask):
+    say("苺のケーキ")
+    assert contents(ask("好物は", hypothetical="ケーキが好き")) == ["苺のケーキ"]
+
+
+def test_a_query_of_punctuation_looks_for_itself(say, ask):
+    say("彼は言った「……」")
+    say("沈黙")
+    assert contents(ask("……")) == ["彼は言った「……」"]
+
+
+def test_top_k_cuts_and_more_tells_how_many_were_left(say, ask):
+    for number in range(8):
+        say(f"京都の話 {number}")
+    recalled = ask("京都", top_k=3)
+    assert (len(recalled.hits), recalled.more) == (3, 5)
+
+
+def test_an_answer_keeps_to_its_budget_and_says_what_it_cut(say, ask):
+    for number in range(4):
+        say(f"京都{number}。" + "とても長い話。" * 40)
+    recalled = ask("京都", max_tokens=500)
+    assert sum(estimate_tokens(hit.text) for hit in recalled.hits) <= 500
+    assert recalled.hits[-1].truncated
+    assert len(recalled.hits) + recalled.more == 4
+
+
+def test_an_index_shows_a_line_of_each(say, ask):
+    say("京都。\n" + "とても長い話。" * 100)
+    (hit,) = ask("京都", detail="index").hits
+    assert hit.truncated
+    assert "\n" not in hit.text
+
+
+def test_of_equal_matches_the_later_one_comes_first(say, ask):
+    for day in ("2025-10-02", "2025-10-03", "2025-10-01"):
+        say("京都", occurred_at=day)
+    assert [hit.memory.occurred_at.day for hit in ask("京都").hits] == [2, 1, 30]  # midnight in Tokyo is the day before in UTC
+
+
+def test_hits_below_the_least_score_are_left_out_and_the_best_told(say, ask):
+    say("京都へ行った")
+    strict = Settings(embeddings_model=None, reranker_model=None, min_score=1.5)
+    recalled = ask("京都", under=strict)
+    assert (recalled.hits, recalled.more, recalled.best_score) == ((), 0, 1.0)
+
+
+def test_the_date_term_can_be_turned_off(fruit, ask):
+    off = Settings(embeddings_model=None, reranker_model=None, fusion=Fusion(date_boost=0))
+    raised, plain = ask("10月17日の果物"), ask("10月17日の果物", under=off)
+    assert (contents(raised)[0], contents(plain)[-1]) == ("果物は林檎", "果物は林檎")
+    assert raised.hits[0].score == pytest.approx(plain.hits[-1].score + 0.2)
+
+
+def test_without_models_on_purpose_nothing_is_degraded(say, ask):
+    say("京都")
+    recalled = ask("京都")
+    assert (recalled.mode, recalled.reranked, recalled.degraded, recalled.index_lag) == ("keyword", False, (), 0)
+
+
+def test_models_that_are_wanted_and_not_there_are_named(say, ask):
+    say("京都")
+    recalled = ask("京都", under=WITH_MODELS)
+    assert (recalled.mode, recalled.reranked, recalled.degraded) == ("keyword", False, ("embedder_absent", "reranker_absent"))
+    assert len(recalled.hits) == 1
+
+
+def test_who_asks_for_keywords_misses_no_embedder(say, ask):
+    assert ask("京都", mode="keyword", under=WITH_MODELS).degraded == ("reranker_absent",)
+
+
+@pytest.mark.parametrize(("under", "reason"), [(None, "embedder_off"), (WITH_MODELS, "embedder_absent")])
+def test_a_semantic_search_without_a_model_answers_by_keyword_and_says_so(say, ask, settings, under, reason):
+    say("京都")
+    recalled = ask("京都", mode="semantic", under=under or settings)
+    assert recalled.mode == "keyword"
+    assert reason in recalled.degraded
+    assert contents(recalled) == ["京都"]
+
+
+def test_reading_changes_nothing_in_the_file(say, ask, nilou):
+    say("京都")
+
+    def state():
+        with nilou.database.read() as connection:
+            return connection.execute("SELECT * FROM memories").fetchall(), connection.pragma("data_version")
+
+    before = state()
+    ask("京都")
+    assert state() == before
+
+
+@pytest.mark.slow
+def test_the_longest_query_that_is_allowed_is_answered(say, ask):
+    say("京都へ行った")
+    kanji = "".join(chr(0x4E00 + number) for number in range(9_900))
+    assert contents(ask(kanji, hypothetical=kanji[::-1])) == ["京都へ行った"]

@@ -1,0 +1,111 @@
+"""Changing a memory, with its earlier states kept, and bringing it back from the trash."""
+
+from datetime import timedelta
+
+import pytest
+
+from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.remember.forget import forget
+from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.store import chunks, index_queue
+
+
+@pytest.fixture
+def versions(nilou):
+    def read(key):
+        with nilou.database.read() as connection:
+            sql = "SELECT revision, content, tags, importance, reason FROM memory_versions WHERE key = ? ORDER BY revision"
+            return connection.execute(sql, (key,)).fetchall()
+
+    return read
+
+
+def keys_of(recalled) -> list[str]:
+    return [hit.memory.key for hit in recalled.hits]
+
+
+def test_a_revision_changes_what_is_given_and_keeps_the_rest(say, nilou, now):
+    key = say("苺が好き", tags=["食"], importance=0.9, source="user").key
+    later = now + timedelta(days=1)
+    memory = revise(nilou, key, Revision(content="林檎が好き"), now=later)
+    assert (memory.key, memory.content, memory.tags, memory.importance, memory.source) == (key, "林檎が好き", ("食",), 0.9, "user")
+    assert (memory.revision, memory.created_at, memory.updated_at) == (2, now, later)
+    assert revise(nilou, key, Revision(tags=()), now=later).tags == ()
+    assert revise(nilou, key, Revision(importance=0), now=later).importance == 0.0
+
+
+def test_every_earlier_state_is_kept_with_the_reason_for_its_end(say, nilou, versions, now):
+    key = say("苺が好き", tags=["食"]).key
+    revise(nilou, key, Revision(content="林檎が好き", reason="好みが変わった"), now=now)
+    revise(nilou, key, Revision(importance=0.9), now=now)
+    assert versions(key) == [(1, "苺が好き", '["食"]', 0.5, "好みが変わった"), (2, "林檎が好き", '["食"]', 0.5, None)]
+
+
+def test_a_revised_memory_is_found_by_its_new_words_only(say, nilou, ask, now):
+    key = say("苺が好き").key
+    revise(nilou, key, Revision(content="林檎を愛する"), now=now)
+    assert keys_of(ask("林檎")) == [key]
+    assert keys_of(ask("苺")) == []
+
+
+def test_a_new_content_is_split_and_queued_anew(say, nilou, now):
+    key = say("短い").key
+    nilou.database.write(lambda connection: connection.execute("DELETE FROM index_queue"))
+    memory = revise(nilou, key, Revision(content="長い話。" * 1000), now=now)
+    with nilou.database.read() as connection:
+        assert index_queue.length(connection) == 1
+        assert chunks.of_memory(connection, memory.id)[-1].end == 4000
+
+
+def test_new_tags_alone_make_no_work_for_the_index(say, nilou, now):
+    key = say("短い").key
+    nilou.database.write(lambda connection: connection.execute("DELETE FROM index_queue"))
+    revise(nilou, key, Revision(tags=("食",)), now=now)
+    with nilou.database.read() as connection:
+        assert index_queue.length(connection) == 0
+
+
+def test_a_memory_in_the_trash_is_restored_on_request_only(say, nilou, ask, now):
+    key = say("苺が好き").key
+    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    with pytest.raises(InvalidInput, match=r"is in the trash.*restore=true"):
+        revise(nilou, key, Revision(content="林檎が好き"), now=now)
+    memory = revise(nilou, key, Revision(restore=True), now=now)
+    assert (memory.deleted_at, memory.revision, memory.content) == (None, 1, "苺が好き")
+    assert keys_of(ask("苺")) == [key]
+
+
+def test_restoring_and_changing_go_together(say, nilou, ask, versions, now):
+    key = say("苺が好き").key
+    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    memory = revise(nilou, key, Revision(restore=True, content="林檎が好き"), now=now)
+    assert (memory.deleted_at, memory.revision) == (None, 2)
+    assert keys_of(ask("林檎")) == [key]
+    assert len(versions(key)) == 1
+
+
+def test_restoring_what_is_not_in_the_trash_changes_nothing(say, nilou, versions, now):
+    key = say("苺が好き").key
+    assert revise(nilou, key, Revision(restore=True), now=now + timedelta(days=1)).updated_at == now
+    assert versions(key) == []
+
+
+def test_a_replaced_memory_stays_hidden_when_it_is_revised(say, nilou, ask, now):
+    old = say("果物は苺").key
+    new = say("果物は林檎", supersedes=old).key
+    revise(nilou, old, Revision(content="果物はやはり苺"), now=now)
+    assert keys_of(ask("果物")) == [new]
+
+
+def test_a_retry_of_the_revised_content_is_recognised(say, nilou, now):
+    key = say("苺が好き").key
+    revise(nilou, key, Revision(content="林檎が好き"), now=now)
+    assert say("林檎が好き").key == key
+
+
+def test_a_key_that_does_not_exist_and_a_revision_of_nothing_are_refused(say, nilou, now):
+    key = say("苺が好き").key
+    with pytest.raises(MemoryNotFound, match="memory_x"):
+        revise(nilou, "memory_x", Revision(content="x"), now=now)
+    with pytest.raises(InvalidInput, match="nothing to revise"):
+        revise(nilou, key, Revision(reason="just so"), now=now)

@@ -1,0 +1,40 @@
+"""Distances in time as a person says them."""
+
+from datetime import timedelta
+
+import pytest
+
+from memory_mcp.text.ago import ago, elapsed
+
+
+@pytest.mark.parametrize(
+    ("days", "japanese", "english"),
+    [
+        (0, "今日", "today"),
+        (1, "昨日", "yesterday"),
+        (3, "3日前", "3 days ago"),
+        (13, "13日前", "13 days ago"),
+        (14, "2週間前", "2 weeks ago"),
+        (40, "1か月前", "1 month ago"),
+        (800, "2年前", "2 years ago"),
+        (-1, "1日後", "in 1 day"),
+        (-2, "2日後", "in 2 days"),
+    ],
+)
+def test_a_distance_is_said_in_the_language_of_the_memory(now, zone, days, japanese, english):
+    moment = now - timedelta(days=days)
+    assert ago(moment, now, "京都", zone) == japanese
+    assert ago(moment, now, "Kyoto", zone) == english
+
+
+def test_a_day_ends_at_midnight_where_the_user_lives(now, zone):
+    assert ago(now - timedelta(hours=13), now, "Kyoto", zone) == "yesterday"
+    assert ago(now - timedelta(hours=11), now, "Kyoto", zone) == "today"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"),
+    [(0, "less than a minute"), (-5, "less than a minute"), (1, "1 minute"), (125, "2 hours 5 minutes"), (4_561, "3 days 4 hours")],
+)
+def test_elapsed_time_is_told_in_two_units(now, minutes, said):
+    assert elapsed(now - timedelta(minutes=minutes), now) == said

@@ -1,0 +1,107 @@
+"""What `connect` prints can be pasted as it is: valid JSON, names that every HTTP library sends."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from typer.testing import CliRunner
+
+from memory_mcp.cli import app
+from memory_mcp.cli.connect import INSTRUCTIONS, ClientName
+
+SAKURA = "%E3%81%95%E3%81%8F%E3%82%89"
+JSON_CLIENTS = ["vscode", "cursor", "gemini", "lmstudio", "claude-desktop"]
+
+
+def connect(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["connect", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def snippet(client: str, *arguments: str, persona: str = "さくら") -> str:
+    return connect("--client", client, "--persona", persona, "--url", "http://127.0.0.1:8000", "--only", "snippet", *arguments)
+
+
+def entry(client: str, *arguments: str) -> dict[str, Any]:
+    (servers,) = json.loads(snippet(client, *arguments)).values()
+    (found,) = servers.values()
+    return dict(found)
+
+
+@pytest.mark.parametrize("client", JSON_CLIENTS)
+def test_a_settings_file_is_valid_json_under_the_key_that_the_client_reads(client: str) -> None:
+    (key,) = json.loads(snippet(client))
+    assert key == ("servers" if client == "vscode" else "mcpServers")
+
+
+@pytest.mark.parametrize("client", ["vscode", "cursor", "gemini", "lmstudio", "claude-code"])
+def test_a_japanese_name_travels_percent_encoded(client: str) -> None:
+    text = snippet(client)
+    assert SAKURA in text
+    assert text.isascii()
+
+
+def test_each_client_has_the_address_where_it_looks_for_it() -> None:
+    headers = {"X-Persona": SAKURA}
+    url = "http://127.0.0.1:8000/mcp"
+    assert entry("vscode") == {"type": "http", "url": url, "headers": headers}
+    assert entry("cursor") == entry("lmstudio") == {"url": url, "headers": headers}
+    assert entry("gemini") == {"httpUrl": url, "headers": headers}
+
+
+def test_claude_code_gets_a_command_line() -> None:
+    words = shlex.split(snippet("claude-code"))
+    assert words == [*"claude mcp add --transport http memory http://127.0.0.1:8000/mcp --header".split(), f"X-Persona: {SAKURA}"]
+
+
+def test_claude_desktop_gets_the_stdio_bridge() -> None:
+    bridge = entry("claude-desktop")
+    assert bridge["args"][-5:] == ["stdio", "--persona", "さくら", "--url", "http://127.0.0.1:8000"]
+    assert Path(bridge["command"]).is_absolute()
+
+
+def test_open_webui_gets_the_persona_in_the_url() -> None:
+    assert f"http://127.0.0.1:8000/p/{SAKURA}/mcp" in snippet("open-webui")
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "50%", "a b", "nilou"])
+def test_any_name_can_be_read_back_from_the_header_and_the_url(name: str) -> None:
+    (servers,) = json.loads(snippet("cursor", persona=name)).values()
+    assert unquote(servers["memory"]["headers"]["X-Persona"]) == name
+    (line,) = [line for line in snippet("open-webui", persona=name).splitlines() if line.startswith("URL")]
+    assert unquote(line.removesuffix("/mcp").rpartition("/p/")[2]) == name
+
+
+@pytest.mark.parametrize("client", ["vscode", "cursor", "gemini", "lmstudio"])
+def test_a_token_goes_into_the_headers(client: str) -> None:
+    assert entry(client, "--token", "t0k")["headers"]["Authorization"] == "Bearer t0k"
+
+
+def test_a_token_of_the_bridge_goes_into_its_environment_and_not_among_its_arguments() -> None:
+    bridge = entry("claude-desktop", "--token", "t0k")
+    assert bridge["env"] == {"MEMORY_MCP_TOKEN": "t0k"}
+    assert "t0k" not in bridge["args"]
+
+
+def test_the_url_may_be_given_with_or_without_its_path() -> None:
+    for url in ("http://h:1", "http://h:1/", "http://h:1/mcp", "http://h:1/mcp/"):
+        text = connect("--client", "cursor", "-p", "a", "--only", "snippet", "--url", url)
+        assert json.loads(text)["mcpServers"]["memory"]["url"] == "http://h:1/mcp"
+
+
+@pytest.mark.parametrize("client", [str(name) for name in ClientName])
+def test_every_client_gets_instructions_and_the_places_of_both_parts(client: str) -> None:
+    text = connect("--client", client, "-p", "nilou", "--url", "http://h:1")
+    assert INSTRUCTIONS in text
+    assert text.count("── ") == 2
+    alone = connect("--client", client, "-p", "nilou", "--url", "http://h:1", "--only", "instructions")
+    assert alone == INSTRUCTIONS
+
+
+def test_the_instructions_name_every_tool_that_a_model_is_to_call() -> None:
+    for tool in ("get_context", "recall", "remember", "revise", "forget", "update_context"):
+        assert f"`{tool}`" in INSTRUCTIONS

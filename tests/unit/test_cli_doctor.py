@@ -1,0 +1,190 @@
+"""Doctor finds what is wrong, says it in words, and leaves every byte as it was."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memory_mcp import cli
+from memory_mcp.domain import Remembered
+from memory_mcp.personas.names import directory_name
+from memory_mcp.personas.registry import LOCK_OWNER_NAME, Personas
+
+Examine = Callable[..., tuple[int, str]]
+
+GOOD_CONFIG = {"embeddings_model": None, "reranker_model": None}
+
+
+@pytest.fixture
+def examine(data_directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Examine:
+    """Runs doctor on the data directory. Returns its status and what it says."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(GOOD_CONFIG))
+
+    def examine(*arguments: str) -> tuple[int, str]:
+        status = cli.run(["doctor", "--config", str(config), "--data", str(data_directory), *arguments])
+        return status, capsys.readouterr().out
+
+    return examine
+
+
+@pytest.fixture
+def served(personas: Personas, say: Callable[..., Remembered]) -> Personas:
+    """A server's registry with one persona that has a memory."""
+    say("抹茶が好き")
+    return personas
+
+
+@pytest.fixture
+def left(served: Personas) -> Personas:
+    """The same after the server has stopped."""
+    served.close()
+    return served
+
+
+def snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:
+    return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in directory.rglob("*") if path.is_file()}
+
+
+def wrong(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("wrong")]
+
+
+def test_a_new_installation_is_well(examine: Examine) -> None:
+    status, text = examine()
+    assert (status, wrong(text)) == (0, [])
+    assert "there is none yet" in text
+    assert "Nothing is wrong." in text
+
+
+def test_a_healthy_store_is_well_and_untouched(examine: Examine, left: Personas, data_directory: Path) -> None:
+    before = snapshot(data_directory)
+    status, text = examine()
+    assert (status, wrong(text)) == (0, [])
+    assert "nilou: 1 memories, 1 waiting for a vector; database and lexical index are sound" in text
+    assert "none is serving this data" in text
+    assert snapshot(data_directory) == before
+
+
+def test_it_names_the_process_of_a_running_server_and_leaves_its_lock_alone(examine: Examine, served: Personas) -> None:
+    status, text = examine()
+    assert (status, wrong(text)) == (0, [])
+    assert f"process {os.getpid()} is serving this data" in text
+    with served.writing("nilou") as nilou, nilou.database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM memories").get == 1
+
+
+def test_the_mark_of_a_server_that_is_no_more_is_no_server(examine: Examine, data_directory: Path) -> None:
+    with_no_process = 2**22 + 1  # above the highest process id that Linux gives
+    (data_directory / LOCK_OWNER_NAME).write_text(json.dumps({"process": with_no_process}))
+    assert "none is serving this data" in examine()[1]
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ("{broken", "is not valid JSON"),
+        ('{"server_port": "eight"}', "server_port"),
+        ('{"timezone": "Asia/Tokio"}', "IANA time zone"),
+    ],
+)
+def test_a_config_that_can_not_be_used_is_wrong(examine: Examine, tmp_path: Path, config: str, reason: str) -> None:
+    (tmp_path / "config.json").write_text(config)
+    status, text = examine()
+    assert status == 1
+    assert reason in wrong(text)[0]
+
+
+def test_an_unknown_key_is_noted_with_its_nearest(examine: Examine, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({**GOOD_CONFIG, "timezon": "UTC"}))
+    status, text = examine()
+    assert status == 0
+    assert "did you mean 'timezone'?" in text
+
+
+def test_a_configured_model_that_is_not_there_is_noted(examine: Examine, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    status, text = examine()
+    assert status == 0
+    assert " note  embedder: cl-nagoya/ruri-v3-30m is absent" in text
+
+
+def test_a_data_directory_that_is_not_there_is_wrong(examine: Examine, data_directory: Path) -> None:
+    data_directory.rmdir()
+    status, text = examine()
+    assert status == 1
+    assert "does not exist" in wrong(text)[0]
+    data_directory.write_text("a file")
+    assert "is no directory" in wrong(examine()[1])[0]
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write everywhere")
+def test_a_data_directory_that_can_not_be_written_is_wrong(examine: Examine, data_directory: Path) -> None:
+    data_directory.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    status, text = examine()
+    data_directory.chmod(stat.S_IRWXU)
+    assert status == 1
+    assert "not writable" in wrong(text)[0]
+
+
+def test_a_file_that_is_no_database_is_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:
+    (data_directory / "nilou" / "memory.sqlite").write_bytes(b"not a database" * 1_000)
+    status, text = examine()
+    assert status == 1
+    assert "nilou: memory.sqlite is damaged" in wrong(text)[0]
+
+
+def test_a_lexical_index_that_lost_a_row_is_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:
+    connection = apsw.Connection(str(data_directory / "nilou" / "memory.sqlite"))
+    connection.execute("DELETE FROM lexical_content")
+    connection.close()
+    status, text = examine()
+    assert status == 1
+    assert "lexical" in wrong(text)[0]
+
+
+def test_context_and_identity_that_can_not_be_read_are_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:
+    (data_directory / "nilou" / "persona_context.json").write_text("{")
+    (data_directory / "nilou" / "persona.json").write_text('{"name": " "}')
+    status, text = examine()
+    assert status == 1
+    assert ["persona.json can't be used" in wrong(text)[0], "persona_context.json can't be read" in wrong(text)[1]] == [True, True]
+
+
+def test_a_directory_that_the_server_would_not_find_is_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:
+    (data_directory / "nilou").rename(data_directory / "niloo")
+    status, text = examine()
+    assert status == 1
+    assert "its directory niloo should be named nilou" in wrong(text)[0]
+
+
+def test_a_japanese_persona_is_called_by_its_name(examine: Examine, personas: Personas, data_directory: Path) -> None:
+    with personas.writing("さくら"):
+        pass
+    status, text = examine()
+    assert status == 0
+    assert "さくら: 0 memories" in text
+    assert directory_name("さくら") not in text
+
+
+def test_a_store_of_an_older_server_is_noted(examine: Examine, data_directory: Path) -> None:
+    (data_directory / "old").mkdir()
+    connection = apsw.Connection(str(data_directory / "old" / "memory.sqlite"))
+    connection.execute("CREATE TABLE memories(key TEXT PRIMARY KEY, content TEXT, created_at TEXT, updated_at TEXT)")
+    connection.execute("INSERT INTO memories VALUES ('k', 'c', '2025-10-01', '2025-10-01')")
+    connection.close()
+    status, text = examine()
+    assert status == 0
+    assert "old: 1 memories in an older form" in text
+
+
+def test_quiet_says_only_what_is_wrong(examine: Examine, tmp_path: Path) -> None:
+    assert examine("--quiet") == (0, "Nothing is wrong.\n")
+    (tmp_path / "config.json").write_text("{")
+    status, text = examine("--quiet")
+    assert status == 1
+    assert len(text.splitlines()) == 3

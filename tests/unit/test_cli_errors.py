@@ -1,0 +1,150 @@
+"""Whatever goes wrong on the command line is one clear line on stderr and a status that is not 0."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+
+import memory_mcp
+from memory_mcp import __version__, cli
+from memory_mcp.cli.options import server_url
+
+Run = Callable[..., tuple[int, str, str]]
+
+# Port 9 is `discard`: nothing listens there.
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("URL", "TOKEN", "CONFIG", "DATA"):
+        monkeypatch.delenv(f"MEMORY_MCP_{name}", raising=False)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line. Returns its status, stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = cli.run(arguments)
+        told = capsys.readouterr()
+        return status, told.out, told.err
+
+    return run
+
+
+def complaint(answer: tuple[int, str, str]) -> str:
+    status, out, err = answer
+    assert status != 0
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("memory-mcp: ")
+    return line
+
+
+def test_the_version_is_told(run: Run) -> None:
+    assert run("--version") == (0, f"memory-mcp {__version__}\n", "")
+
+
+def test_help_names_every_command(run: Run) -> None:
+    for arguments in (["--help"], []):
+        status, out, _ = run(*arguments)
+        assert status == 0
+        for command in "serve remember recall personas stdio import export connect doctor".split():
+            assert f" {command} " in out
+
+
+@pytest.mark.parametrize("command", "serve remember recall personas stdio import export connect doctor".split())
+def test_every_command_explains_itself(run: Run, command: str) -> None:
+    status, out, _ = run(command, "--help")
+    assert status == 0
+    assert f"memory-mcp {command}" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["recal"], "Did you mean 'recall'?"),
+        (["recall"], "Missing argument 'QUERY'"),
+        (["recall", "x", "--top-k", "0"], "greater than or equal to 1. See"),
+        (["recall", "x", "--nonsense"], "--nonsense"),
+        (["serve", "--port", "70000"], "less than or equal to 65535. See"),
+        (["connect", "--client", "emacs", "-p", "a"], "'emacs'"),
+        (["connect", "--client", "vscode", "-p", " "], "the persona name is empty"),
+        (["recall", "x", "-p", "a\u200bb"], "invisible character"),
+        (["recall", "x", "--url", "localhost:8000"], "no URL of a server"),
+        (["recall", "x", "--url", "http://host:port"], "no URL of a server"),
+        (["recall", "x", "--url", NOBODY, "--token", "ü"], "token"),
+        (["recall", "x", "--url", NOBODY], "no server answers at http://127.0.0.1:9"),
+        (["remember", "x", "--url", NOBODY], "no server answers"),
+        (["personas", "--url", NOBODY], "no server answers"),
+        (["export", "--url", NOBODY], "no server answers"),
+        (["stdio", "--url", NOBODY], "no server answers"),
+        (["import", "nowhere.jsonl", "--url", NOBODY], "nowhere.jsonl does not exist"),
+    ],
+)
+def test_what_can_not_be_done_is_said_in_one_line(run: Run, arguments: list[str], reason: str) -> None:
+    assert reason in complaint(run(*arguments))
+
+
+def test_an_import_asks_for_a_format_where_the_name_says_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(b"x")
+    (tmp_path / "empty").mkdir()
+    assert "--format jsonl" in complaint(run("import", "data.bin", "--url", NOBODY))
+    assert "it is a directory" in complaint(run("import", "empty", "--format", "jsonl", "--url", NOBODY))
+    assert "it is a file" in complaint(run("import", "data.bin", "--format", "obsidian", "--url", NOBODY))
+    assert "nothing to import" in complaint(run("import", "empty", "--url", NOBODY))
+
+
+def test_a_failed_export_leaves_no_file_and_keeps_the_one_before(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl").write_text("before")
+    complaint(run("export", "out.jsonl", "--url", NOBODY))
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.jsonl", "before")]
+
+
+def test_an_unexpected_error_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = typer.Typer()
+
+    @broken.command()
+    def fail() -> None:
+        raise ZeroDivisionError("by\nzero")
+
+    monkeypatch.setattr(cli, "app", broken)
+    assert "unexpected ZeroDivisionError: by zero (test_cli_errors.py" in complaint(run())
+
+
+def test_an_interruption_is_quiet_and_has_its_own_status(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted = typer.Typer()
+
+    @interrupted.command()
+    def wait() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    assert run() == (130, "", "")
+
+
+def test_the_server_is_where_the_configuration_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert server_url(None) == "http://127.0.0.1:8000"
+    (tmp_path / "config.json").write_text(json.dumps({"server_host": "0.0.0.0", "server_port": 8123}))  # noqa: S104
+    assert server_url(None) == "http://127.0.0.1:8123"
+    (tmp_path / "config.json").write_text(json.dumps({"server_host": "::1", "server_port": 8123}))
+    assert server_url(None) == "http://[::1]:8123"
+    (tmp_path / "config.json").write_text("{broken")
+    assert server_url(None) == "http://127.0.0.1:8000"
+    monkeypatch.setenv("MEMORY_MCP_URL", "http://elsewhere:1")
+    assert server_url(None) == "http://elsewhere:1"
+    assert server_url("http://told:2") == "http://told:2"
+
+
+def test_the_help_loads_neither_the_server_nor_the_stores() -> None:
+    heavy = "{'fastmcp', 'httpx2', 'apsw', 'numpy', 'torch', 'langchain_community', 'uvicorn'}"
+    code = f"import sys, memory_mcp.cli as cli; cli.run(['--help']); sys.exit(', '.join({heavy} & set(sys.modules)))"
+    root = Path(memory_mcp.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""

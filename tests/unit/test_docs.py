@@ -1,0 +1,345 @@
+"""The documentation against the code: what exists is documented, with the defaults and limits it has, and no link leads nowhere."""
+
+import asyncio
+import json
+import re
+import unicodedata
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+import typer
+import yaml  # comes with langchain-core
+from starlette.routing import Route
+
+from memory_mcp.cli import app as command_line
+from memory_mcp.cli.connect import ClientName
+from memory_mcp.config.reading import load
+from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
+from memory_mcp.remember.drafts import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.search import questions
+from memory_mcp.server import context_views
+from memory_mcp.server.mcp_server import TOOLSETS, mcp_server
+from memory_mcp.server.mcp_tools import core
+from memory_mcp.transfer.jsonlines import FIELDS
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])
+CONFIGURATION = ROOT.joinpath("docs/configuration.md").read_text(encoding="utf-8")
+TOOLS = ROOT.joinpath("docs/tools.md").read_text(encoding="utf-8")
+
+KEYS = list(documented_keys())
+ARGUMENTS = [(tool.name, argument) for tools in TOOLSETS.values() for tool in tools() for argument in tool.parameters["properties"]]
+COMMANDS = sorted(typer.main.get_command(command_line).commands)
+
+_FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^(#{1,6}) +(.+?)\s*$", re.MULTILINE)
+_CODE = re.compile(r"`[^`\n]+`")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def prose(text):
+    """A page without its fenced blocks, where a # is a comment."""
+    return _FENCE.sub("", text)
+
+
+def links(text):
+    """Where the links of a page lead; what looks like one inside code is none."""
+    return [unquote(link) for link in _LINK.findall(_CODE.sub("", prose(text)))]
+
+
+def rows(text):
+    """The cells of every table row, by the first one without its backticks."""
+    lines = [line for line in prose(text).splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0].strip("`"): row for row in cells}
+
+
+def section(text, heading):
+    """What stands below a heading, up to the next of its level or above."""
+    start = re.search(rf"^(#+) +{re.escape(heading)}\s*$", text, re.MULTILINE)
+    assert start, f"there is no heading {heading!r}"
+    rest = text[start.end() :]
+    end = re.search(rf"^#{{1,{len(start[1])}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
+
+
+def anchors(text):
+    """What GitHub makes of the headings."""
+    found = set()
+    for _, title in _HEADING.findall(prose(text)):
+        kept = (letter for letter in title.lower() if letter in " -_" or unicodedata.category(letter)[0] in "LNM")
+        found.add("".join(kept).strip().replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize(("key", "default"), [(key, default) for key, default, _ in KEYS])
+def test_every_configuration_key_is_documented_with_its_default(key, default):
+    row = rows(section(CONFIGURATION, "Keys")).get(key)
+    assert row, f"docs/configuration.md has no row for {key}"
+    assert row[1] == f"`{json.dumps(default)}`"
+    assert row[2]
+    assert row[3]
+
+
+@pytest.mark.parametrize("key", [key for key, _, _ in KEYS])
+def test_the_documentation_says_which_keys_need_a_restart(key):
+    needs = key.split(".")[0] in NEEDS_RESTART
+    assert rows(section(CONFIGURATION, "Keys"))[key][4] == ("yes" if needs else "no")
+
+
+def test_no_configuration_key_is_documented_that_does_not_exist():
+    documented = set(rows(section(CONFIGURATION, "Keys"))) - {"key", "---"}
+    assert documented == {key for key, _, _ in KEYS}
+
+
+def test_the_documented_words_are_the_ones_that_a_key_takes():
+    table = rows(section(CONFIGURATION, "Keys"))
+    for key, spec in json_schema_words(Settings).items():
+        assert set(spec) <= set(re.findall(r"`([^`]+)`", table[key][2])), key
+
+
+def json_schema_words(group):
+    """The enumerated words of each key, from the JSON schema."""
+    schema = group.model_json_schema()
+    found = {}
+
+    def walk(properties, prefix=""):
+        for name, spec in properties.items():
+            if "$ref" in spec:
+                walk(schema["$defs"][spec["$ref"].rpartition("/")[2]]["properties"], f"{prefix}{name}.")
+            elif "enum" in spec:
+                found[f"{prefix}{name}"] = spec["enum"]
+
+    walk(schema["properties"])
+    assert found
+    return found
+
+
+def test_the_variables_in_the_documentation_are_variables():
+    documented = set(re.findall(r"MEMORY_MCP_[A-Z_]*[A-Z]", CONFIGURATION))
+    assert {"MEMORY_MCP_CONFIG", "MEMORY_MCP_DATA", "MEMORY_MCP_URL", "MEMORY_MCP_TOKEN"} <= documented
+    examples = re.findall(r"^(MEMORY_MCP_\w+)=(.*)$", CONFIGURATION, re.MULTILINE)
+    assert len(examples) >= 4
+    loaded = load("{}", "config.json", {name: value.strip("'") for name, value in examples})
+    assert not loaded.warnings
+    assert loaded.settings != Settings()
+
+
+def test_the_shipped_config_file_is_good():
+    text = ROOT.joinpath("config.json").read_text(encoding="utf-8")
+    assert not load(text, "config.json", {}).warnings
+
+
+@pytest.mark.parametrize(("tool", "argument"), ARGUMENTS)
+def test_every_tool_and_argument_is_documented(tool, argument):
+    row = rows(section(TOOLS, f"`{tool}`")).get(argument)
+    assert row, f"docs/tools.md says nothing of {argument} of {tool}"
+
+
+@pytest.mark.parametrize("tool", core.tools(), ids=lambda tool: tool.name)
+def test_the_documentation_has_no_argument_that_a_tool_lacks_and_the_types_of_the_others(tool):
+    table = section(TOOLS, f"`{tool.name}`").split("\n\n| field |")[0]
+    documented = {name: row for name, row in rows(table).items() if name not in ("argument", "---")}
+    assert set(documented) == set(tool.parameters["properties"])
+    for name, spec in tool.parameters["properties"].items():
+        kind = {"array": "list of strings", "object": "object of strings"}.get(spec["type"], spec["type"])
+        assert documented[name][1] == kind, name
+        assert (documented[name][2] == "required") == (name in tool.parameters.get("required", [])), name
+
+
+@pytest.mark.parametrize("tool", core.tools(), ids=lambda tool: tool.name)
+def test_every_tool_has_an_example_that_is_json_and_stands_in_both_readmes(tool):
+    (example,) = re.findall(r"```json\n(.*?)```", section(TOOLS, f"`{tool.name}`"), re.DOTALL)
+    assert json.loads(example)["persona"]
+    for name in ("README.md", "README.ja.md"):
+        assert f"| `{tool.name}` |" in ROOT.joinpath(name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "limit"),
+    [
+        ("remember", "content", f"{CONTENT_LIMIT:,}"),
+        ("revise", "content", f"{CONTENT_LIMIT:,}"),
+        ("remember", "source", str(LABEL_LIMIT)),
+        ("remember", "tags", str(LIST_LIMIT)),
+        ("recall", "query", f"{questions.QUERY_LIMIT:,}"),
+        ("recall", "top_k", f"1 to {questions.TOP_K_LIMIT}"),
+        ("recall", "keys", str(questions.KEYS_LIMIT)),
+        ("recall", "max_tokens", f"{questions.TOKENS_FLOOR} to {questions.TOKENS_LIMIT:,}"),
+        ("get_context", "max_tokens", f"{questions.TOKENS_FLOOR} to {questions.TOKENS_LIMIT:,}"),
+        ("forget", "keys", f"1 to {core.KEYS_LIMIT}"),
+        ("update_context", "emotion", f"{context_views.FIELD_LIMIT:,}"),
+    ],
+)
+def test_the_documented_limits_are_the_ones_in_force(tool, argument, limit):
+    assert limit in rows(section(TOOLS, f"`{tool}`"))[argument][3]
+
+
+def test_every_http_route_is_documented():
+    app = mcp_server(Settings()).http_app(path="/mcp")
+    routes = [(route.path, route.methods) for route in app.routes if isinstance(route, Route) and route.path != "/mcp"]
+    assert ("/health", {"GET", "HEAD"}) in routes
+    for path, methods in routes:
+        for method in methods - {"HEAD"}:
+            assert f"| `{method} {path}` |" in section(TOOLS, "HTTP routes")
+
+
+def test_every_resource_is_documented():
+    found = asyncio.run(mcp_server(Settings()).list_resources())
+    assert found
+    for resource in found:
+        assert f"| `{resource.uri}` |" in section(TOOLS, "Resources")
+
+
+def test_every_prompt_is_documented_with_its_arguments():
+    found = asyncio.run(mcp_server(Settings()).list_prompts())
+    assert found
+    for prompt in found:
+        row = rows(section(TOOLS, "Prompts"))[prompt.name]
+        for argument in prompt.arguments or []:
+            assert f"`{argument.name}`" in row[1]
+
+
+def test_every_field_of_a_json_line_is_documented():
+    documented = re.findall(r"`([a-z_]+)`", "".join(row[0] for row in rows(section(TOOLS, "JSON lines")).values()))
+    assert sorted(documented) == sorted(FIELDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_documented(command):
+    everything = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "CHANGELOG.md")
+    # `serve` is also what `make run` and the image start.
+    everything += ROOT.joinpath("Makefile").read_text(encoding="utf-8")
+    assert re.search(rf"memory-mcp {command}\b", everything)
+
+
+def test_every_client_that_connect_knows_is_in_both_readmes():
+    for name in ("README.md", "README.ja.md"):
+        text = ROOT.joinpath(name).read_text(encoding="utf-8")
+        for client in ClientName:
+            assert f"`{client}`" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(page):
+    for link in links(page.read_text(encoding="utf-8")):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link} leads nowhere"
+        assert target.is_relative_to(ROOT), f"{link} leads out of the repository"
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), f"{link}: no such heading"
+
+
+def test_every_page_that_the_code_points_to_exists():
+    sources = [path.read_text(encoding="utf-8") for path in ROOT.joinpath("memory_mcp").rglob("*.py")]
+    named = {name for source in sources for name in re.findall(r"docs/[\w./-]+\.md", source)}
+    assert named
+    assert [name for name in named if not ROOT.joinpath(name).exists()] == []
+
+
+def test_every_page_is_reached_from_the_readme():
+    linked = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT.joinpath("README.md").read_text(encoding="utf-8"))}
+    assert [page.name for page in PAGES if page.name != "README.md" and page.resolve() not in linked] == []
+
+
+def test_both_readmes_have_the_same_outline_snippets_and_numbers():
+    english, japanese = (ROOT.joinpath(name).read_text(encoding="utf-8") for name in ("README.md", "README.ja.md"))
+    outlines = [[len(marks) for marks, _ in _HEADING.findall(prose(text))] for text in (english, japanese)]
+    assert outlines[0] == outlines[1]
+    snippets = [re.findall(r"```json\n(.*?)```", text, re.DOTALL) for text in (english, japanese)]
+    assert snippets[0] == snippets[1]
+    measured = [re.findall(r"\.\d{3} / \.\d{3}", text) for text in (english, japanese)]
+    assert measured[0]
+    assert measured[0] == measured[1]
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.ja.md"])
+def test_the_snippets_of_the_readme_are_json(name):
+    snippets = re.findall(r"```json\n(.*?)```", ROOT.joinpath(name).read_text(encoding="utf-8"), re.DOTALL)
+    assert len(snippets) >= 4
+    for snippet in snippets:
+        assert json.loads(snippet)
+
+
+def compose():
+    return yaml.safe_load(ROOT.joinpath("docker-compose.yml").read_text(encoding="utf-8"))
+
+
+def test_compose_mounts_directories_and_volumes_and_never_a_single_file():
+    tree = compose()
+    (service,) = tree["services"].values()
+    assert service["volumes"]
+    for mount in service["volumes"]:
+        source, target, *_ = mount.split(":")
+        assert source in tree["volumes"] or ROOT.joinpath(source).is_dir(), f"{source} is neither a volume nor a directory"
+        assert not Path(target).suffix, f"{mount} mounts a file"
+
+
+def test_compose_publishes_to_this_machine_only():
+    (service,) = compose()["services"].values()
+    assert service["ports"]
+    assert all(str(port).startswith("127.0.0.1:") for port in service["ports"])
+
+
+def test_compose_starts_a_server_that_listens_and_answers_to_the_name_of_its_service():
+    ((name, service),) = compose()["services"].items()
+    loaded = load("{}", "config.json", service["environment"])
+    assert not loaded.warnings
+    assert loaded.settings.allow_anonymous
+    assert loaded.settings.server_host == "0.0.0.0"  # noqa: S104  inside the container
+    assert name in loaded.settings.allowed_hosts
+    port = str(loaded.settings.server_port)
+    assert all(str(published).endswith(f":{port}") for published in service["ports"])
+    assert f":{port}/health" in " ".join(service["healthcheck"]["test"])
+
+
+def test_compose_puts_config_and_data_where_it_mounts_them():
+    (service,) = compose()["services"].values()
+    mounted = [Path(mount.split(":")[1]) for mount in service["volumes"]]
+    for variable in ("MEMORY_MCP_CONFIG", "MEMORY_MCP_DATA", "HF_HOME"):
+        place = Path(service["environment"][variable])
+        assert any(place.is_relative_to(directory) for directory in mounted), variable
+
+
+def instructions():
+    """(word, rest) of each instruction of the Dockerfile."""
+    text = ROOT.joinpath("Dockerfile").read_text(encoding="utf-8")
+    joined = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE))
+    return [tuple(line.split(None, 1)) for line in joined.splitlines() if line.strip()]
+
+
+def test_the_image_runs_as_somebody_who_owns_the_volumes_without_a_layer_that_changes_owners():
+    found = instructions()
+    words = [word for word, _ in found]
+    runs = [rest for word, rest in found if word == "RUN"]
+    assert not any("chown" in rest for rest in runs)
+    created = next(place for place, (word, rest) in enumerate(found) if word == "RUN" and "useradd" in rest)
+    copies = [(place, rest) for place, (word, rest) in enumerate(found) if word == "COPY"]
+    assert copies
+    assert all(place > created and rest.startswith("--chown=") for place, rest in copies)
+    assert dict(found)["USER"] == "memory"
+    assert words.index("USER") < words.index("CMD")
+    for volume in json.loads(dict(found)["VOLUME"]):
+        assert re.search(rf"install .*--owner=memory.* {volume}\b", runs[0]), f"{volume} would belong to root"
+
+
+def test_the_image_takes_torch_first_alone_and_from_the_cpu_index():
+    found = instructions()
+    pips = [rest for word, rest in found if word == "RUN" and "pip install" in rest]
+    assert "--index-url" in pips[0]
+    assert "^torch==" in pips[0]
+    assert "--requirement" not in pips[0]
+    assert ("ARG", "TORCH_INDEX_URL=https://download.pytorch.org/whl/cpu") in found
+
+
+def test_nothing_enters_the_image_that_is_not_named():
+    lines = ROOT.joinpath(".dockerignore").read_text(encoding="utf-8").split("\n")
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    allowed = {rule.removeprefix("!") for rule in rules if rule.startswith("!")}
+    assert "memory" not in allowed
+    copied = {name for word, rest in instructions() if word == "COPY" for name in rest.split()[1:-1]}
+    assert copied == allowed

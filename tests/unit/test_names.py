@@ -1,0 +1,123 @@
+"""Persona names and their directories."""
+
+import unicodedata
+from pathlib import PurePosixPath, PureWindowsPath
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from memory_mcp.errors import InvalidPersonaName
+from memory_mcp.personas.names import NAME_LIMIT, canonical_name, directory_name, fold
+
+TRICKY = [
+    "a/b",
+    "a_b",
+    "a-b",
+    "A-B",
+    "a--b",
+    "-a",
+    "a-",
+    "..",
+    ".",
+    "con",
+    "COM1",
+    "nul",
+    "~",
+    "a~b",
+    "さくら",
+    "サクラ",
+    "ｻｸﾗ",
+    "ß",
+    "ss",
+    "é",
+    "a b",
+    "a\\b",
+    "a:b",
+    "a*b",
+]
+LOOKALIKES = st.text(alphabet="aAａ-_./\\~éE\u0301ßs ｻサー0", min_size=1, max_size=12) | st.sampled_from(TRICKY)
+
+
+def canonical_or_skip(name: str) -> str:
+    try:
+        return canonical_name(name)
+    except InvalidPersonaName:
+        assume(False)
+        raise
+
+
+def as_careless_file_systems_see(directory: str) -> str:
+    return unicodedata.normalize("NFKC", directory).casefold()
+
+
+@pytest.mark.parametrize("name", ["nilou", "a", "0", "hu-tao", "a" * 48])
+def test_a_plain_name_is_its_own_directory(name):
+    assert directory_name(canonical_name(name)) == name
+
+
+@pytest.mark.parametrize("name", ["Nilou", "a" * 49, "a--b", "-a", "con", "nul", "com0", "さくら", "a_b", "a.b"])
+def test_any_other_name_gets_a_directory_that_no_plain_name_has(name):
+    assert "~" in directory_name(canonical_name(name))
+
+
+def test_the_directory_of_an_unusual_name_can_still_be_read_by_its_owner():
+    assert directory_name("さくら").startswith("さくら~")
+    assert directory_name("Hu Tao!").startswith("hu-tao~")
+
+
+def test_no_two_of_the_tricky_names_share_a_directory():
+    directories = {as_careless_file_systems_see(directory_name(canonical_name(name))) for name in TRICKY}
+    assert len(directories) == len(TRICKY)
+
+
+@given(LOOKALIKES | st.text(), LOOKALIKES | st.text())
+@example("Nilou", "nilou")
+@example("\u00e9", "e\u0301")
+def test_names_are_equal_exactly_when_their_directories_are(one, other):
+    first, second = canonical_or_skip(one), canonical_or_skip(other)
+    directories = [as_careless_file_systems_see(directory_name(name)) for name in (first, second)]
+    assert (first == second) == (directories[0] == directories[1])
+
+
+@given(LOOKALIKES | st.text(max_size=NAME_LIMIT))
+def test_a_directory_lies_directly_inside_the_data_directory_on_every_system(name):
+    directory = directory_name(canonical_or_skip(name))
+    assert directory not in ("", ".", "..")
+    assert PurePosixPath(directory).parts == (directory,)
+    assert PureWindowsPath(directory).parts == (directory,)
+    assert not set(directory) & set('<>:"/\\|?*')
+    assert not directory.startswith(".")
+    assert not directory.endswith((".", " "))
+    assert len(directory.encode()) <= 255
+
+
+@given(LOOKALIKES | st.text())
+def test_a_canonical_name_is_its_own_canonical_name(name):
+    canonical = canonical_or_skip(name)
+    assert canonical_name(canonical) == canonical
+
+
+def test_composed_and_decomposed_spellings_are_one_name():
+    assert canonical_name("e\u0301") == canonical_name("\u00e9") == "\u00e9"
+    assert canonical_name("か\u3099") == "が"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "empty"), ("   ", "empty"), (" nilou", "blank"), ("nilou\u3000", "blank"), ("x" * (NAME_LIMIT + 1), "limit"),
+        ("ni\u200blou", r"U\+200B at place 3"), ("ni\x00", r"U\+0000"), ("ni\nlou", r"U\+000A"), ("\ud800x", r"U\+D800"), ("a\u202eb", r"U\+202E"),
+    ],
+)  # fmt: skip
+def test_an_unusable_name_is_refused_with_its_reason(name, reason):
+    with pytest.raises(InvalidPersonaName, match=reason):
+        canonical_name(name)
+
+
+def test_a_name_may_have_as_many_characters_as_the_limit():
+    assert canonical_name("あ" * NAME_LIMIT) == "あ" * NAME_LIMIT
+
+
+def test_folding_forgets_width_and_case_only():
+    assert fold("Ｎｉｌｏｕ") == fold("nilou") != fold("nilo")

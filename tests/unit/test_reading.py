@@ -1,0 +1,130 @@
+"""config.json and the environment as settings."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_mcp.config.reading import default_config_path, default_data_directory, default_server_url, default_token, load
+from memory_mcp.config.settings import Settings
+from memory_mcp.errors import ConfigError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+def read(tree, **environment: str):
+    return load(json.dumps(tree), "config.json", environment)
+
+
+def test_what_the_file_says_is_in_force_and_the_rest_is_default():
+    loaded = read({"server_port": 9000, "vector_rebuild": {"mode": "manual"}})
+    assert loaded.settings.server_port == 9000
+    assert loaded.settings.vector_rebuild.mode == "manual"
+    assert loaded.settings.vector_rebuild.idle_seconds == Settings().vector_rebuild.idle_seconds
+    assert loaded.warnings == ()
+
+
+def test_a_byte_order_mark_is_no_mistake():
+    assert load('\ufeff{"server_port": 1}', "config.json", {}).settings.server_port == 1
+
+
+def test_an_unknown_key_is_a_warning_that_names_the_nearest_known_one():
+    assert read({"sever_port": 1}).warnings == ("config.json: unknown key 'sever_port' is ignored; did you mean 'server_port'?",)
+
+
+def test_an_unknown_key_in_a_group_is_named_with_its_group():
+    (warning,) = read({"fusion": {"dense_wieght": 1}}).warnings
+    assert "'fusion.dense_wieght'" in warning
+    assert "did you mean 'fusion.dense_weight'?" in warning
+
+
+def test_an_unknown_key_that_resembles_none_gets_no_suggestion():
+    assert read({"zzz": 1}).warnings == ("config.json: unknown key 'zzz' is ignored",)
+
+
+def test_a_wrong_value_is_refused_with_the_key_the_value_and_what_is_allowed():
+    with pytest.raises(ConfigError) as refusal:
+        read({"server_port": 99999, "fusion": {"dense_weight": "much"}})
+    assert "server_port = 99999 (should be less than or equal to 65535)" in str(refusal.value)
+    assert 'fusion.dense_weight = "much" (should be a valid number)' in str(refusal.value)
+
+
+def test_what_is_no_json_is_refused_with_its_place():
+    with pytest.raises(ConfigError, match="line 2, column 1"):
+        load('{"server_port": 8000,\n', "config.json", {})
+
+
+@pytest.mark.parametrize("text", ["[]", "null", '"x"', "", "[" * 100_000, '{"server_port": ' + "1" * 5000 + "}"])
+def test_what_is_no_usable_object_is_refused(text):
+    with pytest.raises(ConfigError, match=r"config\.json"):
+        load(text, "config.json", {})
+
+
+@given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)) | st.text(), JSON, max_size=4))
+def test_no_object_fails_in_any_way_but_a_refusal(tree):
+    try:
+        loaded = read(tree)
+    except ConfigError:
+        return
+    assert isinstance(loaded.settings, Settings)
+
+
+def test_a_variable_overrides_the_file():
+    loaded = read(
+        {"server_port": 1, "vector_rebuild": {"mode": "idle", "idle_seconds": 5}},
+        MEMORY_MCP_SERVER_PORT="2",
+        MEMORY_MCP_VECTOR_REBUILD_MODE="manual",
+    )
+    assert loaded.settings.server_port == 2
+    assert (loaded.settings.vector_rebuild.mode, loaded.settings.vector_rebuild.idle_seconds) == ("manual", 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("EMBEDDINGS_MODEL", "null", None), ("EMBEDDINGS_MODEL", "some/model", "some/model"), ("ALLOW_ANONYMOUS", "true", True),
+        ("ALLOWED_HOSTS", '["memory"]', ["memory"]), ("TIMEZONE", "UTC", "UTC"), ("MIN_SCORE", "0.25", 0.25),
+    ],
+)  # fmt: skip
+def test_a_variable_is_json_where_it_can_be_and_text_where_it_cannot(name, text, value):
+    settings = read({}, **{f"MEMORY_MCP_{name}": text}).settings
+    assert getattr(settings, name.lower()) == value
+
+
+def test_a_variable_with_a_wrong_value_is_refused_by_its_key():
+    with pytest.raises(ConfigError, match="server_port"):
+        read({}, MEMORY_MCP_SERVER_PORT="eight thousand")
+
+
+def test_a_variable_that_is_no_setting_is_a_warning():
+    (warning,) = read({}, MEMORY_MCP_SERVER_PROT="1").warnings
+    assert warning == "environment variable MEMORY_MCP_SERVER_PROT is no setting; did you mean MEMORY_MCP_SERVER_PORT?"
+
+
+def test_variables_that_say_where_things_are_and_those_of_others_are_no_settings():
+    assert read({}, MEMORY_MCP_DATA="/d", MEMORY_MCP_CONFIG="/c", MEMORY_MCP_URL="u", MEMORY_MCP_TOKEN="t", HOME="/h").warnings == ()
+
+
+def test_without_another_environment_the_real_one_counts(monkeypatch):
+    monkeypatch.setenv("MEMORY_MCP_SERVER_PORT", "4321")
+    assert load("{}", "config.json").settings.server_port == 4321
+
+
+def test_where_things_are_when_nobody_says(monkeypatch):
+    for name in ("CONFIG", "DATA", "URL", "TOKEN"):
+        monkeypatch.delenv(f"MEMORY_MCP_{name}", raising=False)
+    assert (default_config_path(), default_data_directory()) == (Path("config.json"), Path("memory"))
+    assert default_server_url() is default_token() is None
+
+
+def test_where_things_are_when_the_environment_says(monkeypatch):
+    for name in ("CONFIG", "DATA", "URL", "TOKEN"):
+        monkeypatch.setenv(f"MEMORY_MCP_{name}", f"some-{name}")
+    assert (default_config_path(), default_data_directory()) == (Path("some-CONFIG"), Path("some-DATA"))
+    assert (default_server_url(), default_token()) == ("some-URL", "some-TOKEN")
