@@ -12,6 +12,7 @@
     │   ├── StoreDamaged        SQLite or a persona file is not what it should be
     │   ├── StoreReadOnly       the disk or the file refuses writing
     │   └── StoreFull           the disk has no room
+    ├── EncoderFailed           a model could not be asked (an API that is down, a device out of memory)
     ├── Overloaded              more work is waiting than may wait; worth a retry
     └── ServerUnreachable       a client command found no usable server
 
@@ -71,6 +72,10 @@ class StoreReadOnly(StoreError):
 
 class StoreFull(StoreError):
     """The disk has no room left."""
+
+
+class EncoderFailed(MemoryMCPError):
+    """A model could not be asked. Recall goes on without it and says so."""
 
 
 class Overloaded(MemoryMCPError):

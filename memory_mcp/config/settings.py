@@ -57,9 +57,24 @@ class Settings(Group):
     embeddings_model: ModelName | None = Field(
         "cl-nagoya/ruri-v3-30m", description="Embedding model: a Hugging Face name or a directory. `null`: none, on purpose."
     )
-    embeddings_device: Literal["cpu", "cuda", "auto"] = Field("cpu", description="Where the models run.")
+    embeddings_device: Literal["cpu", "cuda", "auto"] = Field(
+        "cpu", description="Where the models run; `auto` takes a GPU if there is one."
+    )
+    embeddings_class: ModelName | None = Field(
+        None,
+        description="A LangChain `Embeddings` class to use instead of a local model, as `package.module:Class`; "
+        "`embeddings_model` then only names it.",
+    )
+    embeddings_arguments: dict[str, Any] = Field({}, description="Arguments that `embeddings_class` is called with.")
+    embeddings_languages: list[str] | None = Field(
+        None, description="Languages that the embedding model knows (`ja`, `en`); `null`: by the table of known models, else all."
+    )
     reranker_model: ModelName | None = Field(
         "hotchpotch/japanese-reranker-xsmall-v2", description="Cross-encoder: a name or a directory. `null`: none, on purpose."
+    )
+    reranker_languages: list[str] | None = Field(None, description="The same for the cross-encoder.")
+    rerank_deadline_ms: int = Field(
+        600, ge=0, description="How long a call may spend on reranking, in milliseconds; past it the fused order stands. 0: no limit."
     )
     reranker_top_n: int = Field(5, ge=1, le=50, description="How many memories `recall` answers with when the call doesn't say.")
     server_host: str = Field("127.0.0.1", min_length=1, description="Address to listen on. Needs a restart.")

@@ -8,30 +8,68 @@ import numpy as np
 import numpy.typing as npt
 
 State = Literal["off", "absent", "loading", "loaded"]
+Vectors = npt.NDArray[np.float32]
 
 
 class Embedder(Protocol):
     """Text to vectors. Queries and stored texts are told apart, because models such as ruri-v3 want a prefix on each."""
 
-    name: str
-    dimension: int
-
-    def embed_query(self, text: str) -> npt.NDArray[np.float32]:
-        """A vector of shape (dimension,) and length 1."""
+    @property
+    def name(self) -> str:
+        """The model's name as configuration has it."""
         ...
 
-    def embed_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Vectors of shape (len(texts), dimension), each of length 1."""
+    @property
+    def dimension(self) -> int:
+        """The length of a vector, read from the model."""
+        ...
+
+    @property
+    def generation(self) -> str:
+        """What makes two vectors comparable: model, dimension and prefix version. Vectors of different generations never meet."""
+        ...
+
+    def covers(self, text: str) -> bool:
+        """Whether the model knows the language of a text. Where it doesn't, its opinion must not count."""
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """A vector of shape (dimension,) and length 1. Goes before bulk work.
+
+        Raises:
+            EncoderFailed: the model could not be asked.
+        """
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of shape (len(texts), dimension), each of length 1. Bulk work: gives way to queries.
+
+        Raises:
+            EncoderFailed: the model could not be asked.
+        """
         ...
 
 
 class Reranker(Protocol):
     """How well each text answers a query, judged with both in view."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The model's name as configuration has it."""
+        ...
 
-    def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score for each text, larger is better."""
+    def covers(self, text: str) -> bool:
+        """Whether the model knows the language of a text."""
+        ...
+
+    def score(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float] | None:
+        """A score from 0 to 1 for each text, larger is better; None when they could not all be scored before `deadline`.
+
+        `deadline` is a value of `time.monotonic`. Scored pairs are remembered, so that the next call is quicker.
+
+        Raises:
+            EncoderFailed: the model could not be asked.
+        """
         ...
 
 
