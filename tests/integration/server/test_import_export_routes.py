@@ -140,8 +140,10 @@ def test_an_import_longer_than_one_mcp_call_may_be_is_stored(send, export):
     assert contents(export()) == [row["content"] for row in rows]
 
 
-def test_an_empty_import_stores_nothing_and_creates_nobody(send, server, name):
-    assert send(b"") == {"persona": name, "stored": 0, "already_known": 0, "refused": 0, "errors": []}
+@pytest.mark.parametrize(("body", "refused"), [(b"", 0), (b"\n  \r\n", 0), (b'{"content": ""}\nbroken\n' + b"x" * 3_000_000, 3)])
+def test_an_import_without_a_memory_in_it_creates_nobody(send, server, name, body, refused):
+    told = send(body)
+    assert (told["persona"], told["stored"], told["refused"]) == (name, 0, refused)
     assert not server.directory_of(name).exists()
 
 
