@@ -69,7 +69,7 @@ def check_data(directory: Path) -> list[Finding]:
     found = [*_room(directory, process), _server(process)]
     if not entries:
         found.append(Finding("ok", "personas", "there is none yet: the first memory that is stored creates one"))
-    return [*found, *(finding for entry in entries for finding in _persona(entry, in_use=process is not None))]
+    return [*found, *(finding for entry in entries for finding in _persona(entry))]
 
 
 def serving_process(directory: Path) -> int | None:
@@ -122,13 +122,13 @@ def _model(what: str, state: ModelState) -> Finding:
     )
 
 
-def _persona(entry: Path, in_use: bool) -> list[Finding]:
+def _persona(entry: Path) -> list[Finding]:
     name, found = _identity(entry)
     try:
         PersonaContext(entry / CONTEXT_NAME).read()
     except StoreDamaged as error:
         found.append(Finding("wrong", name, str(error)))
-    return [*found, *_database(name, inspect(entry / DATABASE_NAME, in_use))]
+    return [*found, *_database(name, inspect(entry / DATABASE_NAME))]
 
 
 def _identity(entry: Path) -> tuple[str, list[Finding]]:

@@ -37,7 +37,7 @@ def server_url(url: str | None) -> str:
 
 def _configured_url(path: Path) -> str:
     try:
-        settings = load(path.read_text(encoding="utf-8"), str(path)).settings
+        settings = load(path.read_text(encoding="utf-8") if path.exists() else "{}", str(path)).settings
     except (OSError, UnicodeDecodeError, ConfigError):
         settings = Settings()  # a client can do without it; `serve` and `doctor` say what is wrong with it
     host = "127.0.0.1" if settings.server_host in _EVERYWHERE else settings.server_host

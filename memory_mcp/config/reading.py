@@ -59,9 +59,7 @@ def load(text: str, source: str, environment: Mapping[str, str] | None = None) -
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(
-            f"{source} has a value that is not allowed", _explain(error), "Correct it and save; it is read again at once"
-        ) from error
+        raise _not_allowed(error, source, overrides) from error
     return Loaded(settings, (*warnings, *unused))
 
 
@@ -87,13 +85,24 @@ def _parse(text: str, source: str) -> dict[str, Any]:
     return tree
 
 
-def _explain(error: ValidationError) -> str:
-    parts = []
+def _not_allowed(error: ValidationError, source: str, overrides: Mapping[tuple[str, ...], Any]) -> ConfigError:
+    """Each wrong value with the key, or the variable, that it came from, and what is allowed there."""
+    in_variables: list[str] = []
+    in_file: list[str] = []
     for problem in error.errors(include_url=False):
-        key = ".".join(str(part) for part in problem["loc"])
+        variable = next((_variable(path) for path in overrides if path == problem["loc"][: len(path)]), None)
         allowed = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        parts.append(f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)} ({allowed})")
-    return "; ".join(parts)
+        key = variable or ".".join(str(part) for part in problem["loc"])
+        said = f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)} ({allowed})"
+        (in_variables if variable else in_file).append(said)
+    if not in_file:
+        return ConfigError("an environment variable has a value that is not allowed", "; ".join(in_variables), "Correct it and start again")
+    said = "; ".join(in_file + in_variables)
+    return ConfigError(f"{source} has a value that is not allowed", said, "Correct it and save; it is read again at once")
+
+
+def _variable(path: tuple[str, ...]) -> str:
+    return ENVIRONMENT_PREFIX + "_".join(path).upper()
 
 
 def _keys(group: type[BaseModel] = Settings) -> Iterator[tuple[str, ...]]:
@@ -117,7 +126,7 @@ def _unknown(path: tuple[str, ...]) -> str:
 
 def _overrides(environment: Mapping[str, str]) -> tuple[dict[tuple[str, ...], Any], list[str]]:
     """Settings from variables (MEMORY_MCP_SERVER_PORT, MEMORY_MCP_VECTOR_REBUILD_MODE), and a warning for each that is none."""
-    names = {ENVIRONMENT_PREFIX + "_".join(path).upper(): path for path in _keys()}
+    names = {_variable(path): path for path in _keys()}
     found: dict[tuple[str, ...], Any] = {}
     unused: list[str] = []
     for name, value in environment.items():

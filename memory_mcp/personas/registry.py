@@ -24,6 +24,7 @@ from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
 
 OPEN_LIMIT = 128
+PRIVATE = 0o700  # memories are nobody else's business on this machine
 DATABASE_NAME = "memory.sqlite"
 IDENTITY_NAME = "persona.json"
 LOCK_NAME = ".server.lock"
@@ -147,7 +148,7 @@ class Personas:
         directory = self.directory / directory_name(name)
         try:
             if not directory.exists():
-                directory.mkdir()
+                directory.mkdir(mode=PRIVATE)
                 sync_directory(self.directory)
             known_as = _identity(directory)
             if known_as is None:
@@ -187,7 +188,9 @@ def _identity(directory: Path) -> str | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreDamaged(
-            f"{IDENTITY_NAME} in {directory.name} can't be read", str(error), 'Restore it: {"name": "the exact name"}'
+            f"{IDENTITY_NAME} in {directory.name} can't be read",
+            getattr(error, "strerror", None) or str(error),
+            'Restore it: {"name": "the exact name"}',
         ) from error
     return str(name)
 
@@ -195,7 +198,7 @@ def _identity(directory: Path) -> str | None:
 def _locked(directory: Path) -> FileLock:
     try:
         if not directory.exists():
-            directory.mkdir(parents=True)
+            directory.mkdir(mode=PRIVATE, parents=True)
             logger.warning("the data directory %s did not exist: it was created, and holds no persona", directory)
         lock = FileLock(directory / LOCK_NAME, thread_local=False)  # whichever thread stops the server lets it go
         lock.acquire(timeout=0)

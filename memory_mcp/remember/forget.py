@@ -43,8 +43,7 @@ def _forget(
 
 def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory]) -> None:
     """Lexical rows and queue after memories went into the trash or came out: theirs, their neighbours', and of what they replace."""
-    replaced = memories.by_keys(connection, [memory.supersedes for memory in changed if memory.supersedes])
-    ids = [memory.id for memory in (*changed, *replaced.values())]
+    ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
     lexical.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
 

@@ -27,6 +27,7 @@ _REWORDED = {
     404: "There is nothing here. MCP is at /mcp (or /p/{persona}/mcp), the rest under /api, /health and /ready.",
     405: "This address does not take that HTTP method. MCP calls are POST; this server keeps no sessions and no event stream.",
     421: "The Host header names a host that this server does not answer for. Use 127.0.0.1 or localhost, or add the name to allowed_hosts in config.json.",
+    500: "The server failed in a way that it did not foresee. Its log says how. What was acknowledged before is stored.",
 }
 
 

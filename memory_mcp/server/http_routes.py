@@ -2,13 +2,14 @@
 
 import functools
 import itertools
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
 from fastmcp import FastMCP
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memory_mcp import __version__
@@ -20,9 +21,12 @@ from memory_mcp.store import memories
 from memory_mcp.transfer.jsonlines import ImportResult, Refusal, export_lines, import_lines
 
 IMPORT_BATCH_LINES = 200
+EXPORT_BLOCK_LINES = 200
 LINE_LIMIT_BYTES = 2 * 1024 * 1024
 TOO_LONG = "the line has more than 2 MiB. Split its memory into several."
 JSON_LINES = "application/x-ndjson"
+
+logger = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Response]]
 NumberedLine = tuple[int, bytes]
@@ -105,15 +109,16 @@ def _listed(call: Call) -> list[dict[str, Any]]:
 def _store(call: Call, batch: list[NumberedLine]) -> ImportResult:
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
-    with call.writing() as persona:
-        stored = import_lines(persona, fitting, now=call.now, zone=call.settings.zone)
+    stored = import_lines(call.writing, fitting, now=call.now, zone=call.settings.zone)
     return stored + ImportResult(refused=len(too_long), errors=too_long)
 
 
 def _exported(call: Call, include_deleted: bool) -> Iterator[str]:
     with call.reading() as persona:
-        for line in export_lines(persona, include_deleted=include_deleted):
-            yield line + "\n"
+        lines = export_lines(persona, include_deleted=include_deleted)
+        # Some hundred lines at a time: each piece is a trip to a worker thread and a write to the socket.
+        while block := list(itertools.islice(lines, EXPORT_BLOCK_LINES)):
+            yield "".join(line + "\n" for line in block)
 
 
 async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:
@@ -139,5 +144,8 @@ def _refusing(handler: Handler) -> Handler:
             return await handler(request)
         except MemoryMCPError as error:
             return http_refusal(error)
+        except ClientDisconnect:
+            logger.info("%s: the client hung up before it had sent everything", request.url.path)
+            return Response(status_code=400)  # nobody reads it
 
     return answer

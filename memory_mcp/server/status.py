@@ -48,5 +48,5 @@ def statistics(call: Call, persona: Persona) -> dict[str, Any]:
         "by_kind": kinds,
         "first": local(first, zone),
         "last": local(last, zone),
-        "database_bytes": persona.database.path.stat().st_size if persona.exists else 0,
+        "database_bytes": persona.database.size_bytes(),
     }

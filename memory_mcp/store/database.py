@@ -85,6 +85,11 @@ class Database:
         with translated_errors(self.path):
             return result.result()
 
+    def size_bytes(self) -> int:
+        """What the file and its write-ahead log take on the disk."""
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
     def close(self) -> None:
         """Finishes the writes that wait, then closes every connection. The last one folds the write-ahead log back in."""
         with self._gate:

@@ -9,6 +9,7 @@ from memory_mcp.store import index_queue, lexical, memories, migrations
 
 # SQLite lists up to 100 faults; a reader needs to know that there are some, and of what kind.
 FAULTS_SHOWN = 3
+BUSY_TIMEOUT_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +23,31 @@ class Inspection:
     outdated: bool = False
 
 
-def inspect(path: Path, in_use: bool) -> Inspection:
-    """Checks the whole file, the lexical index with it. `in_use`: a server has it open."""
+def inspect(path: Path) -> Inspection:
+    """Checks the whole file, the lexical index with it."""
+    quiet = not _is_open_elsewhere(path)
+    seen = _attempt(path, quiet)
+    # Opened by a server while it was looked at: what seemed a fault may have been a change.
+    return _attempt(path, quiet=False) if quiet and seen.faults and _is_open_elsewhere(path) else seen
+
+
+def _attempt(path: Path, quiet: bool) -> Inspection:
+    # Reading makes files beside one in WAL mode, unless SQLite is told that nobody is changing it.
+    location = path.absolute().as_uri() + ("?immutable=1" if quiet else "?mode=ro")
     try:
-        connection = _open(path, in_use)
+        connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             return _inspect(connection)
         finally:
             connection.close()
     except apsw.Error as error:
         return Inspection((str(error),))
+
+
+def _is_open_elsewhere(path: Path) -> bool:
+    """Whether somebody has it open, or had until a crash: their log or journal lies beside it."""
+    return any(path.with_name(path.name + ending).exists() for ending in ("-wal", "-journal"))
 
 
 def _inspect(connection: apsw.Connection) -> Inspection:
@@ -43,13 +59,3 @@ def _inspect(connection: apsw.Connection) -> Inspection:
         return Inspection((), memories=stored, outdated=True)
     counts = memories.counts(connection)
     return Inspection((), counts["memories"], counts["in_trash"], index_queue.length(connection), outdated=lexical.is_outdated(connection))
-
-
-def _open(path: Path, in_use: bool) -> apsw.Connection:
-    log = path.with_name(path.name + "-wal")
-    untouched = not in_use and (not log.exists() or log.stat().st_size == 0)
-    # Reading a file in WAL mode makes two files beside it, unless SQLite is told that nobody will change it.
-    location = path.absolute().as_uri() + ("?immutable=1" if untouched else "?mode=ro")
-    connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    connection.set_busy_timeout(5_000)
-    return connection

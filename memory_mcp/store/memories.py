@@ -14,13 +14,18 @@ from memory_mcp.domain import Draft, Filters, Memory
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
-_SUCCESSOR = "(SELECT s.key FROM memories s WHERE s.supersedes = m.key AND s.deleted_at IS NULL LIMIT 1)"
+# Whoever replaced a memory, or replaced its replacement, and is not in the trash: C for A where B replaced A, C replaced B, and B is gone.
+_SUCCESSOR = """(
+    WITH RECURSIVE successors(key, deleted_at) AS (
+        SELECT s.key, s.deleted_at FROM memories s WHERE s.supersedes = m.key
+        UNION SELECT n.key, n.deleted_at FROM successors p JOIN memories n ON n.supersedes = p.key WHERE p.deleted_at IS NOT NULL)
+    SELECT key FROM successors WHERE deleted_at IS NULL LIMIT 1)"""
 _COLUMNS = (
     "m.id, m.key, m.content, m.created_at, m.updated_at, m.tags, m.occurred_at, m.importance, m.source, m.session_id, m.kind, "
     f"m.state, m.questions, m.revision, m.supersedes, {_SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at"
 )
 # A memory that a reader may be shown unasked: neither in the trash nor replaced by a newer one.
-CURRENT = "m.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM memories s WHERE s.supersedes = m.key AND s.deleted_at IS NULL)"
+CURRENT = f"m.deleted_at IS NULL AND {_SUCCESSOR} IS NULL"
 
 
 def write_digest(draft: Draft) -> str:
@@ -102,6 +107,17 @@ def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Memor
     return {memory.key: memory for memory in map(_memory, found)}
 
 
+def replaced_by(connection: apsw.Connection, successors: Sequence[Memory]) -> list[int]:
+    """The ids of what these memories replace, and of what that replaced, and so on."""
+    found = connection.execute(
+        "WITH RECURSIVE replaced(id, supersedes) AS ("
+        "SELECT id, supersedes FROM memories WHERE key IN (SELECT value FROM json_each(?)) "
+        "UNION SELECT p.id, p.supersedes FROM replaced r JOIN memories p ON p.key = r.supersedes) SELECT id FROM replaced",
+        (_json([memory.supersedes for memory in successors if memory.supersedes]),),
+    )
+    return [row[0] for row in found]
+
+
 def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]:
     """The memories with these ids."""
     found = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (_json(list(ids)),))
@@ -164,8 +180,9 @@ def counts(connection: apsw.Connection) -> dict[str, int]:
     """How many memories are current, replaced by a newer one, and in the trash."""
     counted: tuple[int, int] = connection.execute("SELECT count(*), count(deleted_at) FROM memories").get
     total, deleted = counted
-    superseded = connection.execute(
-        "SELECT count(*) FROM memories m WHERE m.deleted_at IS NULL AND m.key IN (SELECT supersedes FROM memories WHERE supersedes IS NOT NULL AND deleted_at IS NULL)"
+    superseded: int = connection.execute(
+        "SELECT count(*) FROM memories m WHERE m.deleted_at IS NULL "
+        f"AND m.key IN (SELECT supersedes FROM memories WHERE supersedes IS NOT NULL) AND NOT ({CURRENT})"
     ).get
     return {"memories": total - deleted - superseded, "superseded": superseded, "in_trash": deleted}
 

@@ -57,9 +57,7 @@ class PersonaContext:
                 try:
                     write_atomically(self._path, json.dumps(after, ensure_ascii=False, indent=2) + "\n")
                 except OSError as error:
-                    raise StoreReadOnly(
-                        f"{FILE_NAME} can't be written", error.strerror or str(error), "Make the data directory writable"
-                    ) from error
+                    raise StoreReadOnly(f"{FILE_NAME} can't be written", _reason(error), "Make the data directory writable") from error
         return before, after
 
     def touch(self, moment: datetime) -> None:
@@ -75,7 +73,7 @@ class PersonaContext:
             return {}
         except (OSError, ValueError) as error:
             raise StoreDamaged(
-                f"{FILE_NAME} can't be read", str(error), "Mend or remove the file; the memories are not affected"
+                f"{FILE_NAME} can't be read", _reason(error), "Mend or remove the file; the memories are not affected"
             ) from error
         if not isinstance(stored, dict) or not all(isinstance(stored.get(name, {}), dict) for name in PEOPLE):
             raise StoreDamaged(
@@ -87,3 +85,8 @@ class PersonaContext:
 def _filled(stored: Mapping[str, Any]) -> dict[str, Any]:
     people = {name: {**dict.fromkeys(PERSON_FIELDS, ""), **stored.get(name, {})} for name in PEOPLE}
     return {**people, **dict.fromkeys(STATE_KEYS.values(), ""), LAST_CONVERSATION: None, **stored, **people}
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, without the server's paths: a client may read it."""
+    return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__

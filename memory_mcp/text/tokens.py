@@ -15,6 +15,7 @@ import snowballstemmer
 
 # Part of every index built from these tokens: raise it whenever `tokens` answers differently, and stores rebuild.
 TOKENS_VERSION = "1"
+QUERY_TOKENS_LIMIT = 300
 
 _KANA = "\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〆\U00020000-\U0003ffff"
@@ -51,8 +52,9 @@ def tokens(text: str) -> list[str]:
 
 
 def query_tokens(text: str) -> list[str]:
-    """The distinct tokens of a query. A query of nothing but function words keeps them."""
-    return list(dict.fromkeys(_tokens(text, drop=_STOPWORDS) or _tokens(text, drop=frozenset())))
+    """The distinct tokens of a query, the first so many of a very long one. A query of nothing but function words keeps them."""
+    found = _tokens(text, drop=_STOPWORDS) or _tokens(text, drop=frozenset())
+    return list(dict.fromkeys(found))[:QUERY_TOKENS_LIMIT]
 
 
 def is_single_kanji(token: str) -> bool:

@@ -7,12 +7,13 @@ the rest goes on.
 import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.domain import Draft, Memory, Restored
+from memory_mcp.domain import Draft, Memory, Outcome, Restored
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.drafts import draft
@@ -26,6 +27,9 @@ COUNT_LIMIT = 2**31
 EXPORT_PAGE = 200
 # So many refusals are told one by one; further ones are only counted.
 ERRORS_LISTED = 10_000
+
+
+Opened = Callable[[], AbstractContextManager[Persona]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,10 @@ class ImportResult:
         )
 
 
-def import_lines(persona: Persona, lines: Sequence[tuple[int, bytes]], *, now: datetime, zone: ZoneInfo) -> ImportResult:
+def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], *, now: datetime, zone: ZoneInfo) -> ImportResult:
     """Stores the memories of these numbered lines in one commit. Times without an offset are local ones of `zone`.
+
+    The persona is opened only when a line is worth storing: opening one that doesn't exist creates it.
 
     Raises:
         StoreError: the batch could not be stored; nothing of it was.
@@ -69,7 +75,10 @@ def import_lines(persona: Persona, lines: Sequence[tuple[int, bytes]], *, now: d
                 drafts.append((number, _draft(row, now, zone)))
         except InvalidInput as error:
             refusals.append(Refusal(number, str(error)))
-    outcomes = remember_many(persona, [told for _, told in drafts], now=now, zone=zone) if drafts else []
+    outcomes: list[Outcome] = []
+    if drafts:
+        with opened() as persona:
+            outcomes = remember_many(persona, [told for _, told in drafts], now=now, zone=zone)
     for (number, _), outcome in zip(drafts, outcomes, strict=True):
         if outcome.outcome == "refused":
             refusals.append(Refusal(number, outcome.reason))

@@ -218,7 +218,7 @@ def test_a_write_after_closing_is_refused(database):
         database.write(note("a"))
 
 
-def test_closing_amid_many_writers_leaves_none_waiting_and_loses_nothing_acknowledged(database):
+def test_closing_amid_many_writers_leaves_none_waiting_and_loses_nothing_acknowledged(database, eventually):
     def write_until_closed(writer: int) -> int:
         done = 0
         while True:
@@ -230,8 +230,7 @@ def test_closing_amid_many_writers_leaves_none_waiting_and_loses_nothing_acknowl
 
     with ThreadPoolExecutor(8) as threads:
         running = [threads.submit(write_until_closed, writer) for writer in range(8)]
-        while not notes(database):
-            pass
+        eventually(lambda: len(notes(database)) > 0)
         database.close()
         acknowledged = sum(future.result() for future in running)
     again = Database(database.path)

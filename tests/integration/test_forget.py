@@ -64,3 +64,18 @@ def test_a_queued_memory_that_is_queued_again_moves_to_the_end_with_a_new_number
     assert nilou.database.write(requeue) == [(2,), (1,)]
     with nilou.database.read() as connection:
         assert connection.execute("SELECT sequence FROM index_queue ORDER BY sequence").fetchall() == [(2,), (3,)]
+
+
+def test_of_a_chain_of_replacements_only_the_newest_is_current_whichever_is_forgotten(nilou, say, ask, now):
+    first = say("太郎は東京に住んでいる。").key
+    second = say("太郎は京都に引っ越した。", supersedes=first).key
+    third = say("太郎は札幌に引っ越した。", supersedes=second).key
+
+    def current():
+        return {hit.memory.key for hit in ask("太郎はどこに住んでいる？引っ越した？").hits}
+
+    assert current() == {third}
+    forget(nilou, [second], reason=None, dry_run=False, now=now)
+    assert current() == {third}
+    forget(nilou, [third], reason=None, dry_run=False, now=now)
+    assert current() == {first}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,7 +29,7 @@ def read(nilou: Persona, now: datetime, zone: ZoneInfo) -> Read:
 
     def read(*lines: bytes | dict[str, Any], into: Persona = nilou, at: datetime = now) -> ImportResult:
         raw = [line if isinstance(line, bytes) else json.dumps(line, ensure_ascii=False).encode() for line in lines]
-        return import_lines(into, list(enumerate(raw, start=1)), now=at, zone=zone)
+        return import_lines(lambda: nullcontext(into), list(enumerate(raw, start=1)), now=at, zone=zone)
 
     return read
 

@@ -203,6 +203,16 @@ def test_in_a_large_store_a_common_kanji_is_left_out_beside_its_pairs(say, found
     assert len(found("日")) == 9  # a query of nothing else keeps it
 
 
+def test_in_a_large_store_a_common_word_is_left_out_beside_a_rare_one(say, found, monkeypatch):
+    for number in range(8):
+        say(f"diary entry {number}")
+    say("a dragon")
+    monkeypatch.setattr(lexical, "MANY_ROWS", 5)
+    monkeypatch.setattr(lexical, "COMMON_SHARE", 0.5)
+    assert found("dragon diary") == ["a dragon"]
+    assert len(found("diary")) == 8  # a query of nothing else keeps it
+
+
 def test_a_scan_finds_what_has_no_token(say, nilou):
     say("彼は黙った「……」")
     with nilou.database.read() as connection:

@@ -202,3 +202,29 @@ def test_many_calls_during_an_edit_see_either_the_old_or_the_new(config, path):
         caller.join()
     assert seen <= {3, 4, 5}
     assert config.current().reranker_top_n == 5
+
+
+class CountingConfig(LiveConfig):
+    """Counts who refreshed: the poll, or anybody else."""
+
+    polls = others = 0
+
+    def refresh(self):
+        if threading.current_thread().name == "config-poll":
+            self.polls += 1
+        else:
+            self.others += 1
+        super().refresh()
+
+
+def test_reading_the_file_is_no_change_that_makes_it_be_read_again(path, eventually):
+    config = CountingConfig(path)
+    config.start()
+    try:
+        write_in_place(path, {"reranker_top_n": 4})
+        eventually(lambda: config.others > 0)
+        seen = config.polls
+        eventually(lambda: config.polls >= seen + 2)
+        assert config.others < 20
+    finally:
+        config.stop()

@@ -8,9 +8,10 @@ import pytest
 
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.remember import duplicates
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.pipeline import RETRY_WINDOW, remember, remember_many
+from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import chunks, index_queue, memories
 
@@ -79,14 +80,14 @@ def test_a_long_memory_is_split_and_waits_for_its_vectors(say, nilou, stored):
 
 def test_a_retry_is_answered_with_the_first_key_and_stores_nothing(say, counts, now):
     first = say("京都へ行った", source="user")
-    again = say("京都へ行った", source="user", at=now + RETRY_WINDOW)
+    again = say("京都へ行った", source="user", at=now + timedelta(minutes=10))
     assert (again.key, again.stored) == (first.key, False)
     assert counts()["memories"] == 1
 
 
 def test_the_same_words_later_are_a_new_memory(say, now):
     first = say("おはよう")
-    assert say("おはよう", at=now + RETRY_WINDOW + timedelta(seconds=1)).key != first.key
+    assert say("おはよう", at=now + timedelta(minutes=10, seconds=1)).key != first.key
 
 
 def test_a_retry_that_says_when_it_happened_is_recognised_for_ever(say, now):
@@ -140,6 +141,14 @@ def test_nearly_the_same_is_stored_and_reported(say):
     assert (similar.key, similar.similarity) == (first.key, 1.0)
     assert similar.preview == "昨日の夕飯は京都で食べたカレーだった"
     assert first.similar == ()
+
+
+def test_a_near_duplicate_is_found_among_many_memories_of_the_same_words(say, monkeypatch):
+    monkeypatch.setattr(duplicates, "LOOKUP_ROWS", 2)
+    for number in range(20):
+        say(f"日記：今日は{number}時に起きて散歩をした")
+    first = say("日記：今日は雨だったので本を読んだ")
+    assert [similar.key for similar in say("日記：今日は雨だったので本を読んだ！").similar] == [first.key]
 
 
 def test_what_merely_shares_words_is_not_called_alike(say):

@@ -78,6 +78,15 @@ def test_it_names_the_process_of_a_running_server_and_leaves_its_lock_alone(exam
         assert connection.execute("SELECT count(*) FROM memories").get == 1
 
 
+def test_it_leaves_no_file_beside_the_database_of_a_persona_that_is_not_open(
+    examine: Examine, left: Personas, data_directory: Path
+) -> None:
+    (data_directory / LOCK_OWNER_NAME).write_text(json.dumps({"process": os.getpid()}))
+    before = snapshot(data_directory)
+    assert examine()[0] == 0
+    assert snapshot(data_directory) == before
+
+
 def test_the_mark_of_a_server_that_is_no_more_is_no_server(examine: Examine, data_directory: Path) -> None:
     with_no_process = 2**22 + 1  # above the highest process id that Linux gives
     (data_directory / LOCK_OWNER_NAME).write_text(json.dumps({"process": with_no_process}))

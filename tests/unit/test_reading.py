@@ -98,7 +98,7 @@ def test_a_variable_is_json_where_it_can_be_and_text_where_it_cannot(name, text,
 
 
 def test_a_variable_with_a_wrong_value_is_refused_by_its_key():
-    with pytest.raises(ConfigError, match="server_port"):
+    with pytest.raises(ConfigError, match="MEMORY_MCP_SERVER_PORT"):
         read({}, MEMORY_MCP_SERVER_PORT="eight thousand")
 
 

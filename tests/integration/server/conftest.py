@@ -4,6 +4,7 @@ import gc
 import itertools
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,8 @@ from memory_mcp.server.runtime import Runtime
 # Noon of Thursday, 30 October 2025, in Tokyo.
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 NO_MODELS = {"embeddings_model": None, "reranker_model": None}
+# Made once: a client makes one of its own otherwise, and reading the certificates takes longer than most tests.
+TLS = ssl.create_default_context()
 NEVER_SAID = ("Traceback", "pydantic", "http://", "https://", 'File "')
 
 Headers = dict[str, str] | list[tuple[str, str | bytes]]
@@ -154,7 +157,7 @@ def connect(portal: BlockingPortal, era: str) -> Iterator[Callable[..., Caller]]
                 sent = [("X-Persona", persona.encode())]
 
             def http(headers: dict[str, str] | None = None, **options: Any) -> httpx2.AsyncClient:
-                return httpx2.AsyncClient(headers=[*(headers or {}).items(), *sent], **options)
+                return httpx2.AsyncClient(headers=[*(headers or {}).items(), *sent], verify=TLS, **options)
 
             transport = StreamableHttpTransport(server.url + path, httpx_client_factory=http)
             client = stack.enter_context(portal.wrap_async_context_manager(Client(transport, mode=era)))
@@ -179,7 +182,14 @@ def persona(server: Served, connect: Callable[..., Caller], name: str) -> Caller
 
 
 @pytest.fixture
+def own_http(own_server: Served) -> Iterator[httpx2.Client]:
+    """Plain HTTP to the server of this test alone."""
+    with httpx2.Client(base_url=own_server.url, verify=TLS) as client:
+        yield client
+
+
+@pytest.fixture
 def http(server: Served) -> Iterator[httpx2.Client]:
     """Plain HTTP to the shared server."""
-    with httpx2.Client(base_url=server.url) as client:
+    with httpx2.Client(base_url=server.url, verify=TLS) as client:
         yield client

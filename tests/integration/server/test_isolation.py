@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-CALLS_EACH = 12
+CALLS_EACH = 5
 
 READING = [
     ("recall", {"query": "ひみつ"}),

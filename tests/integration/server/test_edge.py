@@ -1,0 +1,161 @@
+"""What is refused before anybody parses MCP: bodies that nobody can use, wrong hosts and origins, wrong addresses."""
+
+import json
+
+import httpx2
+import pytest
+from mcp import MCPError
+from starlette.responses import PlainTextResponse
+
+from memory_mcp.server.edge import Edge
+
+MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+LIBRARY_WORDS = ("pydantic", "Traceback", "https://", "validation error", "sys.")
+
+
+def call_of(**arguments):
+    return {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "remember", "arguments": arguments}}
+
+
+@pytest.fixture
+def post(http, name):
+    """Posts the bytes of an MCP call as a persona that nobody else is."""
+
+    def post(body, **headers):
+        answer = http.post("/mcp", content=body, headers={**MCP_HEADERS, "X-Persona": name, **headers})
+        assert not [said for said in LIBRARY_WORDS if said in answer.text], answer.text
+        return answer
+
+    return post
+
+
+def test_five_megabytes_are_refused_with_the_way_that_takes_them(post, server, name):
+    answer = post(json.dumps(call_of(content="x" * 5_000_000)))
+    assert answer.status_code == 413
+    assert answer.json()["error"]["message"] == (
+        "The call has 4.8 MiB or more; one call takes at most 4 MiB. Nothing was stored. "
+        "Split it, or send many memories as JSON lines to POST /api/import."
+    )
+    assert not server.directory_of(name).exists()
+
+
+def test_five_megabytes_that_do_not_say_their_size_are_refused_too(post):
+    answer = post(b"x" * 100_000 for _ in range(50))
+    assert answer.status_code == 413
+    assert "4 MiB" in answer.json()["error"]["message"]
+
+
+def test_the_size_is_refused_under_the_path_of_a_persona_too(http):
+    answer = http.post("/p/nilou/mcp", content=b"x" * 5_000_000, headers=MCP_HEADERS)
+    assert answer.status_code == 413
+
+
+def test_a_client_library_hears_of_a_memory_that_is_too_large(persona):
+    with pytest.raises(MCPError, match="one call takes at most 4 MiB"):
+        persona("remember", content="x" * 5_000_000)
+    assert persona("remember", content="小さい記憶")["stored"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "is not JSON"),
+        (b'{"jsonrpc": "2.0", "id": 7,', "is not JSON (Expecting property name"),
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "\xff"}', "is not UTF-8 (byte 40)"),
+        ('{"content": "記憶"}'.encode("shift_jis"), "is not UTF-8"),
+        (b"[" * 100_000, "lists within lists without end"),
+        (b'{"id": ' + b"9" * 5_000 + b"}", "a number of thousands of digits"),
+        (b"{}", "This is no call that MCP knows. Send JSON-RPC 2.0"),
+        (b"null", "This is no call that MCP knows"),
+        (b"[]", "This is no call that MCP knows"),
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": 5}', "This is no call that MCP knows"),
+        (b'{"jsonrpc": "2.0", "id": 7, "result": 5}', "This is no call that MCP knows"),
+    ],
+)
+def test_a_body_that_is_no_call_is_refused_in_our_words(post, body, words):
+    answer = post(body)
+    assert answer.status_code == 400
+    message = answer.json()["error"]["message"]
+    assert words in message
+    assert "Nothing was stored." in message
+
+
+@pytest.mark.parametrize("escaped", [rb"\ud83d", rb"\uDE00 alone", rb"\uD83D\u0041"])
+def test_half_a_character_is_refused_wherever_it_stands(post, escaped, server, name):
+    body = json.dumps(call_of(content="HERE")).encode().replace(b"HERE", escaped)
+    answer = post(body)
+    assert answer.status_code == 400
+    assert answer.json()["id"] == 7
+    assert answer.json()["error"]["message"].startswith("A text of the call holds half of a surrogate pair")
+    assert post(json.dumps(call_of(HERE=1)).encode().replace(b"HERE", escaped)).status_code == 400
+    assert not server.directory_of(name).exists()
+
+
+def test_a_whole_character_written_as_two_halves_is_welcome(post):
+    answer = post(rb'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"remember","arguments":{"content":"\ud83d\ude00"}}}')
+    assert answer.json()["result"]["structuredContent"]["stored"]
+
+
+def test_a_call_that_does_not_say_it_is_json_is_told_so(post):
+    answer = post(json.dumps(call_of(content="x")), **{"content-type": "text/plain"})
+    assert answer.status_code in (400, 415)
+    assert "application/json" in answer.json()["error"]
+
+
+def test_a_failure_that_nobody_foresaw_is_answered_without_its_details(portal):
+    async def asked():
+        transport = httpx2.ASGITransport(Edge(PlainTextResponse("Internal Server Error", status_code=500)))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", verify=False) as client:
+            return await client.get("/api/stats")
+
+    answer = portal.call(asked)
+    assert answer.status_code == 500
+    assert answer.json()["error"].startswith("The server failed in a way that it did not foresee. Its log says how.")
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/api/nothing", "/p/nilou", "/p/nilou/nothing", "/p/a/p/b/mcp", "/"])
+def test_an_address_where_nothing_is_says_where_things_are(http, path):
+    answer = http.get(path)
+    assert answer.status_code == 404
+    assert answer.json()["error"].startswith("There is nothing here. MCP is at /mcp")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/mcp"), ("PUT", "/mcp"), ("POST", "/health"), ("GET", "/api/import"), ("DELETE", "/api/export")]
+)
+def test_a_method_that_an_address_does_not_take_is_refused_in_our_words(http, method, path):
+    answer = http.request(method, path, headers=MCP_HEADERS)
+    assert answer.status_code == 405
+    assert answer.json()["error"].startswith("This address does not take that HTTP method")
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/health", "/ready", "/api/stats", "/api/export", "/p/nilou/api/stats"])
+def test_another_hosts_name_is_refused_everywhere(http, path):
+    method = "POST" if path == "/mcp" else "GET"
+    content = json.dumps(call_of(content="x")) if path == "/mcp" else None
+    answer = http.request(method, path, content=content, headers={**MCP_HEADERS, "Host": "evil.example"})
+    assert answer.status_code == 421
+    assert answer.json()["error"].startswith("The Host header names a host that this server does not answer for. Use 127.0.0.1")
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/health", "/api/stats", "/api/export", "/p/nilou/api/stats"])
+@pytest.mark.parametrize("origin", ["http://evil.example", "https://localhost.evil.example", "null"])
+def test_a_page_of_another_site_is_refused_everywhere(http, path, origin):
+    method = "POST" if path == "/mcp" else "GET"
+    content = json.dumps(call_of(content="x")) if path == "/mcp" else None
+    answer = http.request(method, path, content=content, headers={**MCP_HEADERS, "Origin": origin})
+    assert answer.status_code == 403
+    assert answer.json()["error"].startswith("This origin may not call this server")
+
+
+def test_a_page_of_this_host_may_call(http, server):
+    for origin in (f"http://localhost:{server.port}", f"http://127.0.0.1:{server.port}"):
+        assert http.get("/api/stats", headers={"Origin": origin}).status_code == 200
+        assert http.post("/mcp", json=call_of(content=origin), headers={**MCP_HEADERS, "Origin": origin}).status_code == 200
+
+
+def test_a_host_that_the_configuration_allows_is_answered(serving, tmp_path):
+    with serving(tmp_path, allowed_hosts=["memory", "*.lan"]) as served, httpx2.Client(base_url=served.url) as http:
+        for host in ("memory", f"memory:{served.port}", "box.lan", "localhost"):
+            assert http.get("/health", headers={"Host": host}).status_code == 200
+        assert http.get("/health", headers={"Host": "evil.example"}).status_code == 421

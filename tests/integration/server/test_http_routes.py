@@ -1,0 +1,86 @@
+"""The routes beside MCP: health, readiness, the list of personas, statistics."""
+
+import pytest
+
+from memory_mcp import __version__
+
+
+def test_health_says_alive(http):
+    answer = http.get("/health")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok", "version": __version__})
+
+
+def test_ready_says_what_works(http):
+    told = http.get("/ready").json()
+    assert told["ready"]
+    assert told["mode"] == "keyword"
+    assert told["models"] == {"embedder": {"state": "off"}, "reranker": {"state": "off"}}
+    assert (told["index_lag"], told["config_error"], told["config_warnings"], told["restart_pending"]) == (0, None, [], [])
+
+
+def test_ready_names_a_model_that_is_configured_and_absent(own_server, own_http):
+    own_server.configure(embeddings_model="some/embedder")
+    embedder = own_http.get("/ready").json()["models"]["embedder"]
+    assert (embedder["state"], embedder["name"]) == ("absent", "some/embedder")
+    assert embedder["error"]
+
+
+def test_ready_tells_of_a_broken_edit_until_it_is_mended(own_server, own_http, connect):
+    own_server.configure(reranker_top_n=2)
+    caller = connect(own_server, "nilou")
+    for number in range(4):
+        caller("remember", content=f"花の思い出その{number}")
+    own_server.config.write_text('{"reranker_top_n": 3,', encoding="utf-8")
+    told = own_http.get("/ready").json()
+    assert told["ready"]
+    assert "is not valid JSON" in told["config_error"]
+    assert len(caller("recall", query="花")["hits"]) == 2
+    own_server.configure(reranker_top_n=3)
+    assert own_http.get("/ready").json()["config_error"] is None
+    assert len(caller("recall", query="花")["hits"]) == 3
+
+
+def test_ready_tells_of_keys_that_nobody_knows_and_of_those_that_wait(own_server, own_http):
+    own_server.configure(reranker_topn=3, server_port=9)
+    told = own_http.get("/ready").json()
+    (warning,) = told["config_warnings"]
+    assert "'reranker_topn'" in warning
+    assert "'reranker_top_n'" in warning
+    assert told["restart_pending"] == ["server_port"]
+
+
+def test_an_edited_timezone_shows_in_the_next_answer(own_server, connect):
+    caller = connect(own_server, "nilou")
+    assert caller("get_context")["now"] == "2025-10-30T12:00:00+09:00"
+    own_server.configure(timezone="UTC")
+    assert caller("get_context")["now"] == "2025-10-30T03:00:00+00:00"
+
+
+@pytest.fixture
+def two_personas(own_http):
+    for name, content in (("さくら", "桜餅"), ("nilou", "睡蓮")):
+        own_http.post("/api/import", json={"content": content}, headers=[("X-Persona", name.encode())])
+    return own_http
+
+
+def test_the_personas_are_listed_with_their_counts(two_personas):
+    assert two_personas.get("/api/personas").json() == {
+        "personas": [
+            {"name": "nilou", "memories": 1, "superseded": 0, "in_trash": 0},
+            {"name": "さくら", "memories": 1, "superseded": 0, "in_trash": 0},
+        ]
+    }
+
+
+def test_stats_are_those_of_one_persona(two_personas):
+    told = two_personas.get("/api/stats", headers={"X-Persona": "nilou"}).json()
+    assert (told["persona"], told["memories"], told["in_trash"], told["by_kind"]) == ("nilou", 1, 0, {"fact": 1})
+    assert told["first"] == told["last"] == "2025-10-30T12:00:00+09:00"
+    assert told["database_bytes"] > 0
+
+
+@pytest.mark.parametrize("path", ["/api/stats", "/api/export", "/api/import"])
+def test_a_refused_route_says_why_as_an_error(http, path):
+    answer = http.request("POST" if path == "/api/import" else "GET", path, headers=[("X-Persona", "a"), ("X-Persona", "b")])
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "the request has 2 different X-Persona headers: one call is for one persona. Send the header once."}

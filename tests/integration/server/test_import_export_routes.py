@@ -1,0 +1,162 @@
+"""POST /api/import and GET /api/export: many memories as JSON lines, streamed."""
+
+import json
+
+import pytest
+
+FULL = [
+    {"content": "旅人は苺が好き", "source": "旅人", "tags": ["食べ物"], "importance": 0.9, "occurred_at": "2025-10-01T09:00:00+09:00"},
+    {"content": "昨日は踊った", "session_id": "s1", "kind": "experience", "state": {"emotion": "楽しい"}, "questions": ["何をした？"]},
+    {"content": "A line\nbreak and “quotes”", "created_at": "2025-09-01T00:00:00+00:00"},
+]
+
+
+def lines_of(*rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+@pytest.fixture
+def send(http, name):
+    """Imports a body as a persona that nobody else is, and answers with the counts."""
+
+    def send(body, persona=name):
+        answer = http.post("/api/import", content=body, headers={"X-Persona": persona})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return send
+
+
+@pytest.fixture
+def export(http, name):
+    def export(persona=name, **options):
+        answer = http.get("/api/export", params=options, headers={"X-Persona": persona})
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    return export
+
+
+def contents(exported):
+    return [json.loads(line)["content"] for line in exported.decode().split("\n")[:-1]]
+
+
+def test_memories_are_stored_and_counted(send, name, export):
+    assert send(lines_of(*FULL)) == {"persona": name, "stored": 3, "already_known": 0, "refused": 0, "errors": []}
+    assert contents(export()) == [row["content"] for row in FULL]
+
+
+def test_what_was_imported_can_be_recalled(send, persona):
+    send(lines_of(*FULL))
+    assert persona("recall", query="苺")["hits"][0]["content"] == "旅人は苺が好き"
+
+
+def test_a_second_export_equals_the_first(send, export, persona, name):
+    send(lines_of(*FULL))
+    key = persona("recall", query="苺")["hits"][0]["key"]
+    persona("revise", key=key, content="旅人は苺タルトが好き")
+    newer = persona("remember", content="旅人は桃が好き", supersedes=key)["key"]
+    persona("forget", keys=[newer])
+    first = export(include_deleted="true")
+    assert len(contents(first)) == 4
+    moved = f"{name}-moved"
+    assert send(first, persona=moved)["stored"] == 4
+    assert export(persona=moved, include_deleted="true") == first
+    assert export(persona=moved) == export()
+    assert len(contents(export())) == 3
+
+
+def test_the_same_import_again_stores_nothing(send, export):
+    first = send(lines_of(*FULL))
+    exported = export()
+    again = send(lines_of(*FULL))
+    assert (first["stored"], again["stored"], again["already_known"], again["refused"]) == (3, 0, 3, 0)
+    assert send(exported)["already_known"] == 3
+    assert export() == exported
+
+
+def test_lines_that_can_not_be_used_are_refused_by_number_and_the_rest_is_stored(send, export):
+    body = b"\n".join(
+        [
+            b'{"content": "one"}',
+            b'{"content": "no end',
+            b"",
+            b'{"content": "four"}',
+            b'{"text": "five"}',
+            b'{"content": "   "}',
+            b'["seven"]',
+            b'{"content": "eight \xff"}',
+            b'{"content": "nine", "importance": 2}',
+            b'{"content": "ten", "occurred_at": "someday"}',
+            b'{"content": "half \\ud83d"}',
+            b'{"content": "zero \\u0000"}',
+            b'{"content": "last"}',
+        ]
+    )
+    told = send(body)
+    assert (told["stored"], told["refused"]) == (3, 9)
+    assert [error["line"] for error in told["errors"]] == [2, 5, 6, 7, 8, 9, 10, 11, 12]
+    reasons = " ".join(error["reason"] for error in told["errors"])
+    for words in ("is not JSON", "unknown field 'text'", "content is empty", "holds a list", "is not UTF-8", "importance is 2", "no date"):
+        assert words in reasons
+    assert not [said for said in ("Traceback", "pydantic", "http") if said in reasons]
+    assert contents(export()) == ["one", "four", "last"]
+
+
+@pytest.mark.parametrize("body", [b'{"content": "a"}\r\n{"content": "b"}\r\n', b'\xef\xbb\xbf{"content": "a"}\n\n  \n{"content": "b"}'])
+def test_line_ends_of_windows_a_byte_order_mark_and_a_missing_last_line_feed_are_fine(send, export, body):
+    assert send(body)["stored"] == 2
+    assert contents(export()) == ["a", "b"]
+
+
+def test_a_line_feed_that_is_part_of_a_character_does_not_end_a_line(send, export):
+    told = send(lines_of({"content": "段落\u2028区切り\x85と\x0b"}))
+    assert (told["stored"], told["refused"]) == (1, 0)
+    assert contents(export()) == ["段落\u2028区切り\x85と\x0b"]
+
+
+def test_lines_cut_anywhere_by_the_network_are_put_together(send, export):
+    body = lines_of(*({"content": f"記憶その{number}"} for number in range(30)))
+    told = send(bytes([byte]) for byte in body)
+    assert told["stored"] == 30
+    assert contents(export()) == [f"記憶その{number}" for number in range(30)]
+
+
+def test_a_line_without_end_is_refused_by_number_and_its_size(send, export):
+    parts = [b'{"content": "before"}\n', b'{"content": "', *[b"x" * 500_000] * 6, b'"}\n', b"broken\n", b'{"content": "after"}\n']
+    told = send(iter(parts))
+    assert told["stored"] == 2
+    assert [error["line"] for error in told["errors"]] == [2, 3]
+    assert told["errors"][0]["reason"] == "the line has more than 2 MiB. Split its memory into several."
+    assert contents(export()) == ["before", "after"]
+
+
+@pytest.mark.slow
+def test_an_import_longer_than_one_mcp_call_may_be_is_stored(send, export):
+    rows = [{"content": f"{number}：" + "x" * 190_000} for number in range(25)]
+    body = lines_of(*rows)
+    assert len(body) > 4 * 1024 * 1024
+    assert send(body)["stored"] == 25
+    assert contents(export()) == [row["content"] for row in rows]
+
+
+@pytest.mark.parametrize(("body", "refused"), [(b"", 0), (b"\n  \r\n", 0), (b'{"content": ""}\nbroken\n' + b"x" * 3_000_000, 3)])
+def test_an_import_without_a_memory_in_it_creates_nobody(send, server, name, body, refused):
+    told = send(body)
+    assert (told["persona"], told["stored"], told["refused"]) == (name, 0, refused)
+    assert not server.directory_of(name).exists()
+
+
+def test_an_export_says_what_it_is(http, send, name):
+    send(lines_of(*FULL))
+    answer = http.get("/api/export", headers={"X-Persona": name})
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    assert "memories.jsonl" in answer.headers["content-disposition"]
+
+
+def test_an_export_with_an_unclear_option_is_refused(http, name):
+    answer = http.get("/api/export", params={"include_deleted": "perhaps"}, headers={"X-Persona": name})
+    assert (answer.status_code, answer.json()) == (
+        400,
+        {"error": "include_deleted is 'perhaps': it is true or false. Leave it out for false."},
+    )
