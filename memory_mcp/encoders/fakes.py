@@ -1,0 +1,142 @@
+"""An embedder and a reranker without a model: for tests, and for trying out the pipeline on a machine that has none.
+
+They keep the same contract as the real ones (tests/contracts). Texts that share tokens are alike, nothing else is.
+"""
+
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from memory_mcp.encoders.languages import covers
+from memory_mcp.encoders.protocols import Vectors
+from memory_mcp.errors import EncoderFailed
+from memory_mcp.text.tokens import tokens
+
+
+class HashingEmbedder:
+    """Each token falls into one dimension, with a sign. Deterministic across processes.
+
+    `failing` may be switched at any time; `latency_seconds` is added to each call; with a `gate`, calls wait until it is set.
+    `queries_asked` and `documents_asked` count texts.
+    """
+
+    def __init__(
+        self,
+        dimension: int = 64,
+        name: str = "hashing",
+        *,
+        languages: Sequence[str] | None = None,
+        latency_seconds: float = 0.0,
+        failing: bool = False,
+        gate: threading.Event | None = None,
+    ) -> None:
+        self.name = name
+        self.dimension = dimension
+        self.failing = failing
+        self.latency_seconds = latency_seconds
+        self.gate = gate
+        self.queries_asked = 0
+        self.documents_asked = 0
+        self._languages = languages
+        self._counting = threading.Lock()
+
+    @property
+    def generation(self) -> str:
+        """Name and dimension: there is nothing else to it."""
+        return f"{self.name}:{self.dimension}:plain"
+
+    def covers(self, text: str) -> bool:
+        """By the languages it was made with."""
+        return covers(self._languages, text)
+
+    def embed_query(self, text: str) -> Vectors:
+        """A vector of length 1.
+
+        Raises:
+            EncoderFailed: while `failing`.
+        """
+        _obstacles(self.gate, self.latency_seconds, self.failing, self.name)
+        with self._counting:
+            self.queries_asked += 1
+        return self._vector(text)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """The same vectors as for queries.
+
+        Raises:
+            EncoderFailed: while `failing`.
+        """
+        _obstacles(self.gate, self.latency_seconds, self.failing, self.name)
+        with self._counting:
+            self.documents_asked += len(texts)
+        return np.stack([self._vector(text) for text in texts]) if texts else np.empty((0, self.dimension), np.float32)
+
+    def _vector(self, text: str) -> Vectors:
+        vector = np.zeros(self.dimension, np.float32)
+        for token in tokens(text):
+            number = int.from_bytes(hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+            vector[number // 2 % self.dimension] += 1 if number % 2 else -1
+        length = float(np.linalg.norm(vector))
+        if not length:  # no token, or signs that cancel each other
+            vector[0] = length = 1.0
+        return vector / np.float32(length)
+
+
+class OverlapReranker:
+    """Scores a text by the share of the query's tokens that it has. `scores` overrides single texts."""
+
+    def __init__(
+        self,
+        name: str = "overlap",
+        *,
+        languages: Sequence[str] | None = None,
+        scores: dict[str, float] | None = None,
+        latency_seconds: float = 0.0,
+        failing: bool = False,
+        gate: threading.Event | None = None,
+    ) -> None:
+        self.name = name
+        self.scores = dict(scores or {})
+        self.failing = failing
+        self.latency_seconds = latency_seconds
+        self.gate = gate
+        self.pairs_asked = 0
+        self._languages = languages
+        self._counting = threading.Lock()
+
+    def covers(self, text: str) -> bool:
+        """By the languages it was made with."""
+        return covers(self._languages, text)
+
+    def score(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float] | None:
+        """0 to 1 for each text, or None when the deadline has passed or the latency would pass it.
+
+        Raises:
+            EncoderFailed: while `failing`.
+        """
+        if deadline is not None and time.monotonic() + self.latency_seconds >= deadline and texts:
+            return None
+        _obstacles(self.gate, self.latency_seconds, self.failing, self.name)
+        with self._counting:
+            self.pairs_asked += len(texts)
+        asked = set(tokens(query))
+        return [self._score(asked, text) for text in texts]
+
+    def _score(self, asked: set[str], text: str) -> float:
+        if text in self.scores:
+            return self.scores[text]
+        found = set(tokens(text))
+        return len(asked & found) / math.sqrt(len(asked) * len(found)) if asked and found else 0.0
+
+
+def _obstacles(gate: threading.Event | None, latency_seconds: float, failing: bool, name: str) -> None:
+    if gate:
+        gate.wait()
+    if latency_seconds:
+        time.sleep(latency_seconds)
+    if failing:
+        raise EncoderFailed(f"the model {name} could not be asked", "it was told to fail")

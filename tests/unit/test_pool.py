@@ -1,0 +1,160 @@
+"""The order in which model calls are made, deadlines, and the end."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+
+import pytest
+
+from memory_mcp.encoders.pool import ModelPool, Urgency, on_behalf_of
+from memory_mcp.errors import EncoderFailed
+
+PAST = float("-inf")
+
+
+class Line:
+    """A pool of one worker that is busy until `go`, so that what is submitted meanwhile stands in line."""
+
+    def __init__(self, pool: ModelPool) -> None:
+        self.pool = pool
+        self.done: list[str] = []
+        self.futures: list[Future[None]] = []
+        self._gate = threading.Event()
+        begun = threading.Event()
+        pool.submit(lambda: (begun.set(), self._gate.wait()), Urgency.QUERY)
+        begun.wait()
+
+    def add(self, name: str, urgency: Urgency, deadline: float | None = None) -> Future[None]:
+        self.futures.append(self.pool.submit(lambda: self.done.append(name), urgency, deadline))
+        return self.futures[-1]
+
+    def go(self) -> list[str]:
+        self._gate.set()
+        for future in self.futures:
+            with contextlib.suppress(CancelledError):
+                future.result()
+        return self.done
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    with ModelPool(1) as pool:
+        waiting = Line(pool)
+        yield waiting
+        waiting.go()
+
+
+def test_a_query_goes_before_reranking_and_both_before_bulk_work(line: Line):
+    line.add("bulk", Urgency.BULK)
+    line.add("rerank", Urgency.RERANK)
+    line.add("query", Urgency.QUERY)
+    assert line.go() == ["query", "rerank", "bulk"]
+
+
+def test_within_an_urgency_the_first_comes_first(line: Line):
+    for name in ("a", "b", "c"):
+        line.add(name, Urgency.BULK)
+    assert line.go() == ["a", "b", "c"]
+
+
+def test_owners_take_turns_so_that_one_with_many_jobs_delays_another_by_one(line: Line):
+    with on_behalf_of("nilou"):
+        for number in range(3):
+            line.add(f"nilou {number}", Urgency.BULK)
+    with on_behalf_of("furina"):
+        line.add("furina", Urgency.BULK)
+    assert line.go() == ["nilou 0", "furina", "nilou 1", "nilou 2"]
+
+
+def test_a_job_whose_deadline_has_passed_is_not_begun(line: Line):
+    late = line.add("late", Urgency.RERANK, deadline=PAST)
+    line.add("in time", Urgency.RERANK, deadline=time.monotonic() + 3600)
+    assert line.go() == ["in time"]
+    assert late.cancelled()
+
+
+def test_a_cancelled_job_is_not_begun(line: Line):
+    line.add("unwanted", Urgency.BULK).cancel()
+    line.add("wanted", Urgency.BULK)
+    assert line.go() == ["wanted"]
+
+
+def test_whoever_asked_gets_the_error_and_the_worker_goes_on():
+    with ModelPool(1) as pool:
+        broken = pool.submit(lambda: 1 // 0, Urgency.QUERY)
+        assert pool.submit(lambda: "well", Urgency.QUERY).result() == "well"
+        with pytest.raises(ZeroDivisionError):
+            broken.result()
+
+
+def test_bulk_work_leaves_a_worker_free_while_somebody_asks():
+    with ModelPool(2) as pool:
+        pool.submit(lambda: None, Urgency.QUERY).result()
+        gate, begun = threading.Event(), threading.Semaphore(0)
+
+        def bulk() -> None:
+            begun.release()
+            gate.wait()
+
+        jobs = [pool.submit(bulk, Urgency.BULK) for _ in range(2)]
+        begun.acquire()
+        assert pool.submit(lambda: "answered", Urgency.QUERY).result() == "answered"
+        gate.set()
+        for job in jobs:
+            job.result()
+
+
+def test_bulk_work_takes_every_worker_when_nobody_asks():
+    with ModelPool(2) as pool:
+        both_at_once = threading.Barrier(2)
+        jobs = [pool.submit(both_at_once.wait, Urgency.BULK) for _ in range(2)]
+        assert sorted(job.result() for job in jobs) == [0, 1]
+
+
+def test_no_time_is_expected_in_front_of_an_empty_line():
+    with ModelPool(1) as pool:
+        pool.submit(lambda: None, Urgency.RERANK).result()
+        assert pool.expected_seconds(Urgency.RERANK, 100) == 0
+
+
+def test_the_time_expected_grows_with_what_waits(eventually: Callable[[Callable[[], bool]], None]):
+    with ModelPool(1) as pool:
+        pool.submit(lambda: threading.Event().wait(0.002), Urgency.RERANK).result()
+        line = Line(pool)
+        line.add("one", Urgency.RERANK)
+        one = pool.expected_seconds(Urgency.RERANK, 1)
+        line.add("two", Urgency.RERANK)
+        assert 0 < one < pool.expected_seconds(Urgency.RERANK, 1)
+        line.go()
+
+
+def test_an_owner_expects_to_wait_for_its_turns_not_for_all_of_the_others_jobs():
+    with ModelPool(1) as pool:
+        pool.submit(lambda: threading.Event().wait(0.002), Urgency.RERANK).result()
+        line = Line(pool)
+        with on_behalf_of("nilou"):
+            for _ in range(100):
+                line.add("nilou", Urgency.RERANK)
+            crowded = pool.expected_seconds(Urgency.RERANK, 1)
+        with on_behalf_of("furina"):
+            assert pool.expected_seconds(Urgency.RERANK, 1) < crowded / 10
+        line.go()
+
+
+def test_closing_ends_the_threads_and_cancels_what_waits():
+    before = threading.active_count()
+    pool = ModelPool(1)
+    gate, begun = threading.Event(), threading.Event()
+    running = pool.submit(lambda: (begun.set(), gate.wait()), Urgency.QUERY)
+    waiting = pool.submit(lambda: None, Urgency.BULK)
+    begun.wait()
+    pool.close(wait=False)
+    gate.set()
+    pool.close()
+    assert waiting.cancelled()
+    assert running.done()
+    assert threading.active_count() == before
+    with pytest.raises(EncoderFailed):
+        pool.submit(lambda: None, Urgency.QUERY)
