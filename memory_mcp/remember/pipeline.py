@@ -102,8 +102,8 @@ def _insert(connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], 
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
     memory_id, key = memories.insert(connection, draft, now, now.astimezone(zone))
-    chunk_table.replace(connection, memory_id, chunks)
-    index_queue.enqueue(connection, [memory_id])
+    chunk_table.replace(connection, memory_id, chunks, draft.questions)
+    index_queue.enqueue(connection, [memory_id, *_superseded_ids(connection, draft)])
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return memory_id, operation
@@ -117,4 +117,6 @@ def unknown_predecessor(key: str) -> MemoryNotFound:
 
 
 def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:
-    return [memory.id for memory in memories.by_keys(connection, [draft.supersedes]).values()] if draft.supersedes else []
+    """What a draft replaces, and what that replaced: a memory can come back to light, and go again, with its successor."""
+    direct = list(memories.by_keys(connection, [draft.supersedes]).values()) if draft.supersedes else []
+    return [*(memory.id for memory in direct), *memories.replaced_by(connection, direct)]

@@ -70,7 +70,7 @@ def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now
     memories.keep_version(connection, memory, revision.reason)
     memories.change(connection, memory, content=content, tags=tags, importance=importance, now=now)
     if content != memory.content:
-        chunks.replace(connection, memory.id, split(content))
+        chunks.replace(connection, memory.id, split(content), memory.questions)
         lexical.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
     return Operation(

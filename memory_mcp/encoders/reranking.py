@@ -1,0 +1,102 @@
+"""Asking a cross-encoder: pairs of like length in chunks of 4 that run side by side, within a deadline, and no pair twice."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+
+from memory_mcp.encoders.cache import Caches, digest
+from memory_mcp.encoders.embedding import first_line, sendable
+from memory_mcp.encoders.languages import covers
+from memory_mcp.encoders.pool import ModelPool, Urgency
+from memory_mcp.errors import EncoderFailed
+
+# One padded batch makes every pair as long as the longest: chunks of 4 by length take half the CPU and fill all workers.
+CHUNK = 4
+
+Pair = tuple[str, str]
+
+logger = logging.getLogger(__name__)
+
+
+class PooledReranker:
+    """A `Reranker` over a function from pairs to scores of 0 to 1."""
+
+    def __init__(
+        self,
+        predict: Callable[[list[Pair]], Sequence[float]],
+        name: str,
+        pool: ModelPool,
+        caches: Caches,
+        *,
+        fingerprint: str = "",
+        languages: tuple[str, ...] | None = None,
+        max_tokens: int | None = None,
+    ) -> None:
+        self.name = name
+        self.max_tokens = max_tokens
+        self._predict = predict
+        self._identity = f"{name}@{fingerprint}"
+        self._pool = pool
+        self._caches = caches
+        self._languages = languages
+
+    def covers(self, text: str) -> bool:
+        """By the table of known models."""
+        return covers(self._languages, text)
+
+    def score(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float] | None:
+        """A score for each text; None when they could not all be had before `deadline` (of `time.monotonic`).
+
+        Where the line is too long already nothing is begun: under load, work that ends too late would keep others from
+        ending in time.
+
+        Raises:
+            EncoderFailed: the model could not be asked.
+        """
+        keys = [digest(self._identity, query, text) for text in texts]
+        scores = {key: self._caches.scores.get(key) for key in keys}
+        wanted = {key: text for key, text in zip(keys, texts, strict=True) if scores[key] is None}
+        if wanted:
+            found = self._scored(query, wanted, deadline)
+            if found is None:
+                return None
+            scores.update(found)
+        return [score for key in keys if (score := scores[key]) is not None]
+
+    def _scored(self, query: str, wanted: dict[bytes, str], deadline: float | None) -> dict[bytes, float] | None:
+        by_length = sorted(wanted, key=lambda key: -len(wanted[key]))  # the longest first: short ones fill the gaps at the end
+        chunks = [by_length[start : start + CHUNK] for start in range(0, len(by_length), CHUNK)]
+        if deadline is not None and time.monotonic() + self._pool.expected_seconds(Urgency.RERANK, len(chunks)) >= deadline:
+            return None
+        jobs = [self._pool.submit(self._chunk(query, {key: wanted[key] for key in chunk}), Urgency.RERANK, deadline) for chunk in chunks]
+        return self._collected(jobs, deadline)
+
+    def _chunk(self, query: str, texts: dict[bytes, str]) -> Callable[[], dict[bytes, float]]:
+        def run() -> dict[bytes, float]:
+            scores = [float(score) for score in self._predict([(sendable(query), sendable(text)) for text in texts.values()])]
+            if not all(math.isfinite(score) for score in scores):
+                raise EncoderFailed(f"{self.name} answered with numbers that are none", "its weights are damaged, or its device is")
+            found = dict(zip(texts, scores, strict=True))
+            for key, score in found.items():
+                self._caches.scores.put(key, score)  # also when it comes too late for this call
+            return found
+
+        return run
+
+    def _collected(self, jobs: list[Future[dict[bytes, float]]], deadline: float | None) -> dict[bytes, float] | None:
+        wait(jobs, None if deadline is None else max(0.0, deadline - time.monotonic()))
+        for job in jobs:
+            job.cancel()  # what has not begun; done ones are not touched
+        if not all(job.done() and not job.cancelled() for job in jobs):
+            return None
+        found: dict[bytes, float] = {}
+        for job in jobs:
+            try:
+                found.update(job.result())
+            except EncoderFailed:
+                raise
+            except Exception as error:  # whatever a library raises here means that the model could not be asked
+                raise EncoderFailed(f"{self.name} could not be asked", f"{type(error).__name__}: {first_line(error)}") from error
+        return found

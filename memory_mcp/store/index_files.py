@@ -1,0 +1,210 @@
+"""`vector_store/`: the saved index of a persona and the manifest that it is held against. Whatever is wrong with them, SQLite mends it."""
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+import numpy as np
+
+from memory_mcp.errors import StoreDamaged, StoreReadOnly
+from memory_mcp.store import vector_table
+from memory_mcp.store.database import Database
+from memory_mcp.store.files import sync_directory, write_atomically
+from memory_mcp.store.vector_table import Ids
+from memory_mcp.store.vectors import VectorIndex, normalised
+
+DIRECTORY_NAME = "vector_store"
+INDEX_NAME = "index.faiss"
+MANIFEST_NAME = "manifest.json"
+FORMAT = 1
+DAMAGED_KEPT = 2
+# As many vectors, spread over the file and from its end, are compared with SQLite: a file of another timeline (a restored backup)
+# can have the same ids. Comparing all of them costs what building anew does.
+COMPARED_SPREAD, COMPARED_LATEST = 64, 64
+TOLERANCE = 1e-5
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What the index file is, according to whoever wrote it. `persona` is the name of the persona's directory."""
+
+    format: int
+    persona: str
+    generation: str
+    dimension: int
+    count: int
+    change: int
+    sha256: str
+
+
+class _Unusable(Exception):
+    """Why a saved index can't be used."""
+
+
+def build(connection: apsw.Connection, generation: str) -> VectorIndex:
+    """An index of what SQLite has now. Nothing is embedded."""
+    index = VectorIndex(generation, vector_table.change_number(connection))
+    try:
+        for chunks, vectors in vector_table.pages(connection, generation):
+            index.add(chunks, vectors)
+    except ValueError as error:
+        raise StoreDamaged(
+            "stored vectors are of different lengths", str(error), "Stop the server, delete them from the table `vectors`, and start it"
+        ) from error
+    return index
+
+
+def load(database: Database, generation: str) -> VectorIndex | None:
+    """The saved index, held against SQLite and caught up with it; built from SQLite where there is none, or none that can be used.
+
+    None when `generation` is no longer the one that answers: whoever wanted it has to begin again.
+
+    Raises:
+        StoreError: the database can't be read.
+    """
+    with database.read() as connection:
+        if vector_table.serving_generation(connection) != generation:
+            return None
+        index = _read(database, generation)
+        if index is not None:
+            reason = _difference(connection, index)
+            if not reason:
+                return index
+            _set_aside(_directory(database), reason)
+        return build(connection, generation)
+
+
+def save(index: VectorIndex, database: Database) -> None:
+    """Writes index and manifest, each at once: temporary file, fsync, rename, fsync of the directory.
+
+    Raises:
+        StoreReadOnly: they can't be written.
+    """
+    directory = _directory(database)
+    change = index.change
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+        revision, sha256, count = _write_index(index, directory)
+        manifest = Manifest(FORMAT, _owner(database), index.generation, index.dimension, count, change, sha256)
+        write_atomically(directory / MANIFEST_NAME, json.dumps(asdict(manifest), indent=2) + "\n")
+    except (OSError, RuntimeError) as error:  # FAISS reports a failed write as a RuntimeError
+        raise StoreReadOnly(
+            "the vector index can't be saved",
+            getattr(error, "strerror", None) or type(error).__name__,
+            "Answers don't need it; free the disk",
+        ) from error
+    index.saved_revision = revision
+
+
+def is_current(database: Database, generation: str, change: int) -> bool:
+    """Whether the saved index says that it includes this change. What is in the file is looked at when it is loaded."""
+    directory = _directory(database)
+    try:
+        manifest = _manifest(directory)
+    except (_Unusable, OSError):
+        return False
+    found = (manifest.persona, manifest.generation, manifest.change)
+    return (directory / INDEX_NAME).exists() and found == (_owner(database), generation, change)
+
+
+def _read(database: Database, generation: str) -> VectorIndex | None:
+    """The saved index if it is one of this generation, and what the manifest says; a damaged one is set aside."""
+    directory = _directory(database)
+    if not (directory / INDEX_NAME).exists():
+        return None
+    try:
+        manifest = _manifest(directory)
+        if manifest.generation != generation and manifest.persona == _owner(database):
+            return None  # sound, and of no use: the next save replaces it
+        index = _contents(directory / INDEX_NAME, manifest)
+    except (_Unusable, OSError, ValueError) as error:
+        _set_aside(directory, str(error))
+        return None
+    held = (_owner(database), index.count, index.dimension or manifest.dimension)
+    if held != (manifest.persona, manifest.count, manifest.dimension):
+        _set_aside(directory, f"its manifest speaks of {manifest.count} vectors of length {manifest.dimension} of {manifest.persona}")
+        return None
+    return index
+
+
+def _contents(path: Path, manifest: Manifest) -> VectorIndex:
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != manifest.sha256:
+            raise _Unusable("its checksum is wrong")
+        file.seek(0)
+        return VectorIndex.read_from(file, manifest.generation, manifest.change)
+
+
+def _difference(connection: apsw.Connection, index: VectorIndex) -> str:
+    """Catches a sound index up with SQLite, by ids. Says why if it is not of this database."""
+    held, wanted = index.ids(), vector_table.ids(connection, index.generation)
+    common = np.intersect1d(held, wanted, assume_unique=True)
+    if not _same_vectors(connection, index, common):
+        return "its vectors are not those in the database"
+    try:
+        index.remove(np.setdiff1d(held, wanted, assume_unique=True).tolist())
+        index.add(*vector_table.of_chunks(connection, index.generation, np.setdiff1d(wanted, held, assume_unique=True).tolist()))
+    except ValueError as error:
+        return str(error)
+    index.change = vector_table.change_number(connection)
+    return ""
+
+
+def _same_vectors(connection: apsw.Connection, index: VectorIndex, common: Ids) -> bool:
+    if not len(common):
+        return True
+    spread = common[np.linspace(0, len(common) - 1, min(COMPARED_SPREAD, len(common))).astype(np.int64)]
+    chunks, stored = vector_table.of_chunks(connection, index.generation, {*spread.tolist(), *common[-COMPARED_LATEST:].tolist()})
+    _, held = index.reconstruct(chunks.tolist())
+    return held.shape == stored.shape and bool(np.allclose(held, normalised(stored), atol=TOLERANCE))
+
+
+def _write_index(index: VectorIndex, directory: Path) -> tuple[int, str, int]:
+    handle, temporary = tempfile.mkstemp(dir=directory, prefix=f".{INDEX_NAME}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            written = index.write_to(file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(directory / INDEX_NAME)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    sync_directory(directory)
+    return written
+
+
+def _manifest(directory: Path) -> Manifest:
+    try:
+        return Manifest(**json.loads((directory / MANIFEST_NAME).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise _Unusable("it has no manifest") from None
+    except (ValueError, TypeError) as error:
+        raise _Unusable(f"its manifest can't be read: {error}") from error
+
+
+def _set_aside(directory: Path, reason: str) -> None:
+    """Keeps what can't be used for whoever wants to know why, but not for ever."""
+    logger.warning("the vector index of %s is set aside (%s) and made again from the database", directory.parent.name, reason)
+    with suppress(OSError):  # where nothing can be renamed the index in memory is right all the same
+        aside = directory / f"{INDEX_NAME}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+        (directory / INDEX_NAME).replace(aside)
+        for older in sorted(directory.glob(f"{INDEX_NAME}.damaged-*"))[:-DAMAGED_KEPT]:
+            older.unlink()
+
+
+def _directory(database: Database) -> Path:
+    return database.path.parent / DIRECTORY_NAME
+
+
+def _owner(database: Database) -> str:
+    return database.path.parent.name

@@ -1,0 +1,123 @@
+"""The open indexes of all personas: loaded when they are first asked for, and put away when together they grow too large."""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memory_mcp.store import index_files
+from memory_mcp.store.database import Database
+from memory_mcp.store.vectors import VectorIndex
+
+LIMIT_BYTES = 512 * 1024 * 1024
+
+Key = tuple[Path, str]
+
+
+@dataclass(slots=True)
+class _Place:
+    """`index` is None until the first reader has loaded it; the others wait at `lock`."""
+
+    index: VectorIndex | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class IndexShelf:
+    """Indexes by persona and generation. Everybody who wants one gets the same object.
+
+    An index that is put away unsaved costs nothing but the catching up when it is next loaded: no reader waits for a save.
+    """
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._places: OrderedDict[Key, _Place] = OrderedDict()
+        self._guard = threading.Lock()
+        self._file_locks: dict[Path, threading.Lock] = {}
+
+    def get(self, database: Database, generation: str) -> VectorIndex | None:
+        """The index of a persona, loaded if need be. None when this generation is no longer the one that answers.
+
+        Raises:
+            StoreError: the database can't be read.
+        """
+        key = _key(database, generation)
+        with self._guard:
+            place = self._places.setdefault(key, _Place())
+            self._places.move_to_end(key)
+        # The place stands on the shelf before the load looks at the database: a change that is committed later finds it there.
+        with place.lock:
+            if place.index is None:
+                with self._files_of(database):
+                    place.index = index_files.load(database, generation)
+            index = place.index
+        if index is None:
+            self._clear(key, place)
+        self._put_away(keep=key)
+        return index
+
+    def opened(self, database: Database, generation: str) -> VectorIndex | None:
+        """The index if it is open (or is just being loaded). None: whoever loads it later sees what is committed by now."""
+        with self._guard:
+            place = self._places.get(_key(database, generation))
+        if place is None:
+            return None
+        with place.lock:
+            return place.index
+
+    def put(self, database: Database, index: VectorIndex) -> None:
+        """Puts a new index where readers find it, instead of the one of its generation that stood there."""
+        key = _key(database, index.generation)
+        with self._guard:
+            self._places[key] = _Place(index)
+        self._put_away(keep=key)
+
+    def save(self, database: Database, index: VectorIndex) -> None:
+        """Writes the file, while nobody reads or writes another of this persona.
+
+        Raises:
+            StoreReadOnly: it can't be written.
+        """
+        with self._files_of(database):
+            index_files.save(index, database)
+
+    def drop(self, database: Database, keep: str | None = None) -> None:
+        """Puts a persona's indexes away, but for the one of the generation `keep`."""
+        with self._guard:
+            for key in [key for key in self._places if key[0] == database.path.parent and key[1] != keep]:
+                del self._places[key]
+
+    def dirty(self) -> set[Path]:
+        """The directories of the personas that have an open index with a change that its file lacks."""
+        with self._guard:
+            return {directory for (directory, _), place in self._places.items() if place.index is not None and place.index.dirty}
+
+    @property
+    def size_bytes(self) -> int:
+        """What the open indexes take, roughly."""
+        with self._guard:
+            return sum(place.index.size_bytes for place in self._places.values() if place.index is not None)
+
+    def _clear(self, key: Key, place: _Place) -> None:
+        with self._guard:
+            if self._places.get(key) is place:
+                del self._places[key]
+
+    def _put_away(self, keep: Key) -> None:
+        """Drops the least recently used indexes until the rest fits, the saved ones first; never the one that was just asked for."""
+        with self._guard:
+            loaded = {key: place.index for key, place in self._places.items() if place.index is not None}
+            surplus = sum(index.size_bytes for index in loaded.values()) - self._limit_bytes
+            for key in sorted(loaded, key=lambda key: loaded[key].dirty):
+                if surplus <= 0:
+                    return
+                if key != keep:
+                    surplus -= loaded[key].size_bytes
+                    del self._places[key]
+
+    def _files_of(self, database: Database) -> threading.Lock:
+        with self._guard:
+            return self._file_locks.setdefault(database.path.parent, threading.Lock())
+
+
+def _key(database: Database, generation: str) -> Key:
+    return database.path.parent, generation
