@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import hypothesis
 import pytest
+from model_directories import make_embedder, make_reranker
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Recalled, Remembered
@@ -99,3 +100,15 @@ def eventually() -> Callable[[Callable[[], bool]], None]:
         pytest.fail("it did not come about within ten seconds")
 
     return eventually
+
+
+@pytest.fixture(scope="session")
+def embedder_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small real embedding model with ruri's prefixes. Only for tests marked slow: torch takes seconds to import."""
+    return make_embedder(tmp_path_factory.mktemp("models") / "ruri-v3-tiny")
+
+
+@pytest.fixture(scope="session")
+def reranker_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small real cross-encoder, for the same kind of tests."""
+    return make_reranker(tmp_path_factory.mktemp("models") / "japanese-reranker-tiny")

@@ -6,6 +6,8 @@ pooling, the cross-encoder's head.
     python -m tests.model_directories DIRECTORY     writes DIRECTORY/ruri-v3-tiny and DIRECTORY/japanese-reranker-tiny
 """
 
+# ruff: noqa: PLC0415  the libraries take seconds to import, and only the tests of real models need them
+
 import logging
 import shutil
 import sys
@@ -25,7 +27,14 @@ SENTENCES = (
     "Next month I am going to travel to Kyoto by train.",
     "The tests of the program passed, so the release can be made.",
 )
-_SPECIALS = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "sep_token": "<sep>", "cls_token": "<cls>"}
+_SPECIALS = {
+    "unk_token": "<unk>",
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "pad_token": "<pad>",
+    "sep_token": "<sep>",
+    "cls_token": "<cls>",
+}
 _SPECIALS["mask_token"] = "<mask>"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from langchain_core.embeddings import Embeddings
 
+from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.patience import Patience
@@ -18,6 +19,7 @@ from memory_mcp.errors import EncoderFailed
 
 # Larger batches leave the core's cache: 8 are a third faster for each text than 32.
 BATCH = 8
+MOST_CHARACTERS_PER_TOKEN = 8  # on average over a text; English has four, Japanese two
 
 Result = TypeVar("Result")
 
@@ -79,7 +81,7 @@ class PooledEmbedder:
         if known is not None:
             return known
         self._patience.check(self.name)
-        job = self._pool.submit(lambda: self._model.embed_query(sendable(text)), Urgency.QUERY)
+        job = self._pool.submit(lambda: self._model.embed_query(sendable(text, self.max_tokens)), Urgency.QUERY)
         vector: Vectors = self._checked([self._result(job, Urgency.QUERY)])[0]
         self._caches.query_vectors.put(key, vector)
         return vector
@@ -93,8 +95,7 @@ class PooledEmbedder:
         keys = [digest(self.generation, text) for text in texts]
         vectors = {key: self._caches.document_vectors.get(key) for key in keys}
         wanted = {key: text for key, text in zip(keys, texts, strict=True) if vectors[key] is None}
-        by_length = sorted(wanted, key=lambda key: -len(wanted[key]))
-        batches = [by_length[start : start + BATCH] for start in range(0, len(by_length), BATCH)]
+        batches = list(batches_by_length(wanted, BATCH))
         if batches:
             self._patience.check(self.name)
         jobs = [self._pool.submit(self._batch([wanted[key] for key in batch]), Urgency.BULK) for batch in batches]
@@ -110,7 +111,7 @@ class PooledEmbedder:
         return np.stack([vector for vector in found if vector is not None]) if found else np.empty((0, self.dimension), np.float32)
 
     def _batch(self, texts: list[str]) -> Callable[[], list[list[float]]]:
-        return lambda: self._model.embed_documents([sendable(text) for text in texts])
+        return lambda: self._model.embed_documents([sendable(text, self.max_tokens) for text in texts])
 
     def _result(self, job: Future[Result], urgency: Urgency) -> Result:
         limit_seconds = self._patience.limit(urgency)
@@ -142,9 +143,12 @@ class PooledEmbedder:
         return vectors
 
 
-def sendable(text: str) -> str:
-    """A text that tokenizers take: half a surrogate pair would make the whole batch fail."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def sendable(text: str, max_tokens: int | None) -> str:
+    """A text as tokenizers take it. Half a surrogate pair would make the whole batch fail, and what is far beyond the limit
+    would be tokenized for nothing before it is cut off.
+    """
+    within = text[: max_tokens * MOST_CHARACTERS_PER_TOKEN] if max_tokens else text
+    return within.encode("utf-8", "replace").decode("utf-8")
 
 
 def first_line(error: BaseException) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 
+from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.embedding import first_line, sendable
 from memory_mcp.encoders.languages import covers
@@ -66,8 +67,7 @@ class PooledReranker:
         return [score for key in keys if (score := scores[key]) is not None]
 
     def _scored(self, query: str, wanted: dict[bytes, str], deadline: float | None) -> dict[bytes, float] | None:
-        by_length = sorted(wanted, key=lambda key: -len(wanted[key]))  # the longest first: short ones fill the gaps at the end
-        chunks = [by_length[start : start + CHUNK] for start in range(0, len(by_length), CHUNK)]
+        chunks = list(batches_by_length(wanted, CHUNK))  # the longest first: short ones fill the gaps at the end
         if deadline is not None and time.monotonic() + self._pool.expected_seconds(Urgency.RERANK, len(chunks)) >= deadline:
             return None
         jobs = [self._pool.submit(self._chunk(query, {key: wanted[key] for key in chunk}), Urgency.RERANK, deadline) for chunk in chunks]
@@ -75,7 +75,9 @@ class PooledReranker:
 
     def _chunk(self, query: str, texts: dict[bytes, str]) -> Callable[[], dict[bytes, float]]:
         def run() -> dict[bytes, float]:
-            scores = [float(score) for score in self._predict([(sendable(query), sendable(text)) for text in texts.values()])]
+            asked = sendable(query, self.max_tokens)
+            pairs = [(asked, sendable(text, self.max_tokens)) for text in texts.values()]
+            scores = [float(score) for score in self._predict(pairs)]
             if not all(math.isfinite(score) for score in scores):
                 raise EncoderFailed(f"{self.name} answered with numbers that are none", "its weights are damaged, or its device is")
             found = dict(zip(texts, scores, strict=True))

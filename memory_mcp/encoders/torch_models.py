@@ -19,6 +19,8 @@ from memory_mcp.encoders.prefixes import Prefixes
 from memory_mcp.encoders.reranking import CHUNK, Pair
 from memory_mcp.errors import EncoderFailed
 
+# At 8,192 tokens, which ruri-v3 could read, one text takes 17 s and 1 GB on a core. A piece of a memory has about 1,300 at most.
+MAX_TEXT_TOKENS = 2_048
 # A pair's cost grows with more than its length, and a chunk that has begun can't be stopped at a deadline. Rerankers are
 # trained on 512 tokens or less, whatever their architecture could take.
 MAX_PAIR_TOKENS = 512
@@ -52,7 +54,8 @@ def load_embeddings(directory: Path, device: str, prefixes: Prefixes) -> LoadedE
         encode_kwargs={**both, "prompt": prefixes.document},
         query_encode_kwargs={**both, "prompt": prefixes.query},
     )
-    return LoadedEmbeddings(model, probed_dimension(model), _max_tokens(model))
+    max_tokens = _limit_tokens(model)
+    return LoadedEmbeddings(model, probed_dimension(model), max_tokens)
 
 
 def probed_dimension(model: Embeddings) -> int:
@@ -132,15 +135,19 @@ def _prepare_torch() -> None:
         warnings.simplefilter("ignore")  # of libraries about each other, at import
         import sentence_transformers  # noqa: F401, PLC0415
         import torch  # noqa: PLC0415
+        from tqdm import tqdm  # type: ignore[import-untyped]  # noqa: PLC0415
         from transformers.utils import logging as transformers_logging  # noqa: PLC0415
     torch.set_num_threads(1)  # the pool has a worker for each core
+    tqdm.monitor_interval = 0  # else the bars that are never shown start a thread that watches them
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
 
-def _max_tokens(model: Embeddings) -> int | None:
-    """The limit that sentence-transformers reads from the model."""
-    # The class has no door to it.
-    client = getattr(model, "_client", None)
-    limit = getattr(client, "max_seq_length", None)
-    return int(limit) if limit else None
+def _limit_tokens(model: Embeddings) -> int | None:
+    """Sets and tells how many tokens of a text are read; None where the model has no such limit (static embeddings)."""
+    client = getattr(model, "_client", None)  # the class has no door to it
+    own_limit = getattr(client, "max_seq_length", None)
+    if client is None or not own_limit:
+        return None
+    client.max_seq_length = min(int(own_limit), MAX_TEXT_TOKENS)
+    return int(client.max_seq_length)

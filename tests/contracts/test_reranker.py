@@ -1,0 +1,80 @@
+"""What every reranker keeps to: the fake and a real cross-encoder directory."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.fakes import OverlapReranker
+from memory_mcp.encoders.loaders import load_reranker
+from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.protocols import Reranker
+
+QUERY = "猫の名前は?"
+TEXTS = ["猫の名前はミケ。", "I like coffee.", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 9, "猫", "名前", "犬の散歩をした"]
+AN_HOUR = 3_600
+
+
+@pytest.fixture(params=["fake", pytest.param("directory", marks=pytest.mark.slow)])
+def reranker(request: pytest.FixtureRequest) -> Iterator[Reranker]:
+    if request.param == "fake":
+        yield OverlapReranker()
+        return
+    directory: Path = request.getfixturevalue("reranker_directory")
+    with ModelPool(2) as pool:
+        yield load_reranker(Settings(reranker_model=str(directory)), pool, Caches())
+
+
+def test_each_text_gets_a_score_from_0_to_1(reranker: Reranker):
+    scores = reranker.score(QUERY, TEXTS)
+    assert scores is not None
+    assert len(scores) == len(TEXTS)
+    assert all(0 <= score <= 1 for score in scores)
+    assert len(set(scores)) > 1
+
+
+def test_scores_are_in_the_order_of_the_texts(reranker: Reranker):
+    scores = reranker.score(QUERY, TEXTS)
+    turned = reranker.score(QUERY, TEXTS[::-1])
+    assert scores is not None
+    assert turned == pytest.approx(scores[::-1], abs=1e-5)
+
+
+def test_a_text_that_comes_twice_gets_the_same_score_twice(reranker: Reranker):
+    scores = reranker.score(QUERY, ["猫", "犬", "猫"])
+    assert scores is not None
+    assert scores[0] == scores[2]
+
+
+def test_no_texts_are_no_scores(reranker: Reranker):
+    assert reranker.score(QUERY, []) == []
+
+
+def test_past_the_deadline_there_are_no_scores(reranker: Reranker):
+    assert reranker.score("a query that nobody has asked before", TEXTS, deadline=time.monotonic() - 1) is None
+
+
+def test_in_time_there_are(reranker: Reranker):
+    assert reranker.score(QUERY, TEXTS, deadline=time.monotonic() + AN_HOUR) == reranker.score(QUERY, TEXTS)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\ud83d", "🎂", "a" * 5_000, "\x00"])
+def test_no_text_is_too_strange(reranker: Reranker, text: str):
+    scores = reranker.score(text, [text, "猫"])
+    assert scores is not None
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_threads_may_ask_at_once(reranker: Reranker):
+    answers: list[list[float] | None] = []
+    threads = [threading.Thread(target=lambda: answers.append(reranker.score(QUERY, TEXTS))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 6
+    assert all(answer == pytest.approx(answers[0], abs=1e-5) for answer in answers)
