@@ -191,15 +191,13 @@ def compare(persona: Persona, generation: str, indexes: IndexShelf) -> Differenc
         return Differences()
     held = index.ids()
     unequal: list[int] = []
-    wanted: list[int] = []
     with persona.database.read() as connection:
+        wanted = vector_table.ids(connection, generation)
         for page, vectors in vector_table.pages(connection, generation):
-            wanted += page.tolist()
             known, own = index.reconstruct(page.tolist())
             stored = vectors[np.isin(page, known)]
             unequal += [chunk for chunk, same in zip(known, np.abs(own - stored).max(axis=1, initial=0) < 1e-5, strict=True) if not same]
-    missing = sorted(set(wanted).difference(held.tolist()))
-    return Differences(tuple(missing), tuple(sorted(set(held.tolist()).difference(wanted))), tuple(unequal))
+    return Differences(tuple(np.setdiff1d(wanted, held).tolist()), tuple(np.setdiff1d(held, wanted).tolist()), tuple(unequal))
 
 
 def _embed(embedder: Embedder, wanting: Sequence[Unembedded]) -> Matrix:

@@ -1,5 +1,6 @@
 """The vectors as SQLite has them, and which generation of them answers. An index is made from these rows and never the other way round."""
 
+import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,8 +131,10 @@ def ids(connection: apsw.Connection, generation: str) -> Ids:
 def of_memories(connection: apsw.Connection, generation: str, memory_ids: Collection[int]) -> tuple[Ids, Matrix]:
     """What an index of a generation holds of these memories."""
     rows = connection.execute(
-        f"SELECT v.chunk, v.blob {_INDEXED} AND m.id IN (SELECT value FROM json_each(?)) ORDER BY v.chunk",
-        (generation, json.dumps(list(memory_ids))),
+        # CROSS JOIN: from the memories to their vectors. SQLite would walk through the whole generation.
+        "SELECT v.chunk, v.blob FROM memories m CROSS JOIN chunks c ON c.memory_id = m.id CROSS JOIN vectors v ON v.chunk = c.id "
+        f"WHERE m.id IN (SELECT value FROM json_each(?)) AND v.generation = ? AND {SEARCHABLE} ORDER BY v.chunk",
+        (json.dumps(list(memory_ids)), generation),
     )
     return _stacked(list(rows))
 
@@ -148,7 +151,7 @@ def of_chunks(connection: apsw.Connection, generation: str, chunks: Collection[i
 def pages(connection: apsw.Connection, generation: str) -> Iterator[tuple[Ids, Matrix]]:
     """Everything that an index of a generation holds, page by page."""
     rows = connection.execute(f"SELECT v.chunk, v.blob {_INDEXED} ORDER BY v.chunk", (generation,))
-    while page := [row for row, _ in zip(rows, range(PAGE), strict=False)]:
+    while page := list(itertools.islice(rows, PAGE)):
         yield _stacked(page)
 
 
