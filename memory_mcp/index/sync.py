@@ -174,6 +174,18 @@ def needs_rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> boo
     return not index_files.is_current(persona.database, generation, change)
 
 
+def serving_generation(persona: Persona) -> str | None:
+    """The generation that answers for a persona; None before its first model."""
+    with persona.database.read() as connection:
+        return vector_table.serving_generation(connection)
+
+
+def chunks_lacking(persona: Persona, generation: str) -> int:
+    """How many chunks have no vector in a generation. Looks at every memory."""
+    with persona.database.read() as connection:
+        return vector_table.chunks_lacking(connection, generation)
+
+
 def lag(persona: Persona, generation: str) -> int:
     """How many memories have no vector in a generation. Looks at every memory."""
     with persona.database.read() as connection:

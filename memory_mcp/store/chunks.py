@@ -35,13 +35,6 @@ def of_memory(connection: apsw.Connection, memory_id: int) -> list[Chunk]:
     return [Chunk(start, end) for start, end in found]
 
 
-def memories_of(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
-    """The memory that each of these chunks belongs to. A chunk that is gone is not in the answer."""
-    return dict(
-        connection.execute("SELECT id, memory_id FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
-    )
-
-
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, int]:
     """The chunks of these memories, each with its memory."""
     found = connection.execute(

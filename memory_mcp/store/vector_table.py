@@ -92,6 +92,14 @@ def lag(connection: apsw.Connection, generation: str) -> int:
     return lacking
 
 
+def chunks_lacking(connection: apsw.Connection, generation: str) -> int:
+    """How many chunks of current memories have no vector in a generation. Looks at every one."""
+    lacking: int = connection.execute(
+        f"SELECT count(*) FROM chunks c JOIN memories m ON m.id = c.memory_id WHERE {_UNEMBEDDED} AND {SEARCHABLE}", (generation,)
+    ).get
+    return lacking
+
+
 def waiting(connection: apsw.Connection, generation: str) -> int:
     """How many current memories lack a vector in the serving generation: those on the to-do list. Cheap enough for every answer;
     of a long list each is counted, whatever it waits for."""
