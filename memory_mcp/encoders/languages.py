@@ -3,9 +3,10 @@
 import re
 from collections.abc import Collection, Sequence
 
+from memory_mcp.encoders.model_names import own_name
 from memory_mcp.encoders.protocols import Embedder, Reranker, Vectors
 
-# Read by the start of a model's own name, whichever organisation or directory it is in. A model that is not here counts as
+# Read by the start of a model's own name. A model that is not here counts as
 # knowing all languages.
 _KNOWN = (
     (r"multilingual|bge-m3|bge-reranker-v2-m3|paraphrase-multilingual|distiluse-base-multilingual|labse|gte-multilingual", None),
@@ -13,7 +14,7 @@ _KNOWN = (
         r"ruri-|japanese-|static-embedding-japanese|sarashina-embedding|plamo-embedding|jacolbert|glucose|sup-simcse-ja|comsat-embed-ja",
         ("ja",),
     ),
-    (r"all-minilm|all-mpnet|all-distilroberta|multi-qa|msmarco|ms-marco|paraphrase-minilm|gtr-t5|sentence-t5", ("en",)),
+    (r"(gt-)?all-minilm|all-mpnet|all-distilroberta|multi-qa|msmarco|ms-marco|paraphrase-minilm|gtr-t5|sentence-t5", ("en",)),
     (r"(e5|bge|gte|mxbai|nomic|stella|snowflake).*-en\b|e5-(small|base|large)|bge-(small|base|large)-en|gte-(small|base|large)$", ("en",)),
     (r"ko-|klue|kr-sbert", ("ko",)),
     (r"text2vec.*chinese|bge-(small|base|large)-zh", ("zh",)),
@@ -51,13 +52,8 @@ _LOOKED_AT_CHARACTERS = 2_000
 
 def known_languages(model: str) -> tuple[str, ...] | None:
     """The languages that the table gives for a model's name or directory; None for all."""
-    own_name = re.split(r"[/\\]|--", model.rstrip("/\\"))
-    candidates = [part.lower() for part in own_name if part]
-    for part in reversed(candidates):
-        for pattern, languages in _KNOWN:
-            if re.match(pattern, part):
-                return languages
-    return None
+    name = own_name(model)
+    return next((languages for pattern, languages in _KNOWN if re.match(pattern, name)), None)
 
 
 def script_of(text: str) -> str | None:

@@ -51,12 +51,12 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches) -> Pooled
     languages = known_languages(name)
     if settings.embeddings_class:
         model = langchain_class.construct(settings.embeddings_class, settings.embeddings_arguments)
-        dimension = probed_dimension(model)
+        dimension = probed_dimension(model, name)
         generation = langchain_class.generation_of(name, settings.embeddings_class, settings.embeddings_arguments, dimension)
         return langchain_class.ServiceEmbedder(model, Identity(name, dimension, generation, languages), caches)
     directory = _directory(name, "embedder")
     prefixes = prefixes_for(name, directory)
-    loaded = load_embeddings(directory, settings.embeddings_device, prefixes)
+    loaded = load_embeddings(directory, settings.embeddings_device, prefixes, name)
     generation = f"{name}@{presence.fingerprint(directory)}:{loaded.dimension}:{prefixes.version}"
     return PooledEmbedder(loaded.model, Identity(name, loaded.dimension, generation, languages, loaded.max_tokens), pool, caches)
 
@@ -72,7 +72,7 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches) -> Pooled
     if name is None:
         raise EncoderFailed("there is no reranker to load", "reranker_model is null")
     directory = _directory(name, "reranker")
-    predict = LoadedCrossEncoder(directory, settings.embeddings_device)
+    predict = LoadedCrossEncoder(directory, settings.embeddings_device, name)
     return PooledReranker(
         predict,
         name,

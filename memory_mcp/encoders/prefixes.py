@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory_mcp.encoders.model_names import own_name
+
 ST_CONFIG = "config_sentence_transformers.json"
 
 
@@ -20,7 +22,7 @@ class Prefixes:
 
 NONE = Prefixes("", "", "plain")
 
-# Read by a model's own name, whichever organisation or directory it is in. From the model cards.
+# Read by the start of a model's own name. From the model cards.
 # e5's instruct models want a task description in the query, which they ship with themselves.
 _FAMILIES = (
     (r"ruri-v3-", Prefixes("検索クエリ: ", "検索文書: ", "ruri-v3.1")),
@@ -32,12 +34,12 @@ _FAMILIES = (
 def prefixes_for(name: str, directory: Path | None = None) -> Prefixes:
     """By the model's family, else by what its directory says of `query` and `document`, else none.
 
-    `name` is a Hugging Face name or a path; every part of it may be the model's own name.
+    `name` is a Hugging Face name or a path.
     """
-    for part in re.split(r"[/\\]|--", name.lower()):
-        for pattern, prefixes in _FAMILIES:
-            if re.match(pattern, part):
-                return prefixes
+    model = own_name(name)
+    for pattern, prefixes in _FAMILIES:
+        if re.match(pattern, model):
+            return prefixes
     return _shipped(directory) if directory else NONE
 
 

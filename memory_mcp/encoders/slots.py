@@ -74,6 +74,8 @@ class Slot(Generic[Model]):
         self._retry_seconds = retry_seconds
         self._failures = 0
         self._error: str | None = None
+        self._logged: str | None = None
+        self._broken = False
 
     @property
     def to_load(self) -> bool:
@@ -92,18 +94,23 @@ class Slot(Generic[Model]):
         """Wants another model, which may be loaded already."""
         self.wish, self.loaded = wish, loaded
         self._failures, self._error, self.retry_at = 0, None, 0.0
+        self._logged, self._broken = None, False
 
     def attempt(self, wish: Wish, on_loading: Callable[[Wish], None]) -> Model | str:
         """The model, or the sentence that says why it can't be had. Called without the lock, and takes as long as it takes."""
         try:
             absent = self._loader.why_absent(wish.settings)
             if absent:
+                self._broken = False
                 return absent
-            on_loading(wish)
+            if not self._broken:  # else it stays absent, and its error visible, until it can be loaded
+                on_loading(wish)
             return self._loader.load(wish.settings)
         except MemoryMCPError as error:
+            self._broken = True
             return str(error)
         except Exception as error:  # the top of the loading thread: libraries raise what they like at broken models
+            self._broken = True
             logger.debug("the %s %s could not be loaded", self.what, wish.name, exc_info=True)
             return in_plain_words(wish.name, error)
 
@@ -119,9 +126,9 @@ class Slot(Generic[Model]):
         if not isinstance(got, str):
             self.loaded, self._error, self._failures = got, None, 0
             return True
-        if self._failures == 0 or got != self._error:
+        if got != self._logged:
             logger.warning("%s: %s", self.what, got)
-        self._error = got
+        self._error = self._logged = got
         self.retry_at = now + self._retry_seconds[min(self._failures, len(self._retry_seconds) - 1)]
         self._failures += 1
         return False

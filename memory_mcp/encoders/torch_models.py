@@ -36,7 +36,7 @@ class LoadedEmbeddings:
     max_tokens: int | None
 
 
-def load_embeddings(directory: Path, device: str, prefixes: Prefixes) -> LoadedEmbeddings:
+def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str) -> LoadedEmbeddings:
     """An embedding model from a directory, with its prefixes, after it has embedded something.
 
     Raises:
@@ -49,16 +49,16 @@ def load_embeddings(directory: Path, device: str, prefixes: Prefixes) -> LoadedE
     both: dict[str, Any] = {"normalize_embeddings": True, "batch_size": BATCH}
     model = HuggingFaceEmbeddings(
         model_name=str(directory),
-        model_kwargs={"device": usable_device(device), "local_files_only": True},
+        model_kwargs={"device": usable_device(device, name), "local_files_only": True},
         # An empty prompt, not none: with none the model's own default prompt would stand before both kinds of text.
         encode_kwargs={**both, "prompt": prefixes.document},
         query_encode_kwargs={**both, "prompt": prefixes.query},
     )
     max_tokens = _limit_tokens(model)
-    return LoadedEmbeddings(model, probed_dimension(model), max_tokens)
+    return LoadedEmbeddings(model, probed_dimension(model, name), max_tokens)
 
 
-def probed_dimension(model: Embeddings) -> int:
+def probed_dimension(model: Embeddings, name: str) -> int:
     """The length of the vectors, after embedding a query and a text for real.
 
     Raises:
@@ -67,16 +67,16 @@ def probed_dimension(model: Embeddings) -> int:
     query = np.asarray(model.embed_query(PROBE), np.float32)
     texts = np.asarray(model.embed_documents([PROBE, "。"]), np.float32)
     if query.ndim != 1 or not query.size or texts.shape != (2, query.size):
-        raise EncoderFailed("the model can't be used", f"it answered with shapes {query.shape} and {texts.shape} instead of vectors")
+        raise EncoderFailed(f"{name} can't be used", f"it answered with shapes {query.shape} and {texts.shape} instead of vectors")
     if not (np.isfinite(query).all() and np.isfinite(texts).all() and query.any()):
-        raise EncoderFailed("the model can't be used", "it answered with numbers that are none: its weights are damaged")
+        raise EncoderFailed(f"{name} can't be used", "it answered with numbers that are none: its weights are damaged")
     return int(query.size)
 
 
 class LoadedCrossEncoder:
     """A cross-encoder that has answered once. Called with pairs, it gives a score of 0 to 1 for each."""
 
-    def __init__(self, directory: Path, device: str) -> None:
+    def __init__(self, directory: Path, device: str, name: str) -> None:
         """Loads it.
 
         Raises:
@@ -87,9 +87,9 @@ class LoadedCrossEncoder:
         from sentence_transformers import CrossEncoder  # noqa: PLC0415  see the top
         from torch.nn import Sigmoid  # noqa: PLC0415
 
-        self._model = CrossEncoder(str(directory), device=usable_device(device), local_files_only=True)
+        self._model = CrossEncoder(str(directory), device=usable_device(device, name), local_files_only=True)
         if self._model.num_labels != 1:
-            raise EncoderFailed("the model can't be used", f"it gives {self._model.num_labels} scores for a pair, and a reranker gives one")
+            raise EncoderFailed(f"{name} can't be used", f"it gives {self._model.num_labels} scores for a pair, and a reranker gives one")
         own_limit = self._model.max_seq_length
         self.max_tokens = min(own_limit or MAX_PAIR_TOKENS, MAX_PAIR_TOKENS)
         self._model.max_seq_length = self.max_tokens
@@ -98,7 +98,7 @@ class LoadedCrossEncoder:
         self._sigmoid = Sigmoid()
         probe = self([(PROBE, PROBE)])
         if not (np.isfinite(probe).all() and 0 <= probe[0] <= 1):
-            raise EncoderFailed("the model can't be used", "it answered with numbers that are none: its weights are damaged")
+            raise EncoderFailed(f"{name} can't be used", "it answered with numbers that are none: its weights are damaged")
 
     def __call__(self, pairs: list[Pair]) -> Sequence[float]:
         """The scores of so many pairs as are handed in at once."""
@@ -106,7 +106,7 @@ class LoadedCrossEncoder:
         return [float(score) for score in scores]
 
 
-def usable_device(wanted: str) -> str:
+def usable_device(wanted: str, name: str) -> str:
     """`auto` resolved; what is not there is an error, and never replaced by something else.
 
     Raises:
@@ -117,7 +117,7 @@ def usable_device(wanted: str) -> str:
     there = torch.cuda.is_available()
     if wanted == "cuda" and not there:
         raise EncoderFailed(
-            "the model can't be loaded",
+            f"{name} can't be loaded",
             "embeddings_device is cuda, and torch finds no GPU here",
             "Set it to cpu or auto, or install a CUDA build of torch",
         )

@@ -1,0 +1,180 @@
+"""Real model directories through the code that loads a user's models: what is set, and what a wrong directory becomes."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from model_directories import make_embedder, make_reranker
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.loaders import load_embedder, load_reranker, model_shelf
+from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.reranking import PooledReranker
+from memory_mcp.errors import EncoderFailed
+
+# torch takes seconds to import.
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def pool() -> Iterator[ModelPool]:
+    with ModelPool(2) as pool:
+        yield pool
+
+
+def reranker_at(directory: Path, pool: ModelPool) -> PooledReranker:
+    return load_reranker(Settings(reranker_model=str(directory)), pool, Caches())
+
+
+def raw_vector(directory: Path, text: str) -> np.ndarray:
+    """As sentence-transformers has it, without our code."""
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415  as above
+
+    return SentenceTransformer(str(directory), device="cpu").encode([text], normalize_embeddings=True)[0]
+
+
+def test_the_dimension_and_the_limit_are_the_models_own(tmp_path: Path, pool: ModelPool):
+    directory = make_embedder(tmp_path / "wide", dimension=48, max_tokens=64)
+    embedder = load_embedder(Settings(embeddings_model=str(directory)), pool, Caches())
+    assert (embedder.dimension, embedder.max_tokens) == (48, 64)
+    assert ":48:" in embedder.generation
+
+
+def test_ruri_gets_its_prefixes(embedder_directory: Path, pool: ModelPool):
+    embedder = load_embedder(Settings(embeddings_model=str(embedder_directory)), pool, Caches())
+    assert embedder.embed_query("猫") == pytest.approx(raw_vector(embedder_directory, "検索クエリ: 猫"), abs=1e-5)
+    assert embedder.embed_documents(["猫"])[0] == pytest.approx(raw_vector(embedder_directory, "検索文書: 猫"), abs=1e-5)
+    assert embedder.covers("猫")
+    assert not embedder.covers("a cat")
+
+
+def test_another_model_gets_the_text_as_it_is(embedder_directory: Path, tmp_path: Path, pool: ModelPool):
+    directory = Path(shutil.copytree(embedder_directory, tmp_path / "other"))
+    embedder = load_embedder(Settings(embeddings_model=str(directory)), pool, Caches())
+    assert embedder.embed_query("猫") == pytest.approx(raw_vector(directory, "猫"), abs=1e-5)
+    assert embedder.embed_documents(["猫"])[0] == pytest.approx(embedder.embed_query("猫"), abs=1e-5)
+
+
+def test_two_models_of_one_name_are_two_generations(tmp_path: Path, pool: ModelPool):
+    settings = Settings(embeddings_model=str(tmp_path / "model"))
+    make_embedder(tmp_path / "model", seed=1)
+    one = load_embedder(settings, pool, Caches()).generation
+    shutil.rmtree(tmp_path / "model")
+    make_embedder(tmp_path / "model", seed=2)
+    assert load_embedder(settings, pool, Caches()).generation != one
+
+
+@pytest.mark.parametrize("activation", [None, "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid"])
+def test_a_sigmoid_is_applied_once_whatever_the_model_says(
+    reranker_directory: Path, tmp_path: Path, pool: ModelPool, activation: str | None
+):
+    directory = Path(shutil.copytree(reranker_directory, tmp_path / "reranker"))
+    config = json.loads((directory / "config.json").read_text())
+    if activation:
+        config["sentence_transformers"] = {"activation_fn": activation}
+    (directory / "config.json").write_text(json.dumps(config))
+    plain = reranker_at(reranker_directory, pool).score("猫の名前は?", ["猫の名前はミケ。", "犬"])
+    assert reranker_at(directory, pool).score("猫の名前は?", ["猫の名前はミケ。", "犬"]) == pytest.approx(plain)
+    logits = raw_logits(reranker_directory, "猫の名前は?", ["猫の名前はミケ。", "犬"])
+    assert plain == pytest.approx([1 / (1 + np.exp(-logit)) for logit in logits], abs=1e-5)
+
+
+def raw_logits(directory: Path, query: str, texts: list[str]) -> list[float]:
+    """As transformers has them."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: PLC0415  as above
+
+    tokenizer = AutoTokenizer.from_pretrained(directory)
+    model = AutoModelForSequenceClassification.from_pretrained(directory).eval()
+    return [float(model(**tokenizer(query, text, return_tensors="pt")).logits[0, 0].detach()) for text in texts]
+
+
+def test_a_device_that_is_not_there_is_an_error_and_never_replaced(embedder_directory: Path, pool: ModelPool):
+    import torch  # noqa: PLC0415  as above
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(EncoderFailed, match="no GPU"):
+        load_embedder(Settings(embeddings_model=str(embedder_directory), embeddings_device="cuda"), pool, Caches())
+    automatic = Settings(embeddings_model=str(embedder_directory), embeddings_device="auto")
+    assert load_embedder(automatic, pool, Caches()).dimension == 32
+
+
+def test_a_classifier_is_no_reranker(tmp_path: Path, pool: ModelPool):
+    with pytest.raises(EncoderFailed, match="3 scores"):
+        reranker_at(make_reranker(tmp_path / "classifier", labels=3), pool)
+
+
+def truncate(directory: Path) -> None:
+    weights = directory / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1_000])
+
+
+def spoil(directory: Path) -> None:
+    from safetensors.numpy import load_file, save_file  # noqa: PLC0415  as above
+
+    weights = load_file(directory / "model.safetensors")
+    save_file({name: tensor * np.float32("nan") for name, tensor in weights.items()}, directory / "model.safetensors")
+
+
+def garble(directory: Path) -> None:
+    (directory / "config.json").write_text("{ not json")
+
+
+def rename(directory: Path) -> None:
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps({**config, "model_type": "from_the_future"}))
+
+
+def shrink(directory: Path) -> None:
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps({**config, "vocab_size": 7}))
+
+
+@pytest.mark.parametrize("damage", [truncate, spoil, garble, rename, shrink])
+@pytest.mark.parametrize("role", ["embedder", "reranker"])
+def test_a_damaged_model_is_absent_with_a_sentence_and_nothing_crashes(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    pool: ModelPool,
+    eventually: Callable[[Callable[[], bool]], None],
+    damage: Callable[[Path], None],
+    role: str,
+):
+    directory = Path(shutil.copytree(request.getfixturevalue(f"{role}_directory"), tmp_path / "model"))
+    damage(directory)
+    names = {"embeddings_model": None, "reranker_model": None}
+    names["embeddings_model" if role == "embedder" else "reranker_model"] = str(directory)
+    settings = Settings(**names)
+    shelf = model_shelf(pool, Caches())
+    shelf.start(settings)
+
+    def state():
+        models = shelf.current(settings)
+        return models.embedder_state if role == "embedder" else models.reranker_state
+
+    eventually(lambda: state().state != "loading")
+    assert state().state == "absent"
+    error = state().error
+    assert error
+    assert str(directory) in error
+    assert "\n" not in error
+    shelf.close()
+
+
+def test_both_models_come_in_from_their_directories(
+    embedder_directory: Path, reranker_directory: Path, pool: ModelPool, eventually: Callable[[Callable[[], bool]], None]
+):
+    settings = Settings(embeddings_model=str(embedder_directory), reranker_model=str(reranker_directory))
+    shelf = model_shelf(pool, Caches())
+    shelf.start(settings)
+    eventually(lambda: shelf.current(settings).reranker is not None)
+    models = shelf.current(settings)
+    assert models.embedder
+    assert models.reranker
+    assert models.embedder.embed_query("猫").shape == (32,)
+    assert models.reranker.score("猫", ["猫", "犬"])
+    shelf.close()

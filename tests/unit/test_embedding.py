@@ -1,0 +1,165 @@
+"""How an embedding model is asked: how often, with what, and what its failures become."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.embedding import BATCH, Identity, PooledEmbedder
+from memory_mcp.encoders.patience import Patience
+from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.errors import EncoderFailed
+
+AN_HOUR = 3_600
+
+
+class Service(Embeddings):
+    """Answers with what it is told to, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.answer: list[float] = [3, 4]
+        self.error: Exception | None = None
+        self.gate: threading.Event | None = None
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.asked.append(texts)
+        if self.gate:
+            self.gate.wait()
+        if self.error:
+            raise self.error
+        return [self.answer for _ in texts]
+
+
+@pytest.fixture
+def pool() -> Iterator[ModelPool]:
+    with ModelPool(2) as pool:
+        yield pool
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+def embedder(service: Service, pool: ModelPool, patience: Patience | None = None, generation: str = "g", caches: Caches | None = None):
+    return PooledEmbedder(service, Identity("service", 2, generation), pool, caches or Caches(), patience)
+
+
+def test_vectors_are_brought_to_length_one(service: Service, pool: ModelPool):
+    assert embedder(service, pool).embed_query("a") == pytest.approx([0.6, 0.8])
+    assert embedder(service, pool).embed_documents(["a"])[0] == pytest.approx([0.6, 0.8])
+
+
+def test_one_text_is_asked_once(service: Service, pool: ModelPool):
+    asking = embedder(service, pool)
+    for _ in range(2):
+        asking.embed_query("query")
+        asking.embed_documents(["text", "text"])
+    assert service.asked == [["query"], ["text"]]
+
+
+def test_a_query_and_a_stored_text_of_the_same_words_are_two_things(service: Service, pool: ModelPool):
+    asking = embedder(service, pool)
+    asking.embed_query("words")
+    asking.embed_documents(["words"])
+    assert len(service.asked) == 2
+
+
+def test_another_generation_is_asked_anew(service: Service, pool: ModelPool):
+    caches = Caches()
+    for generation in ("one", "other"):
+        embedder(service, pool, generation=generation, caches=caches).embed_query("words")
+    assert len(service.asked) == 2
+
+
+def test_what_is_remembered_cant_be_changed_by_who_asks(service: Service, pool: ModelPool):
+    vector = embedder(service, pool).embed_query("words")
+    with pytest.raises(ValueError, match="read-only"):
+        vector[0] = 5
+
+
+def test_many_texts_go_in_small_batches(service: Service, pool: ModelPool):
+    embedder(service, pool).embed_documents([f"text {number}" for number in range(BATCH * 2 + 1)])
+    assert sorted(len(asked) for asked in service.asked) == [1, BATCH, BATCH]
+
+
+def test_a_failure_says_which_model_and_why(service: Service, pool: ModelPool):
+    service.error = ConnectionError("no route to host.\nand more")
+    with pytest.raises(EncoderFailed, match="service could not be asked: ConnectionError: no route to host"):
+        embedder(service, pool).embed_query("words")
+    with pytest.raises(EncoderFailed):
+        embedder(service, pool).embed_documents(["words"])
+
+
+def test_a_failure_is_not_remembered(service: Service, pool: ModelPool):
+    asking = embedder(service, pool)
+    service.error = ConnectionError("down")
+    with pytest.raises(EncoderFailed):
+        asking.embed_query("words")
+    service.error = None
+    assert asking.embed_query("words").shape == (2,)
+
+
+@pytest.mark.parametrize(("answer", "why"), [([1.0], "changed"), ([float("nan"), 1.0], "numbers that are none")])
+def test_answers_that_are_no_vectors_are_failures(service: Service, pool: ModelPool, answer: list[float], why: str):
+    service.answer = answer
+    with pytest.raises(EncoderFailed, match=why):
+        embedder(service, pool).embed_query("words")
+    with pytest.raises(EncoderFailed, match=why):
+        embedder(service, pool).embed_documents(["words"])
+
+
+def test_a_text_of_which_the_model_says_nothing_still_gets_a_direction(service: Service, pool: ModelPool):
+    service.answer = [0, 0]
+    assert embedder(service, pool).embed_query("") == pytest.approx([1, 0])
+
+
+def test_after_a_failure_a_service_is_left_alone(service: Service, pool: ModelPool):
+    asking = embedder(service, pool, Patience(rest_seconds=AN_HOUR))
+    service.error = ConnectionError("down")
+    for _ in range(3):
+        with pytest.raises(EncoderFailed, match="down"):
+            asking.embed_query("words")
+    with pytest.raises(EncoderFailed, match="down"):
+        asking.embed_documents(["words"])
+    assert len(service.asked) == 1
+
+
+def test_after_its_rest_a_service_is_asked_again(service: Service, pool: ModelPool):
+    asking = embedder(service, pool, Patience(rest_seconds=0))
+    service.error = ConnectionError("down")
+    with pytest.raises(EncoderFailed):
+        asking.embed_query("words")
+    service.error = None
+    assert asking.embed_query("words").shape == (2,)
+
+
+def test_what_is_remembered_is_answered_while_the_service_rests(service: Service, pool: ModelPool):
+    asking = embedder(service, pool, Patience(rest_seconds=AN_HOUR))
+    asking.embed_query("known")
+    service.error = ConnectionError("down")
+    with pytest.raises(EncoderFailed):
+        asking.embed_query("new")
+    assert asking.embed_query("known").shape == (2,)
+    assert asking.embed_documents([]).shape == (0, 2)
+
+
+def test_a_service_that_hangs_is_not_waited_for(service: Service, pool: ModelPool):
+    service.gate = threading.Event()
+    asking = embedder(service, pool, Patience(query_seconds=0.01, rest_seconds=AN_HOUR))
+    with pytest.raises(EncoderFailed, match=r"within 0\.01 seconds"):
+        asking.embed_query("words")
+    service.gate.set()
+
+
+def test_a_closed_pool_is_a_failure_too(service: Service):
+    pool = ModelPool(1)
+    pool.close()
+    with pytest.raises(EncoderFailed, match="shutting down"):
+        embedder(service, pool).embed_query("words")

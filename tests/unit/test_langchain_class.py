@@ -1,0 +1,52 @@
+"""A LangChain class from configuration: what is taken, what is refused, what makes two of them the same."""
+
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.langchain_class import construct, generation_of
+from memory_mcp.encoders.loaders import load_embedder, why_no_embedder
+from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.errors import EncoderFailed
+
+FAKE = "langchain_core.embeddings:DeterministicFakeEmbedding"
+
+
+def test_the_class_is_made_with_its_arguments():
+    made = construct(FAKE, {"size": 7})
+    assert isinstance(made, DeterministicFakeEmbedding)
+    assert made.size == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "why"),
+    [
+        ("langchain_core.embeddings", {}, "package.module:Class"),
+        ("no_such_package.embeddings:Embeddings", {}, "Install its package"),
+        ("langchain_core.embeddings:NoSuchClass", {}, "NoSuchClass"),
+        ("pathlib:Path", {}, "no subclass of"),
+        ("os:getcwd", {}, "no subclass of"),
+        (FAKE, {}, "refuses embeddings_arguments"),
+        ("langchain_core.embeddings:Embeddings", {}, "refuses embeddings_arguments"),
+    ],
+)
+def test_what_cant_be_used_says_why(path: str, arguments: dict[str, int], why: str):
+    with pytest.raises(EncoderFailed, match=why):
+        construct(path, arguments)
+
+
+def test_how_a_service_is_reached_does_not_make_another_generation_and_what_it_computes_does():
+    one = generation_of("m", FAKE, {"model": "small", "api_key": "a", "base_url": "x", "timeout": 1}, 8)
+    assert generation_of("m", FAKE, {"model": "small", "api_key": "b", "base_url": "y"}, 8) == one
+    assert generation_of("m", FAKE, {"model": "large", "api_key": "a"}, 8) != one
+    assert generation_of("m", FAKE, {"model": "small"}, 9) != one
+    assert generation_of("m", "other:Class", {"model": "small"}, 8) != one
+
+
+def test_it_takes_the_place_of_the_local_model():
+    settings = Settings(embeddings_model="named", embeddings_class=FAKE, embeddings_arguments={"size": 7})
+    assert why_no_embedder(settings) is None
+    with ModelPool(1) as pool:
+        embedder = load_embedder(settings, pool, Caches())
+        assert (embedder.name, embedder.dimension) == ("named", 7)

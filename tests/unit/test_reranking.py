@@ -1,0 +1,134 @@
+"""How a cross-encoder is asked: in chunks, within a deadline, and not twice."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.pool import ModelPool, Urgency
+from memory_mcp.encoders.reranking import CHUNK, Pair, PooledReranker
+from memory_mcp.errors import EncoderFailed
+
+AN_HOUR = 3_600
+
+
+class Judge:
+    """Scores by length, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[Pair]] = []
+        self.error: Exception | None = None
+        self.score: float | None = None
+        self.gate: threading.Event | None = None
+        self.begun = threading.Event()
+
+    def __call__(self, pairs: list[Pair]) -> list[float]:
+        self.asked.append(pairs)
+        self.begun.set()
+        if self.gate:
+            self.gate.wait()
+        if self.error:
+            raise self.error
+        return [len(text) / 100 if self.score is None else self.score for _, text in pairs]
+
+
+@pytest.fixture
+def pool() -> Iterator[ModelPool]:
+    with ModelPool(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def judge() -> Judge:
+    return Judge()
+
+
+@pytest.fixture
+def reranker(judge: Judge, pool: ModelPool) -> PooledReranker:
+    return PooledReranker(judge, "judge", pool, Caches())
+
+
+def texts(count: int) -> list[str]:
+    return ["x" * (number * 7 % 90 + 1) + str(number) for number in range(count)]
+
+
+def test_scores_are_in_the_order_of_the_texts_whatever_the_chunks(reranker: PooledReranker):
+    asked = texts(11)
+    assert reranker.score("q", asked) == [len(text) / 100 for text in asked]
+
+
+def test_chunks_hold_texts_of_like_length(reranker: PooledReranker, judge: Judge):
+    reranker.score("q", texts(11))
+    assert [len(chunk) for chunk in judge.asked] == [CHUNK, CHUNK, 3]
+    lengths = [len(text) for chunk in judge.asked for _, text in chunk]
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_one_pair_is_asked_once(reranker: PooledReranker, judge: Judge):
+    first = reranker.score("q", ["a", "b"])
+    assert reranker.score("q", ["b", "a"]) == first[::-1] if first else False
+    assert reranker.score("other", ["a"])
+    assert [pair for chunk in judge.asked for pair in chunk] == [("q", "a"), ("q", "b"), ("other", "a")]
+
+
+def test_another_model_under_the_same_name_is_asked_anew(judge: Judge, pool: ModelPool):
+    caches = Caches()
+    for fingerprint in ("one", "other"):
+        PooledReranker(judge, "judge", pool, caches, fingerprint=fingerprint).score("q", ["a"])
+    assert len(judge.asked) == 2
+
+
+def test_what_is_known_needs_no_time(reranker: PooledReranker):
+    scores = reranker.score("q", ["a"])
+    assert reranker.score("q", ["a"], deadline=time.monotonic() - 1) == scores
+
+
+def test_what_can_not_be_done_in_time_is_none_and_the_rest_is_not_begun(reranker: PooledReranker, judge: Judge, pool: ModelPool):
+    judge.gate = threading.Event()
+    assert reranker.score("q", texts(CHUNK * 3), deadline=time.monotonic() + 0.05) is None
+    judge.gate.set()
+    pool.submit(lambda: None, Urgency.BULK).result()  # goes last, so the line is empty now
+    assert len(judge.asked) == 1
+
+
+def test_what_came_too_late_is_known_the_next_time(reranker: PooledReranker, judge: Judge, pool: ModelPool):
+    judge.gate = threading.Event()
+    assert reranker.score("q", ["a"], deadline=time.monotonic() + 0.02) is None
+    judge.begun.wait()
+    judge.gate.set()
+    pool.submit(lambda: None, Urgency.BULK).result()
+    assert reranker.score("q", ["a"], deadline=time.monotonic() - 1) == [0.01]
+
+
+def test_nothing_is_begun_where_the_line_is_too_long(reranker: PooledReranker, judge: Judge, pool: ModelPool):
+    busy = threading.Event()
+    pool.submit(lambda: threading.Event().wait(0.01), Urgency.RERANK).result()  # what such a job takes
+    jobs = [pool.submit(busy.wait, Urgency.RERANK) for _ in range(50)]
+    assert reranker.score("q", ["a"], deadline=time.monotonic() + 0.2) is None
+    busy.set()
+    for job in jobs:
+        job.result()
+    assert not judge.asked
+
+
+def test_a_far_deadline_changes_nothing(reranker: PooledReranker):
+    assert reranker.score("q", ["a"], deadline=time.monotonic() + AN_HOUR) == [0.01]
+
+
+def test_a_failure_says_which_model_and_why(reranker: PooledReranker, judge: Judge):
+    judge.error = RuntimeError("CUDA out of memory")
+    with pytest.raises(EncoderFailed, match="judge could not be asked: RuntimeError: CUDA out of memory"):
+        reranker.score("q", texts(9))
+
+
+def test_numbers_that_are_none_are_a_failure(reranker: PooledReranker, judge: Judge):
+    judge.score = float("nan")
+    with pytest.raises(EncoderFailed, match="numbers that are none"):
+        reranker.score("q", ["a"])
+
+
+def test_a_text_far_beyond_the_limit_is_not_sent_whole(judge: Judge, pool: ModelPool):
+    PooledReranker(judge, "judge", pool, Caches(), max_tokens=10).score("q" * 1_000, ["a" * 1_000])
+    assert judge.asked == [[("q" * 80, "a" * 80)]]
