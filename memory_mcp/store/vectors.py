@@ -148,7 +148,8 @@ class VectorIndex:
             stored = faiss.read_index(faiss.PyCallbackIOReader(read, IO_BYTES))
         except RuntimeError as error:
             raise ValueError("FAISS can't read it") from error
-        if (type(stored), type(faiss.downcast_index(stored.index))) != (faiss.IndexIDMap2, faiss.IndexFlatIP):
+        inner = faiss.downcast_index(stored.index) if type(stored) is faiss.IndexIDMap2 else None
+        if type(inner) is not faiss.IndexFlatIP:
             raise ValueError(f"it holds a {type(stored).__name__} of another kind")
         index = cls(generation, change)
         index._ids = set(faiss.vector_to_array(stored.id_map).tolist())
