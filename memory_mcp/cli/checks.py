@@ -10,8 +10,7 @@ from typing import Literal
 
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.models import models_for
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.presence import Found, Missing, Role, find
 from memory_mcp.errors import ConfigError, InvalidPersonaName, StoreDamaged
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.registry import DATABASE_NAME, IDENTITY_NAME, LOCK_OWNER_NAME
@@ -50,9 +49,12 @@ def check_config(path: Path) -> tuple[Settings, list[Finding]]:
 
 
 def check_models(settings: Settings) -> list[Finding]:
-    """Which models are configured, and whether they can be used."""
-    models = models_for(settings)
-    return [_model("embedder", models.embedder_state), _model("reranker", models.reranker_state)]
+    """Which models are configured, and whether they are there. Loads nothing; `memory-mcp models check` does."""
+    if settings.embeddings_model and settings.embeddings_class:
+        embedder = Finding("ok", "embedder", f"{settings.embeddings_model}, by the class {settings.embeddings_class}")
+    else:
+        embedder = _model("embedder", settings.embeddings_model)
+    return [embedder, _model("reranker", settings.reranker_model)]
 
 
 def check_data(directory: Path) -> list[Finding]:
@@ -109,17 +111,16 @@ def _server(process: int | None) -> Finding:
     return Finding("ok", "server", f"process {process} is serving this data" if process else "none is serving this data")
 
 
-def _model(what: str, state: ModelState) -> Finding:
-    if state.state == "off":
-        return Finding("ok", what, "none, as configured")
-    if state.state == "loaded":
-        return Finding("ok", what, f"{state.name} is there")
-    reason = f": {state.error}" if state.error else ""
-    return Finding(
-        "note",
-        what,
-        f"{state.name} is {state.state}{reason}. Until then search goes by keyword; null in config.json says that this is meant.",
-    )
+def _model(role: Role, name: str | None) -> Finding:
+    if name is None:
+        return Finding("ok", role, "none, as configured")
+    match find(name, role):
+        case Found(None):
+            return Finding("note", role, f"{name} is not downloaded yet. Run `memory-mcp models download`; otherwise the server does it.")
+        case Found(directory):
+            return Finding("ok", role, f"{name} is there" + ("" if str(directory) == name else f" ({directory})"))
+        case Missing(why):
+            return Finding("note", role, f"{why} Until then search goes without it, and says so.")
 
 
 def _persona(entry: Path) -> list[Finding]:

@@ -87,5 +87,5 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches) -> Pooled
 def _directory(name: str, role: Role) -> Path:
     found = presence.find(name, role)
     if isinstance(found, presence.Missing):
-        raise EncoderFailed(found.why)
+        raise EncoderFailed(found.why.rstrip("."))
     return found.directory or hub.download(name, role, show_progress=False)

@@ -10,7 +10,7 @@ def own_name(model: str) -> str:
 
     Directories further up say nothing of the model: it may lie in the home of a user called ko-taro.
     """
-    parts = [part.lower().replace("_", "-") for part in re.split(r"[/\\]", model) if part]
+    parts: list[str] = [part.lower().replace("_", "-") for part in re.split(r"[/\\]", model) if part]
     for part in reversed(parts):
         if part.startswith("models--"):  # organisation and name, as the Hugging Face cache writes them
             return part.rpartition("--")[2]

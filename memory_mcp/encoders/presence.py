@@ -47,14 +47,13 @@ def find(name: str, role: Role, hub: str | None = None) -> Found | Missing:
     cached = cached_directory(name, role)
     if cached and not fault_of(cached):
         return Found(cached)
-    looked_at = f"there is no directory {name}, and " + (
-        f"its copy in the local cache is not whole ({fault_of(cached)})" if cached else "no copy in the local cache"
-    )
     silent = _why_not_at_hub(hub_name(name, role), hub)
     if silent is None:
         return Found(None)
+    copy = f"the copy in the local cache is not whole ({fault_of(cached)})" if cached else "there is no copy in the local cache"
     return Missing(
-        f"{name} is not here: {looked_at}, and {silent}. Run `memory-mcp models download` where there is a network, or {_otherwise(role)}."
+        f"{name} is not here: there is no such directory, {copy}, and {silent}. "
+        f"Run `memory-mcp models download` where there is a network, or {_otherwise(role)}."
     )
 
 

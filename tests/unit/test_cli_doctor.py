@@ -116,10 +116,12 @@ def test_an_unknown_key_is_noted_with_its_nearest(examine: Examine, tmp_path: Pa
 
 
 def test_a_configured_model_that_is_not_there_is_noted(examine: Examine, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
+    nowhere = str(tmp_path / "nowhere" / "model")
+    (tmp_path / "config.json").write_text(json.dumps({"embeddings_model": nowhere, "reranker_model": None}))
     status, text = examine()
     assert status == 0
-    assert " note  embedder: cl-nagoya/ruri-v3-30m is absent" in text
+    assert f" note  embedder: there is no directory {nowhere}" in text
+    assert "   ok  reranker: none, as configured" in text
 
 
 def test_a_data_directory_that_is_not_there_is_wrong(examine: Examine, data_directory: Path) -> None:

@@ -55,11 +55,11 @@ def test_help_names_every_command(run: Run) -> None:
     for arguments in (["--help"], []):
         status, out, _ = run(*arguments)
         assert status == 0
-        for command in "serve remember recall personas stdio import export connect doctor".split():
+        for command in "serve remember recall personas stdio import export connect models doctor".split():
             assert f" {command} " in out
 
 
-@pytest.mark.parametrize("command", "serve remember recall personas stdio import export connect doctor".split())
+@pytest.mark.parametrize("command", "serve remember recall personas stdio import export connect models doctor".split())
 def test_every_command_explains_itself(run: Run, command: str) -> None:
     status, out, _ = run(command, "--help")
     assert status == 0

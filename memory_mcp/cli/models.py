@@ -1,0 +1,159 @@
+"""`memory-mcp models`: which models are configured, where they are, whether they work; and downloading them."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from memory_mcp.cli.options import ConfigFile
+from memory_mcp.config.reading import default_config_path, load
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.presence import Found, Missing, Role, find
+from memory_mcp.errors import ConfigError, MemoryMCPError
+
+if TYPE_CHECKING:
+    from memory_mcp.encoders.cache import Caches
+    from memory_mcp.encoders.pool import ModelPool
+
+_PAIRS = (
+    ("週末の予定は?", "土曜日は友だちと京都へ行く。"),
+    ("週末の予定は?", "猫の名前はミケという。"),
+    ("What does she like to eat?", "Her favourite food is strawberry cake."),
+    ("What does she like to eat?", "The train leaves at nine."),
+)
+
+models = typer.Typer(help="The embedding model and the reranker: list, check, download.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the group of commands."""
+    models.command("list")(list_models)
+    models.command()(check)
+    models.command()(download)
+    app.add_typer(models, name="models")
+
+
+def list_models(config: ConfigFile = None) -> None:
+    """Say which models are configured, and where they are. Loads nothing."""
+    # What the tables of languages say is for those who ask only.
+    from memory_mcp.encoders.languages import known_languages  # noqa: PLC0415
+
+    settings = _settings(config)
+    for role, name in _configured(settings):
+        if name is None:
+            typer.echo(f"{role}: none (null)")
+            continue
+        set_languages = settings.embeddings_languages if role == "embedder" else settings.reranker_languages
+        languages = set_languages if set_languages is not None else known_languages(name)
+        typer.echo(f"{role}: {name}\n  where: {_where(settings, role, name)}\n  languages: {', '.join(languages) if languages else 'all'}")
+
+
+def check(config: ConfigFile = None) -> None:
+    """Load the configured models and ask them something. Exit status 0: those that are wanted work."""
+    # Loading needs what the other commands do without.
+    from memory_mcp.encoders.cache import Caches  # noqa: PLC0415
+    from memory_mcp.encoders.pool import ModelPool  # noqa: PLC0415
+
+    settings = _settings(config)
+    failed = False
+    with ModelPool() as pool:
+        for role, name in _configured(settings):
+            if name is None:
+                typer.echo(f"{role}: none (null)")
+                continue
+            try:
+                ask = _asked_embedder if role == "embedder" else _asked_reranker
+                typer.echo(f"{role}: {ask(settings, pool, Caches())}")
+            except Exception as error:  # noqa: BLE001  libraries raise what they like at broken models, and the other is still to be checked
+                failed = True
+                typer.echo(f"{role}: {_said(name, error)}", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def download(config: ConfigFile = None) -> None:
+    """Put the configured models into the local cache, so that they are there without a network from then on."""
+    # As above.
+    from memory_mcp.encoders import hub  # noqa: PLC0415
+
+    settings = _settings(config)
+    failed = False
+    for role, name in _configured(settings):
+        if name is None or (role == "embedder" and settings.embeddings_class):
+            typer.echo(f"{role}: nothing to download ({'null' if name is None else settings.embeddings_class})")
+        elif Path(name).expanduser().is_dir():
+            typer.echo(f"{role}: nothing to download ({name} is a directory)")
+        else:
+            try:
+                typer.echo(f"{role}: {name} is in {hub.download(name, role, show_progress=sys.stderr.isatty())}")
+            except MemoryMCPError as error:
+                failed = True
+                typer.echo(f"{role}: {error}", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _settings(path: Path | None) -> Settings:
+    source = path or default_config_path()
+    try:
+        return load(source.read_text(encoding="utf-8") if path or source.exists() else "{}", str(source)).settings
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{source} can't be read", str(error), "Say which file with --config") from error
+
+
+def _configured(settings: Settings) -> Iterator[tuple[Role, str | None]]:
+    yield "embedder", settings.embeddings_model
+    yield "reranker", settings.reranker_model
+
+
+def _where(settings: Settings, role: Role, name: str) -> str:
+    if role == "embedder" and settings.embeddings_class:
+        return f"the class {settings.embeddings_class}"
+    match find(name, role):
+        case Found(None):
+            return "at the hub, not downloaded yet. Run `memory-mcp models download`, or let the server do it when it starts."
+        case Found(directory):
+            return str(directory)
+        case Missing(why):
+            return f"absent. {why}"
+
+
+def _asked_embedder(settings: Settings, pool: "ModelPool", caches: "Caches") -> str:
+    from memory_mcp.encoders.loaders import load_embedder  # noqa: PLC0415  as above
+    from memory_mcp.encoders.slots import release  # noqa: PLC0415
+
+    began = time.monotonic()
+    embedder = load_embedder(settings, pool, caches)
+    loaded = time.monotonic()
+    for query, _ in _PAIRS:
+        embedder.embed_query(query)
+    asked_ms = (time.monotonic() - loaded) * 1_000 / len({query for query, _ in _PAIRS})
+    release(embedder)
+    limit = f"{embedder.max_tokens} tokens" if embedder.max_tokens else "not told"
+    return (
+        f"{embedder.name} works: dimension {embedder.dimension}, limit {limit}, "
+        f"loaded in {loaded - began:.1f} s, {asked_ms:.0f} ms a query, generation {embedder.generation}"
+    )
+
+
+def _asked_reranker(settings: Settings, pool: "ModelPool", caches: "Caches") -> str:
+    from memory_mcp.encoders.loaders import load_reranker  # noqa: PLC0415  as above
+
+    began = time.monotonic()
+    reranker = load_reranker(settings, pool, caches)
+    loaded = time.monotonic()
+    scores = [score for query, text in _PAIRS for score in reranker.score(query, [text]) or []]
+    asked_ms = (time.monotonic() - loaded) * 1_000 / len(_PAIRS)
+    return (
+        f"{reranker.name} works: limit {reranker.max_tokens} tokens, loaded in {loaded - began:.1f} s, {asked_ms:.0f} ms a pair, "
+        f"scores of fitting texts {scores[0]:.3f} (ja) and {scores[2]:.3f} (en), of unfitting ones {scores[1]:.3f} and {scores[3]:.3f}"
+    )
+
+
+def _said(name: str, error: Exception) -> str:
+    from memory_mcp.encoders.slots import in_plain_words  # noqa: PLC0415  as above
+
+    return str(error) if isinstance(error, MemoryMCPError) else in_plain_words(name, error)
