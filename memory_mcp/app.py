@@ -1,7 +1,6 @@
 """The composition root: builds every long-lived object, hands each what it needs, starts and stops them in order."""
 
 import ipaddress
-import json
 import logging
 import signal
 import socket
@@ -13,9 +12,14 @@ from pathlib import Path
 
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.models import models_for
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.loaders import model_shelf
+from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
+from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
+from memory_mcp.store.index_shelf import IndexShelf
 
 GRACE_SECONDS = 10
 
@@ -30,9 +34,9 @@ def serve(config_path: Path, data_directory: Path, host: str | None = None, port
         StartupError: the address or the data directory can't be had.
     """
     configure_logging("info")
-    config = LiveConfig(config_path, on_change=_apply)
+    config = LiveConfig(config_path)
     settings = config.current()
-    _apply(settings)
+    configure_logging(settings.log_level)
     address = host or settings.server_host, settings.server_port if port is None else port
     refuse_open_door(address[0], settings)
     # Listening begins before the imports below, which take a second: whoever connects meanwhile waits instead of being refused.
@@ -47,28 +51,51 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas) -> Non
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
-    now = datetime.now(UTC)
-    runtime = Runtime(config=config, personas=personas, models_for=models_for, clock=lambda: datetime.now(UTC), started_at=now)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            http_application(mcp_server(settings), runtime, settings),
-            # httptools leaves blanks at the end of a header's value; h11 does not, and costs nothing measurable.
-            http="h11",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
+    with _index(config, personas) as (models, indexes, worker):
+        runtime = Runtime(
+            config=config, personas=personas, models_for=models.current, clock=_now, started_at=_now(), indexes=indexes, index=worker
         )
-    )
-    configure_logging(settings.log_level)  # once more: the imports have added handlers of their own
-    _announce(listener, config, personas)
-    config.start()
+        application = http_application(mcp_server(settings, on_started=lambda: _begin(config, models, worker)), runtime, settings)
+        # httptools leaves blanks at the end of a header's value; h11 does not, and costs nothing measurable.
+        options = uvicorn.Config(
+            application, http="h11", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS
+        )
+        configure_logging(settings.log_level)  # once more: the imports have added handlers of their own
+        _announce(listener, config, personas)
+        config.start()
+        try:
+            with _stopping_quietly():
+                uvicorn.Server(options).run(sockets=[listener])
+        finally:
+            config.stop()
+            logger.info("stopped")
+
+
+@contextmanager
+def _index(config: LiveConfig, personas: Personas) -> Iterator[tuple[ModelShelf, IndexShelf, IndexWorker]]:
+    """The models and the worker that keeps the indexes; nothing of them runs before `_begin`."""
+    indexes = IndexShelf()
+    pool = ModelPool()
+    models = model_shelf(pool, Caches())
+    worker = IndexWorker(personas, lambda: models.current(config.current()), config.current, indexes, _now)
     try:
-        with _stopping_quietly():
-            server.run(sockets=[listener])
+        yield models, indexes, worker
     finally:
-        config.stop()
-        logger.info("stopped")
+        worker.stop()
+        models.close()
+        pool.close()
+
+
+def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker) -> None:
+    """Loading begins when the server answers: an import of torch that runs beside the start would delay it by seconds."""
+
+    def follow(settings: Settings) -> None:
+        logger.setLevel(settings.log_level.upper())
+        models.want(settings)
+
+    config.subscribe(follow)
+    models.start(config.current())
+    worker.start()
 
 
 def refuse_open_door(host: str, settings: Settings) -> None:
@@ -95,9 +122,8 @@ def configure_logging(level: str) -> None:
         library.setLevel(logging.ERROR)  # their warnings tell of refused calls, which the caller is told
 
 
-def _apply(settings: Settings) -> None:
-    """What of a changed configuration is not read at the next call anyway."""
-    logger.setLevel(settings.log_level.upper())
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _is_loopback(host: str) -> bool:
@@ -144,10 +170,6 @@ def _announce(listener: socket.socket, config: LiveConfig, personas: Personas) -
     names = personas.names()
     logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), len(names), f" ({', '.join(names[:10])})" if names else "")
     logger.info("settings from %s%s", config.path.resolve(), "" if config.path.exists() else " (not there: defaults)")
-    models = models_for(config.current())
-    for what, state in (("embedder", models.embedder_state), ("reranker", models.reranker_state)):
-        if state.state != "off":
-            logger.warning("%s %s is %s: %s", what, json.dumps(state.name), state.state, state.error)
     shown = f"[{host}]" if ":" in host else host
     sys.stderr.write(f"Memory MCP listens on http://{shown}:{port}\n")
     sys.stderr.flush()

@@ -127,13 +127,14 @@ class Candidate:
     """A memory that may become a hit, with what each source thinks of it (None: it has no opinion).
 
     `lexical` is a BM25 score, larger is better, and means nothing by itself: `lexical_share` is its part of the best one, 0 to 1.
-    `dense` is a cosine, `rerank` the cross-encoder's score.
+    `dense` is a cosine, that of `best_chunk`; `rerank` is the cross-encoder's score.
     """
 
     memory_id: int
     lexical: float | None = None
     lexical_share: float | None = None
     dense: float | None = None
+    best_chunk: int | None = None
     rerank: float | None = None
     in_named_date: bool = False
     score: float = 0.0
@@ -183,7 +184,6 @@ class Remembered:
     key: str
     stored: bool
     similar: tuple[Similar, ...] = ()
-    indexed: Literal["now", "queued"] = "now"
 
 
 @dataclass(frozen=True, slots=True)

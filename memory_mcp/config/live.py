@@ -56,6 +56,10 @@ class LiveConfig:
             self.refresh()
         return self._loaded.settings
 
+    def subscribe(self, on_change: Callable[[Settings], None]) -> None:
+        """Has `on_change` called with the new settings after each change from now on, on whichever thread noticed it."""
+        self._on_change = on_change
+
     @property
     def warnings(self) -> tuple[str, ...]:
         return self._loaded.warnings

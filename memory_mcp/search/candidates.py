@@ -1,12 +1,12 @@
-"""Where candidates come from: each source names its best, and says why when it has nothing to say."""
+"""Where candidates come from, beside the model: the words of the query and the dates that it names; and all sources as one set."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import apsw
 
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
-from memory_mcp.encoders.models import Models
+from memory_mcp.search.meaning import Meaning, cosines
 from memory_mcp.store import lexical, memories
 from memory_mcp.text.tokens import query_tokens
 
@@ -14,52 +14,47 @@ from memory_mcp.text.tokens import query_tokens
 CANDIDATES_PER_NAMED_DATE = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What a source found. `skipped` is the reason when it did not take part although it was configured to."""
-
-    candidates: tuple[Candidate, ...] = ()
-    skipped: str | None = None
-
-
-def from_words(connection: apsw.Connection, question: Question, limit: int) -> Source:
+def from_words(connection: apsw.Connection, question: Question, limit: int) -> tuple[Candidate, ...]:
     """The best lexical matches of the query and, where the caller guessed an answer, of that guess."""
-    query = query_tokens(" ".join([question.query, question.hypothetical]))
+    query = _words(question)
     if query:
         found = lexical.search(connection, query, question.filters, limit)
-        return Source(tuple(Candidate(memory_id, lexical=score) for memory_id, score in found))
+        return tuple(Candidate(memory_id, lexical=score) for memory_id, score in found)
     scanned = lexical.scan(connection, question.query, question.filters, limit)
-    return Source(tuple(Candidate(memory_id, lexical=1.0) for memory_id in scanned))
+    return tuple(Candidate(memory_id, lexical=1.0) for memory_id in scanned)
 
 
-def from_meaning(question: Question, models: Models) -> Source:
-    """The nearest vectors. Without a model there are none; where none is wanted on purpose, that is no degradation."""
-    state = models.embedder_state.state
-    wanted = question.mode == "semantic" or (question.mode == "auto" and state != "off")
-    return Source(skipped=f"embedder_{state}" if wanted else None)
-
-
-def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> Source:
+def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> tuple[Candidate, ...]:
     """The latest memories of the days that the query names, unless the caller chose the days itself."""
     if filters.date_range:
-        return Source()
+        return ()
     found = [
         memory_id
         for span in spans
         for memory_id in memories.ids_in_range(connection, replace(filters, date_range=span), CANDIDATES_PER_NAMED_DATE)
     ]
-    return Source(tuple(Candidate(memory_id) for memory_id in dict.fromkeys(found)))
+    return tuple(Candidate(memory_id) for memory_id in dict.fromkeys(found))
 
 
-def union(connection: apsw.Connection, question: Question, *sources: Source) -> list[Candidate]:
-    """Every candidate once, with every score that a source has for it: one counted as absent would be ranked as worst."""
-    merged: dict[int, Candidate] = {}
-    for candidate in (candidate for source in sources for candidate in source.candidates):
-        known = merged.get(candidate.memory_id, candidate)
-        merged[candidate.memory_id] = replace(known, lexical=known.lexical if known.lexical is not None else candidate.lexical)
-    unscored = [memory_id for memory_id, candidate in merged.items() if candidate.lexical is None]
-    scores = lexical.score(connection, query_tokens(" ".join([question.query, question.hypothetical])), unscored)
+def union(connection: apsw.Connection, question: Question, meaning: Meaning, *sources: Sequence[Candidate]) -> list[Candidate]:
+    """Every candidate once, with both scores: one that is counted as absent would be ranked as worst.
+
+    Only a memory that has no vector yet has no cosine.
+    """
+    lexical_scores: dict[int, float | None] = {}
+    for candidate in (candidate for source in sources for candidate in source):
+        known = lexical_scores.get(candidate.memory_id)
+        lexical_scores[candidate.memory_id] = candidate.lexical if known is None else known
+    unscored = [memory_id for memory_id, score in lexical_scores.items() if score is None]
+    scores = {**lexical_scores, **lexical.score(connection, _words(question), unscored)}
+    dense = cosines(connection, meaning, list(scores))
     return [
-        replace(candidate, lexical=scores.get(memory_id, 0.0)) if candidate.lexical is None else candidate
-        for memory_id, candidate in merged.items()
+        Candidate(memory_id, lexical=score or 0.0, dense=dense[memory_id][0], best_chunk=dense[memory_id][1])
+        if memory_id in dense
+        else Candidate(memory_id, lexical=score or 0.0)
+        for memory_id, score in scores.items()
     ]
+
+
+def _words(question: Question) -> list[str]:
+    return query_tokens(f"{question.query} {question.hypothetical}")

@@ -12,11 +12,12 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.page import within_budget
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories
+from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.tokens import jaccard, tokens
 
 RECENT, SEMANTIC, SUMMARIES, AT_MOST = 5, 3, 2, 10
 # How many matches the most diverse are chosen from, and how much relevance counts against sameness (Carbonell & Goldstein 1998).
-DIVERSE_POOL = 12
+DIVERSE_POOL = 6
 MMR_LAMBDA = 0.7
 
 Layer = Literal["recent", "semantic", "summary"]
@@ -30,9 +31,22 @@ class Context:
     recalled: Recalled | None
 
 
-def context(persona: Persona, query: str, *, max_tokens: int, models: Models, settings: Settings, now: datetime) -> Context:
+def context(
+    persona: Persona,
+    query: str,
+    *,
+    max_tokens: int,
+    models: Models,
+    settings: Settings,
+    now: datetime,
+    indexes: IndexShelf | None = None,
+    deadline: float | None = None,
+) -> Context:
     """At most 10 memories for a new conversation, none twice. Topical ones come first: they are the reason for the query."""
-    recalled = _topical(persona, query, models, settings, now) if query else None
+    recalled = None
+    if query:
+        question = Question(query=query, top_k=DIVERSE_POOL, max_tokens=100_000)
+        recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
     with persona.database.read() as connection:
         latest = memories.recent(connection, Filters(), RECENT + AT_MOST)
         summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES)
@@ -58,11 +72,6 @@ def diverse(hits: Sequence[Hit], count: int) -> list[Hit]:
         chosen.append(best)
         waiting.remove(best)
     return chosen
-
-
-def _topical(persona: Persona, query: str, models: Models, settings: Settings, now: datetime) -> Recalled:
-    question = Question(query=query, top_k=DIVERSE_POOL, max_tokens=100_000)
-    return recall(persona, question, models=models, settings=settings, now=now)
 
 
 def _distinct(topical: Iterable[Memory], summaries: Iterable[Memory], latest: Iterable[Memory]) -> list[tuple[Layer, Memory]]:

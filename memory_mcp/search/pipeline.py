@@ -1,76 +1,122 @@
 """How a question is answered: candidates (meaning · words · named dates) → fuse → pool of top_k×3 → rerank → page.
 
-Everything happens in one snapshot of the persona's database. The answer names the pipeline that ran and what was missing.
+The database is read in one snapshot, between the two models: none is held open while a model works. The answer names the
+pipeline that ran and what was missing.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 
 import apsw
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Candidate, Hit, Question, Recalled
+from memory_mcp.domain import Candidate, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
+from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import from_meaning, from_named_dates, from_words, union
+from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.fuse import fuse
+from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
-from memory_mcp.search.rerank import rerank
-from memory_mcp.store import memories
+from memory_mcp.search.rerank import Reranked, passage, rerank
+from memory_mcp.store import chunk_owners, memories, vector_table
+from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.timewords import named_dates
 
 POOL_FACTOR = 3
 
 
-def recall(persona: Persona, question: Question, *, models: Models, settings: Settings, now: datetime) -> Recalled:
-    """The memories of this persona that answer the question best."""
-    with persona.database.read() as connection:
-        if question.keys:
-            return _fetched(connection, question)
-        if question.mode == "recent" and not question.query:
-            return _recent(connection, question)
-        return _searched(connection, question, models, settings, now)
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """What one snapshot of the database gave: all candidates in fused order, and of the best of them everything the rest needs."""
+
+    candidates: list[Candidate]
+    pool: list[Candidate]
+    memories: dict[int, Memory]
+    passages: dict[int, str]
+    index_lag: int
 
 
-def _searched(connection: apsw.Connection, question: Question, models: Models, settings: Settings, now: datetime) -> Recalled:
+def recall(
+    persona: Persona,
+    question: Question,
+    *,
+    models: Models,
+    settings: Settings,
+    now: datetime,
+    indexes: IndexShelf | None = None,
+    deadline: float | None = None,
+) -> Recalled:
+    """The memories of this persona that answer the question best. Past `deadline`, in `time.monotonic`'s seconds, nothing is reranked."""
+    if question.keys:
+        return _fetched(persona, question)
+    if question.mode == "recent" and not question.query:
+        return _recent(persona, question)
+    with on_behalf_of(persona.name):
+        meaning = meaning_of(persona, question, models, indexes)
+        with persona.database.read() as connection:
+            ranked = _ranked(connection, question, meaning, settings, now)
+        reranked = rerank(ranked.pool, question, ranked.passages, models, settings, deadline)
+    return _answer(question, settings, meaning, ranked, reranked)
+
+
+def _ranked(connection: apsw.Connection, question: Question, meaning: Meaning, settings: Settings, now: datetime) -> _Ranked:
     named = named_dates(question.query, now, settings.zone)
-    meaning = from_meaning(question, models)
-    words = from_words(connection, question, settings.fusion.candidates_per_source)
+    limit = settings.fusion.candidates_per_source
+    near = from_meaning(connection, meaning, question.filters, limit)
+    words = () if question.mode == "semantic" and near else from_words(connection, question, limit)
     dates = from_named_dates(connection, named, question.filters)
-    candidates = union(connection, question, meaning, words, dates)
+    candidates = union(connection, question, meaning, near, words, dates)
     happened = memories.event_times(connection, [candidate.memory_id for candidate in candidates])
-    ranked = fuse(candidates, settings.fusion, named, happened)
+    ranked = fuse(candidates, settings.fusion, named, happened, dense_weight=1.0 if question.mode == "semantic" else None)
     if question.mode == "recent":
         ranked.sort(key=lambda candidate: happened[candidate.memory_id], reverse=True)
-    reranked = rerank(ranked[: question.top_k * POOL_FACTOR], models)
+    pool = ranked[: question.top_k * POOL_FACTOR]
+    found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
+    spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])
+    passages = {candidate.memory_id: passage(found[candidate.memory_id], spans.get(candidate.best_chunk or 0)) for candidate in pool}
+    lag = vector_table.waiting(connection, meaning.index.generation) if meaning.index else 0
+    return _Ranked(ranked, pool, found, passages, lag)
+
+
+def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _Ranked, reranked: Reranked) -> Recalled:
     passing = [candidate for candidate in reranked.pool if candidate.score >= settings.min_score]
+    shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
+    hits = within_budget(shown, question.detail, question.max_tokens)
+    rest = sum(candidate.score >= settings.min_score for candidate in ranked.candidates[len(ranked.pool) :])
     return Recalled(
-        hits=(hits := _hits(connection, passing[: question.top_k], question)),
-        mode="recent" if question.mode == "recent" else "keyword",
+        hits=hits,
+        mode=_mode(question, meaning),
         reranked=reranked.done,
         degraded=tuple(reason for reason in (meaning.skipped, reranked.skipped) if reason),
-        index_lag=0,
-        more=len([candidate for candidate in ranked if candidate.score >= settings.min_score]) - len(hits),
-        best_score=round(ranked[0].score, 4) if ranked and not hits else None,
+        index_lag=ranked.index_lag,
+        more=len(passing) + rest - len(hits),
+        best_score=round(reranked.pool[0].score, 4) if reranked.pool and not hits else None,
     )
 
 
-def _hits(connection: apsw.Connection, candidates: list[Candidate], question: Question) -> tuple[Hit, ...]:
-    found = memories.by_ids(connection, [candidate.memory_id for candidate in candidates])
-    ranked = [(found[candidate.memory_id], candidate.score, why(candidate)) for candidate in candidates]
-    return within_budget(ranked, question.detail, question.max_tokens)
+def _mode(question: Question, meaning: Meaning) -> str:
+    """The pipeline that ran, not the one that was asked for."""
+    if question.mode == "recent":
+        return "recent"
+    if meaning.index is None:
+        return "keyword"
+    return "semantic" if question.mode == "semantic" else "hybrid"
 
 
-def _fetched(connection: apsw.Connection, question: Question) -> Recalled:
+def _fetched(persona: Persona, question: Question) -> Recalled:
     """The memories with the keys that the caller named, in that order, whatever their state."""
-    found = memories.by_keys(connection, question.keys)
+    with persona.database.read() as connection:
+        found = memories.by_keys(connection, question.keys)
     present = [(found[key], 1.0, {"key": True}) for key in question.keys if key in found]
     hits = within_budget(present, question.detail, question.max_tokens)
     missing = tuple(key for key in question.keys if key not in found)
     return Recalled(hits, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
 
 
-def _recent(connection: apsw.Connection, question: Question) -> Recalled:
+def _recent(persona: Persona, question: Question) -> Recalled:
     """The latest memories that pass the filters."""
-    found = memories.recent(connection, question.filters, question.top_k + 1)
+    with persona.database.read() as connection:
+        found = memories.recent(connection, question.filters, question.top_k + 1)
     hits = within_budget([(memory, 1.0, {"recent": True}) for memory in found[: question.top_k]], question.detail, question.max_tokens)
     return Recalled(hits, "recent", False, (), 0, more=len(found) - len(hits))

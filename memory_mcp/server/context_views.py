@@ -25,7 +25,9 @@ def context_view(call: Call, persona: Persona, query: str, max_tokens: int | Non
     budget = token_budget(max_tokens, DEFAULT_TOKENS)
     topic = _within(query, "query", QUERY_LIMIT).strip()
     who, unreadable = _who(call, persona)
-    found = context(persona, topic, max_tokens=budget, models=call.models, settings=call.settings, now=call.now)
+    found = context(
+        persona, topic, max_tokens=budget, models=call.models, settings=call.settings, now=call.now, indexes=call.runtime.indexes
+    )
     with persona.database.read() as connection:
         counts = memories.counts(connection)
     degraded = [*(found.recalled.degraded if found.recalled else ()), *([unreadable] if unreadable else [])]

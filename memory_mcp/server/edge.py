@@ -6,6 +6,7 @@ large, is no UTF-8 or no JSON, a wrong host or origin, an unknown path.
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memory_mcp.server.request_persona import PATH_PERSONA
+from memory_mcp.server.request_persona import ARRIVED, PATH_PERSONA
 
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
@@ -41,7 +42,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = _without_last_slash(with_path_persona(scope))
+        scope = {**_without_last_slash(with_path_persona(scope)), ARRIVED: time.monotonic()}
         send = _Rewording(send)
         if scope["path"] == "/mcp" and scope["method"] == "POST":
             body, refusal = await _checked_body(scope, receive)

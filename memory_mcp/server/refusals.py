@@ -15,6 +15,7 @@ from mcp.types import CallToolRequestParams
 from starlette.responses import JSONResponse
 
 from memory_mcp.errors import (
+    EncoderFailed,
     InvalidInput,
     MemoryMCPError,
     MemoryNotFound,
@@ -34,6 +35,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (PersonaConflict, 400),
     (PersonaRequired, 400),
     (MemoryNotFound, 404),
+    (EncoderFailed, 503),
     (Overloaded, 503),
     (StoreFull, 507),
     (StoreError, 500),

@@ -5,6 +5,7 @@ one, else what `on_missing_persona` says. No tool has a persona argument, and a 
 a reason to serve somebody else.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from memory_mcp.server.runtime import Runtime
 
 HEADER = "x-persona"
 PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
+ARRIVED = "memory_mcp.arrived"  # and the moment at which the request came in, by `time.monotonic`
 DEFAULT_PERSONA = "default"
 
 OnMissing = Literal["default", "error", "auto"]
@@ -43,10 +45,17 @@ class Call:
     def __post_init__(self) -> None:
         self.settings = self.runtime.config.current()
         self.now = self.runtime.clock()
+        if self.runtime.index:
+            self.runtime.index.note_call()
 
     @property
     def models(self) -> Models:
         return self.runtime.models_for(self.settings)
+
+    def rerank_deadline(self) -> float | None:
+        """When reranking must end, counted from the request's arrival: waiting for a thread is waiting too."""
+        limit = self.settings.rerank_deadline_ms
+        return self.scope.get(ARRIVED, time.monotonic()) + limit / 1000 if limit else None
 
     def persona_name(self) -> str:
         """The canonical name of the persona that this request is for.
@@ -69,9 +78,21 @@ class Call:
 
     @contextmanager
     def writing(self) -> Iterator[Persona]:
-        """The persona's handle, the persona created if need be."""
+        """The persona's handle, the persona created if need be. What was written is indexed afterwards."""
         with self.runtime.personas.writing(self.persona_name()) as persona:
             yield persona
+        self._wake(persona)
+
+    @contextmanager
+    def changing(self) -> Iterator[Persona]:
+        """The persona's handle for changing what is there: one that doesn't exist has nothing to change, and stays uncreated."""
+        with self.reading() as persona:
+            yield persona
+        self._wake(persona)
+
+    def _wake(self, persona: Persona) -> None:
+        if self.runtime.index and persona.exists:
+            self.runtime.index.wake(persona.name)
 
 
 def current_call() -> Call:

@@ -7,15 +7,19 @@ from datetime import datetime
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
+from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
+from memory_mcp.store.index_shelf import IndexShelf
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One server's parts. `clock` answers with an aware datetime."""
+    """One server's parts. `clock` answers with an aware datetime; without an `index` nothing is embedded and words alone are searched."""
 
     config: LiveConfig
     personas: Personas
     models_for: Callable[[Settings], Models]
     clock: Callable[[], datetime]
     started_at: datetime
+    indexes: IndexShelf | None = None
+    index: IndexWorker | None = None

@@ -2,9 +2,11 @@
 
 from dataclasses import asdict
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from memory_mcp import __version__
 from memory_mcp.encoders.models import Models
+from memory_mcp.jobs.worker import IndexStatus
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.runtime import Runtime
@@ -13,17 +15,20 @@ from memory_mcp.store import memories
 
 
 def readiness(runtime: Runtime) -> dict[str, Any]:
-    """What works now, per model; what is wrong with config.json; which edits wait for a restart.
+    """What works now, per model; what is wrong with config.json; which edits wait for a restart; what the index still lacks.
 
     `index_lag` counts memories that have no vector yet although a model is there; without one nothing lags.
     """
     settings = runtime.config.current()
+    models = runtime.models_for(settings)
+    index = runtime.index.status() if runtime.index and models.embedder else None
     return {
         "ready": True,
         "version": __version__,
-        "mode": "keyword",
-        "models": models_view(runtime.models_for(settings)),
-        "index_lag": 0,
+        "mode": "hybrid" if models.embedder else "keyword",
+        "models": models_view(models),
+        "index_lag": index.lag if index else 0,
+        **told(index=index_view(index, settings.zone) if index else None),
         "config_error": runtime.config.error,
         "config_warnings": list(runtime.config.warnings),
         "restart_pending": runtime.config.restart_pending,
@@ -34,6 +39,11 @@ def readiness(runtime: Runtime) -> dict[str, Any]:
 def models_view(models: Models) -> dict[str, Any]:
     """The state of both models."""
     return {"embedder": told(**asdict(models.embedder_state)), "reranker": told(**asdict(models.reranker_state))}
+
+
+def index_view(index: IndexStatus, zone: ZoneInfo) -> dict[str, Any]:
+    """How the indexes are doing: what waits, how far a change of model has come, what fails."""
+    return {**asdict(index), "last_rebuild": local(index.last_rebuild, zone)}
 
 
 def statistics(call: Call, persona: Persona) -> dict[str, Any]:

@@ -32,9 +32,9 @@ def test_meaning_and_words_are_weighed(happened):
     assert scores == pytest.approx({1: 0.4, 2: 0.6 + 0.1, 3: 0.3})
 
 
-def test_meaning_has_no_weight_unless_every_candidate_has_it(happened):
-    candidates = [Candidate(1, lexical=4.0), Candidate(2, lexical=2.0, dense=0.9)]
-    assert [candidate.score for candidate in fuse(candidates, Fusion(), [], happened)] == [1.0, 0.5]
+def test_a_candidate_without_a_vector_is_judged_by_its_words_alone(happened):
+    candidates = [Candidate(1, lexical=4.0), Candidate(2, lexical=2.0, dense=0.9), Candidate(3, lexical=2.0, dense=0.1)]
+    assert [candidate.score for candidate in fuse(candidates, Fusion(), [], happened)] == [1.0, 0.75, 0.25]
 
 
 def test_equal_cosines_and_no_lexical_score_divide_by_nothing(happened):

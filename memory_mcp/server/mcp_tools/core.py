@@ -77,7 +77,7 @@ def remember(
         **before,
         "key": stored.key,
         "stored": stored.stored,
-        "indexed": stored.indexed,
+        "indexed": "queued" if call.models.embedder else "now",
         "similar": [similar_view(similar) for similar in stored.similar],
         **told(note=note, degraded=[noted] if noted else None),
     }
@@ -113,7 +113,15 @@ def recall(
         max_tokens=max_tokens,
     )
     with call.reading() as persona:
-        answer = recall_memories(persona, asked, models=call.models, settings=call.settings, now=call.now)
+        answer = recall_memories(
+            persona,
+            asked,
+            models=call.models,
+            settings=call.settings,
+            now=call.now,
+            indexes=call.runtime.indexes,
+            deadline=call.rerank_deadline(),
+        )
         return {**heading(call, persona), **recalled_view(answer, call)}
 
 
@@ -135,7 +143,7 @@ def revise(
         restore=restore,
         reason=drafts.label(reason, "reason"),
     )
-    with call.reading() as persona:
+    with call.changing() as persona:
         memory = revise_memory(persona, key, revision, now=call.now)
         return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
 
@@ -145,7 +153,7 @@ def forget(keys: TextList, reason: Text = "", dry_run: Flag = False, call: Call 
     """Put memories in the trash when the user asks; revise with restore=true brings them back."""
     if not 0 < len(keys) <= KEYS_LIMIT:
         raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
-    with call.reading() as persona:
+    with call.changing() as persona:
         outcomes = forget_memories(persona, keys, reason=drafts.label(reason, "reason"), dry_run=dry_run, now=call.now)
         return {**heading(call, persona), "outcomes": [outcome_view(outcome) for outcome in outcomes]}
 

@@ -14,6 +14,7 @@ STATUS = {
     errors.PersonaConflict: 400,
     errors.PersonaRequired: 400,
     errors.MemoryNotFound: 404,
+    errors.EncoderFailed: 503,
     errors.Overloaded: 503,
     errors.StoreFull: 507,
     errors.StoreDamaged: 500,

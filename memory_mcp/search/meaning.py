@@ -1,0 +1,90 @@
+"""The query as vectors, and the memories whose vectors are near: the source of candidates that needs a model."""
+
+import functools
+from dataclasses import dataclass
+
+import apsw
+import numpy as np
+
+from memory_mcp.domain import Candidate, Filters, Question
+from memory_mcp.encoders.models import Models
+from memory_mcp.encoders.protocols import Vectors
+from memory_mcp.errors import EncoderFailed
+from memory_mcp.personas.registry import Persona
+from memory_mcp.store import chunk_owners, vector_table
+from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.vectors import VectorIndex
+
+# A memory may have several vectors: so many more chunks than memories are asked for.
+CHUNKS_PER_CANDIDATE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What was asked, as vectors of the generation that answers for this persona, and its index.
+
+    Without an index `skipped` says why, unless no model is wanted.
+    """
+
+    vectors: tuple[Vectors, ...] = ()
+    index: VectorIndex | None = None
+    skipped: str | None = None
+
+
+def meaning_of(persona: Persona, question: Question, models: Models, indexes: IndexShelf | None) -> Meaning:
+    """Asks the model for the vectors of the query and of the guessed answer. Holds no database meanwhile."""
+    state = models.embedder_state.state
+    unwanted = question.mode not in ("auto", "semantic") or (state == "off" and question.mode == "auto")
+    if unwanted or (models.embedder and not persona.exists):
+        return Meaning()
+    with persona.database.read() as connection:
+        serving = vector_table.serving_generation(connection)
+    embedder = models.of_generation(serving) or (models.embedder if serving is None else None)
+    if embedder is None or indexes is None:
+        return Meaning(skipped=f"embedder_{state}" if state != "loaded" else "reembedding")
+    if not embedder.covers(question.query):
+        return Meaning(skipped="embedder_language")
+    index = indexes.get(persona.database, embedder.generation)
+    if index is None or not index.count:
+        return Meaning(skipped="nothing_embedded_yet")
+    try:
+        vectors = [embedder.embed_query(question.query)]
+        if question.hypothetical:
+            vectors.append(embedder.embed_documents([question.hypothetical])[0])
+    except EncoderFailed:
+        return Meaning(skipped="embedder_failed")
+    return Meaning(tuple(vectors), index)
+
+
+def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters, limit: int) -> tuple[Candidate, ...]:
+    """The memories nearest to any of the vectors."""
+    if meaning.index is None:
+        return ()
+    among = chunk_owners.passing(connection, filters) if filters else None
+    asked = limit * CHUNKS_PER_CANDIDATE
+    nearest = [hit for vector in meaning.vectors for hit in meaning.index.search(vector, asked, among)]
+    owners = chunk_owners.owners(connection, [chunk for chunk, _ in nearest])
+    best: dict[int, float] = {}
+    for chunk, cosine in nearest:
+        if chunk in owners:
+            best[owners[chunk]] = max(cosine, best.get(owners[chunk], -1.0))
+    chosen = sorted(best, key=lambda memory_id: -best[memory_id])[:limit]
+    return tuple(Candidate(memory_id, dense=best[memory_id]) for memory_id in chosen)
+
+
+def cosines(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, tuple[float, int]]:
+    """For each of these memories its greatest cosine with any of the vectors, and the chunk that has it. One without a vector is left out."""
+    if meaning.index is None:
+        return {}
+    chunks_of = chunk_owners.of_each(connection, memory_ids)
+    wanted = [chunk for of_one in chunks_of.values() for chunk in of_one]
+    known, vectors = meaning.index.reconstruct(wanted)
+    if not known:
+        return {}
+    by_vector = [vectors @ vector for vector in meaning.vectors]
+    greatest = dict(zip(known, functools.reduce(np.maximum, by_vector).tolist(), strict=True))
+    return {
+        memory_id: max((greatest[chunk], chunk) for chunk in of_one if chunk in greatest)
+        for memory_id, of_one in chunks_of.items()
+        if any(chunk in greatest for chunk in of_one)
+    }
