@@ -38,6 +38,7 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime) -> dic
         kind=memory.kind,
         occurred_at=local(memory.occurred_at, zone),
         created_at=local(memory.created_at, zone),
+        updated_at=local(memory.updated_at, zone) if memory.updated_at > memory.created_at else None,
         ago=ago(memory.event_time, now, text, zone),
         tags=list(memory.tags),
         importance=memory.importance if memory.importance != 0.5 else None,

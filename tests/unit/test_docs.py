@@ -20,7 +20,7 @@ from memory_mcp.remember.drafts import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.search import questions
 from memory_mcp.server import context_views
 from memory_mcp.server.mcp_server import TOOLSETS, mcp_server
-from memory_mcp.server.mcp_tools import core
+from memory_mcp.server.mcp_tools import compat, core
 from memory_mcp.transfer.jsonlines import FIELDS
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,14 @@ CONFIGURATION = ROOT.joinpath("docs/configuration.md").read_text(encoding="utf-8
 TOOLS = ROOT.joinpath("docs/tools.md").read_text(encoding="utf-8")
 
 KEYS = list(documented_keys())
-ARGUMENTS = [(tool.name, argument) for tools in TOOLSETS.values() for tool in tools() for argument in tool.parameters["properties"]]
+# The older names share one table instead of a section each.
+ARGUMENTS = [
+    (tool.name, argument)
+    for name, tools in TOOLSETS.items()
+    if name != "compat"
+    for tool in tools()
+    for argument in tool.parameters["properties"]
+]
 COMMANDS = sorted(typer.main.get_command(command_line).commands)
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
@@ -154,6 +161,21 @@ def test_every_tool_has_an_example_that_is_json_and_stands_in_both_readmes(tool)
     assert json.loads(example)["persona"]
     for name in ("README.md", "README.ja.md"):
         assert f"| `{tool.name}` |" in ROOT.joinpath(name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("tool", compat.tools(), ids=lambda tool: tool.name)
+def test_every_older_name_stands_in_one_table_with_its_arguments_and_no_others(tool):
+    row = rows(section(TOOLS, "Older names")).get(tool.name)
+    assert row, f"docs/tools.md says nothing of {tool.name}"
+    documented = set(re.findall(r"`([a-z_]+)`", row[1])) - {"any", "all"}
+    assert documented == set(tool.parameters["properties"])
+    assert row[2]
+    assert row[3]
+
+
+def test_every_toolset_is_named_where_the_configuration_is_documented():
+    row = rows(section(CONFIGURATION, "Keys"))["toolsets"]
+    assert set(re.findall(r"`([a-z]+)`", row[2])) == set(TOOLSETS)
 
 
 @pytest.mark.parametrize(
