@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from langchain_core.embeddings import Embeddings
 
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
@@ -16,6 +15,9 @@ from memory_mcp.encoders.patience import Patience
 from memory_mcp.encoders.pool import ModelPool, Urgency
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 # Larger batches leave the core's cache: 8 are a third faster for each text than 32.
 BATCH = 8
@@ -38,7 +40,7 @@ class Identity:
 class PooledEmbedder:
     """An `Embedder` over any LangChain `Embeddings`."""
 
-    def __init__(self, model: Embeddings, identity: Identity, pool: ModelPool, caches: Caches, patience: Patience | None = None) -> None:
+    def __init__(self, model: "Embeddings", identity: Identity, pool: ModelPool, caches: Caches, patience: Patience | None = None) -> None:
         """The pool is not the embedder's own. Without `patience` it waits as long as it takes, which a local model is worth."""
         self._model = model
         self._identity = identity

@@ -4,15 +4,16 @@ import hashlib
 import importlib
 import json
 import re
-from typing import Any
-
-from langchain_core.embeddings import Embeddings
+from typing import TYPE_CHECKING, Any
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder, first_line
 from memory_mcp.encoders.patience import Patience
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 QUERY_SECONDS = 5.0
 BULK_SECONDS = 60.0
@@ -26,12 +27,15 @@ _NOT_IDENTITY = re.compile(
 )
 
 
-def construct(path: str, arguments: dict[str, Any]) -> Embeddings:
+def construct(path: str, arguments: dict[str, Any]) -> "Embeddings":
     """An instance of the class at `package.module:Class`.
 
     Raises:
         EncoderFailed: there is no such class, it is no `Embeddings`, or it refuses the arguments.
     """
+    # LangChain's core takes half a second to import, and only who loads a model needs it.
+    from langchain_core.embeddings import Embeddings  # noqa: PLC0415
+
     what = f"embeddings_class {path} can't be used"
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
@@ -60,7 +64,7 @@ def generation_of(name: str, path: str, arguments: dict[str, Any], dimension: in
 class ServiceEmbedder(PooledEmbedder):
     """An embedder with workers and patience of its own."""
 
-    def __init__(self, model: Embeddings, identity: Identity, caches: Caches, patience: Patience | None = None) -> None:
+    def __init__(self, model: "Embeddings", identity: Identity, caches: Caches, patience: Patience | None = None) -> None:
         """Takes the usual patience unless told otherwise."""
         self._workers = ModelPool(WORKERS)
         super().__init__(model, identity, self._workers, caches, patience or Patience(QUERY_SECONDS, BULK_SECONDS, REST_SECONDS))

@@ -6,6 +6,9 @@ spinning made 9 ms into 1,500 on a busy machine, and chunks of 4 pairs on two wo
 Fairness has two halves. Within an urgency, the owners that have something waiting take turns, job by job, so a persona with
 hundreds of jobs delays another by one job. And bulk work leaves a worker free while somebody is asking, because a job that
 has begun can't be interrupted.
+
+A query goes before reranking, but when both are in demand without end, reranking keeps a third of the time: otherwise fifty
+callers who ask again at once would be answered by nothing but embeddings.
 """
 
 import logging
@@ -27,6 +30,7 @@ from memory_mcp.errors import EncoderFailed
 Result = TypeVar("Result")
 
 ASKED_LATELY_SECONDS = 1.0
+QUERY_SHARE = 2.0  # of the time that queries and reranking want both, for each 1 that reranking gets
 SHUTDOWN_SECONDS = 10.0
 _NEWEST_WEIGHT = 0.2  # of the newest duration in the moving average
 
@@ -100,6 +104,7 @@ class ModelPool:
         self._lanes = {urgency: _Lane() for urgency in Urgency}
         self._changed = threading.Condition()
         self._bulk_running = 0
+        self._query_credit = 0.0  # seconds that queries may take before reranking has its turn
         self._asked_at = float("-inf")
         self._closed = False
         # Daemons, so that a model call that hangs can't keep the process from ending. `close` waits for the others.
@@ -133,8 +138,9 @@ class ModelPool:
             lane = self._lanes[urgency]
             if not lane.waiting:
                 return 0.0
+            own = (lane.ahead_of(_owner.get(), jobs) + jobs) * lane.average_seconds
             before = sum(other.waiting * other.average_seconds for earlier, other in self._lanes.items() if earlier < urgency)
-            return (before + (lane.ahead_of(_owner.get(), jobs) + jobs) * lane.average_seconds) / self.workers
+            return (own + (min(before, QUERY_SHARE * own) if urgency is Urgency.RERANK else before)) / self.workers
 
     def close(self, wait: bool = True) -> None:
         """Ends the workers after the jobs they are at; what waits is cancelled. May be called twice."""
@@ -181,14 +187,27 @@ class ModelPool:
         """The next job, once there is one; None once the pool is closed."""
         with self._changed:
             while not self._closed:
-                for urgency, lane in self._lanes.items():
-                    if lane.waiting and (urgency is not Urgency.BULK or self._bulk_may_begin()):
-                        if urgency is Urgency.BULK:
-                            self._bulk_running += 1
-                        return lane.take()
+                urgency = self._most_urgent()
+                if urgency is not None:
+                    if urgency is Urgency.BULK:
+                        self._bulk_running += 1
+                    return self._lanes[urgency].take()
                 # With bulk work held back, a worker looks again when the last question is long enough ago.
                 self._changed.wait(ASKED_LATELY_SECONDS if self._lanes[Urgency.BULK].waiting else None)
             return None
+
+    def _most_urgent(self) -> Urgency | None:
+        query, rerank, bulk = (self._lanes[urgency] for urgency in Urgency)
+        if query.waiting and rerank.waiting:
+            if self._query_credit >= 0:
+                self._query_credit -= query.average_seconds
+                return Urgency.QUERY
+            self._query_credit += QUERY_SHARE * rerank.average_seconds
+            return Urgency.RERANK
+        self._query_credit = 0.0  # no contest, no debts
+        if query.waiting or rerank.waiting:
+            return Urgency.QUERY if query.waiting else Urgency.RERANK
+        return Urgency.BULK if bulk.waiting and self._bulk_may_begin() else None
 
     def _bulk_may_begin(self) -> bool:
         asked_lately = time.monotonic() - self._asked_at < ASKED_LATELY_SECONDS

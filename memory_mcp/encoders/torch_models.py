@@ -9,15 +9,17 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 
 from memory_mcp.encoders.embedding import BATCH
 from memory_mcp.encoders.prefixes import Prefixes
 from memory_mcp.encoders.reranking import CHUNK, Pair
 from memory_mcp.errors import EncoderFailed
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 # At 8,192 tokens, which ruri-v3 could read, one text takes 17 s and 1 GB on a core. A piece of a memory has about 1,300 at most.
 MAX_TEXT_TOKENS = 2_048
@@ -31,7 +33,7 @@ PROBE = "今日は誰と話しましたか。 Whom did I talk to today?"
 class LoadedEmbeddings:
     """A model that has answered once. `max_tokens` is None where it does not say."""
 
-    model: Embeddings
+    model: "Embeddings"
     dimension: int
     max_tokens: int | None
 
@@ -58,7 +60,7 @@ def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str)
     return LoadedEmbeddings(model, probed_dimension(model, name), max_tokens)
 
 
-def probed_dimension(model: Embeddings, name: str) -> int:
+def probed_dimension(model: "Embeddings", name: str) -> int:
     """The length of the vectors, after embedding a query and a text for real.
 
     Raises:
@@ -143,7 +145,7 @@ def _prepare_torch() -> None:
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 
 
-def _limit_tokens(model: Embeddings) -> int | None:
+def _limit_tokens(model: "Embeddings") -> int | None:
     """Sets and tells how many tokens of a text are read; None where the model has no such limit (static embeddings)."""
     client = getattr(model, "_client", None)  # the class has no door to it
     own_limit = getattr(client, "max_seq_length", None)

@@ -53,6 +53,17 @@ def test_a_query_goes_before_reranking_and_both_before_bulk_work(line: Line):
     assert line.go() == ["query", "rerank", "bulk"]
 
 
+def test_queries_without_end_leave_reranking_a_third_of_the_time():
+    with ModelPool(1) as pool:
+        for urgency in (Urgency.QUERY, Urgency.RERANK):  # what such jobs take
+            pool.submit(lambda: threading.Event().wait(0.002), urgency).result()
+        line = Line(pool)
+        for number in range(40):
+            line.add(f"query {number}", Urgency.QUERY)
+        line.add("rerank", Urgency.RERANK)
+        assert line.go().index("rerank") < 20
+
+
 def test_within_an_urgency_the_first_comes_first(line: Line):
     for name in ("a", "b", "c"):
         line.add(name, Urgency.BULK)
