@@ -120,11 +120,6 @@ class Ledger:
                     return name
         return None
 
-    def all_indexed(self) -> bool:
-        """Whether nobody has anything to index, but for those that can't be served."""
-        with self._guard:
-            return not any(task.to_index and not task.backoff.failures for task in self._tasks.values())
-
     def snapshot(self) -> Mapping[str, Task]:
         with self._guard:
             return dict(self._tasks)

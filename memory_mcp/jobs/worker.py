@@ -122,7 +122,7 @@ class IndexWorker:
             if name is not None:
                 self._attempt(name, now, lambda persona, task: self._index(persona, task, models, embedder))
                 return 0
-            if models.embedder and models.earlier and self._ledger.all_indexed():
+            if models.embedder and models.earlier:
                 self._earlier_unneeded()
         rules = self._settings().vector_rebuild
         name = self._ledger.next_to_save(now, self._unsaved(), rules)

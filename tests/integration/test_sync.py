@@ -229,6 +229,21 @@ def test_a_memory_that_is_forgotten_during_the_work_is_not_in_the_index(say, dra
     assert equal()
 
 
+def test_a_write_after_the_index_was_updated_is_not_struck_off_with_what_was_done(say, apply, nilou, now, equal, drain, monkeypatch):
+    key = say("夕飯はカレーだった").key
+    update = sync._update
+
+    def update_and_forget(*arguments):
+        update(*arguments)
+        forget(nilou, [key], reason=None, dry_run=False, now=now)
+
+    monkeypatch.setattr(sync, "_update", update_and_forget)
+    assert apply().waiting == 1
+    monkeypatch.undo()
+    drain()
+    assert equal()
+
+
 def test_a_model_that_fails_changes_nothing(say, apply, nilou, embedder):
     say("京都")
     embedder.failing = True
@@ -402,6 +417,17 @@ def test_a_file_that_lacks_a_change_needs_a_rebuild(say, drain, nilou, embedder,
     say("苺")
     drain()
     assert sync.needs_rebuild(nilou, embedder.generation, indexes)
+
+
+def test_an_open_index_that_followed_every_change_is_saved_as_current(say, drain, nilou, embedder, indexes):
+    say("京都")
+    drain()
+    indexes.get(nilou.database, embedder.generation)
+    say("苺")
+    drain()
+    assert sync.save(nilou, embedder.generation, indexes)
+    assert not sync.save(nilou, embedder.generation, indexes)
+    assert not sync.needs_rebuild(nilou, embedder.generation, IndexShelf())
 
 
 def test_an_index_is_compared_by_every_id_and_every_vector(say, drain, nilou, embedder, indexes):

@@ -4,6 +4,7 @@ import json
 import threading
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from memory_mcp.config.settings import Settings
@@ -17,6 +18,7 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.store import index_queue
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.vectors import VectorIndex
 
 OFF = ModelState("off")
 
@@ -212,6 +214,39 @@ def test_a_write_during_a_rebuild_is_not_lost(world, monkeypatch):
     assert not world.differences("a")
 
 
+def test_a_request_during_a_rebuild_is_answered_by_another(world, monkeypatch):
+    world.rules["mode"] = "manual"
+    world.write("a", "京都")
+    world.work()
+    rebuild = sync.rebuild
+    done = []
+
+    def rebuild_while_somebody_asks(*arguments):
+        done.append(arguments)
+        if len(done) == 1:
+            world.worker.request_rebuild("a")
+        return rebuild(*arguments)
+
+    monkeypatch.setattr(sync, "rebuild", rebuild_while_somebody_asks)
+    world.worker.request_rebuild("a")
+    world.work()
+    assert len(done) == 2
+
+
+def test_a_write_at_the_very_end_of_the_work_is_not_lost(world, monkeypatch):
+    needs_rebuild = sync.needs_rebuild
+
+    def needs_rebuild_while_somebody_writes(*arguments):
+        monkeypatch.undo()
+        world.write("a", "苺")
+        return needs_rebuild(*arguments)
+
+    monkeypatch.setattr(sync, "needs_rebuild", needs_rebuild_while_somebody_writes)
+    world.write("a", "京都")
+    world.work()
+    assert world.waiting("a") == 0
+
+
 def test_an_open_index_is_saved_after_the_queue_is_empty_and_then_at_intervals(world):
     world.rules["mode"] = "manual"
     world.write("a", *(f"記憶{number}" for number in range(40)))
@@ -293,6 +328,35 @@ def test_a_model_that_fails_is_left_alone_for_a_while_and_asked_again(world):
     world.work()
     assert [world.waiting(name) for name in ("a", "b", "c")] == [0, 0, 0]
     assert world.worker.status().lag == 0
+
+
+def test_a_model_that_answered_once_is_not_punished_for_earlier_failures(world):
+    world.write("a", "京都")
+    world.embedder.failing = True
+    for _ in range(6):
+        world.work()
+        world.later(60)
+    world.embedder.failing = False
+    world.work()
+    world.embedder.failing = True
+    world.write("b", "苺")
+    world.work()
+    world.embedder.failing = False
+    world.later(1)
+    world.work()
+    assert world.waiting("b") == 0
+
+
+def test_an_unsaved_index_of_a_generation_that_answers_no_more_keeps_nobody_busy(world):
+    world.rules.update(mode="manual", min_interval=0)
+    world.write("a", "京都")
+    world.work()
+    retired = VectorIndex("retired")
+    retired.add([1], np.eye(1, 8, dtype=np.float32))
+    with world.personas.reading("a") as persona:
+        world.indexes.put(persona.database, retired)
+    assert world.work() == 1
+    assert world.indexes.dirty() == set()
 
 
 def test_a_persona_that_is_gone_is_forgotten(world):

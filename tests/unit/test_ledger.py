@@ -26,10 +26,8 @@ def test_one_that_is_finished_or_put_off_has_no_turn():
     ledger.of("a").looked = 1
     ledger.of("b").backoff.failed(NOW)
     assert [ledger.next_to_index(NOW) for _ in range(2)] == ["c", "c"]
-    assert not ledger.all_indexed()
     ledger.of("c").looked = 1
     assert ledger.next_to_index(NOW) is None
-    assert ledger.all_indexed()
     assert ledger.next_to_index(after(1)) == "b"
 
 
