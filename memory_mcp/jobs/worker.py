@@ -101,6 +101,7 @@ class IndexWorker:
 
     def status(self) -> IndexStatus:
         """What is waiting counts only while a model is there: without one nothing is."""
+        self._notice(self._models())  # or a model that has just come in would seem to have everything done
         tasks = self._ledger.snapshot() if self._loaded else {}
         waiting = {name: max(task.waiting, task.woken - task.looked) for name, task in tasks.items() if task.to_index}
         return IndexStatus(
@@ -153,6 +154,7 @@ class IndexWorker:
             self._ledger.wake(self._personas.names())
             self._loaded = loaded
             self._model.clear()
+            self._something.set()
 
     def _attempt(self, name: str, now: datetime, action: Callable[[Persona, Task], None]) -> None:
         """Does something for one persona. If it fails, that persona is put off, and the others go on."""

@@ -23,12 +23,13 @@ CHUNKS_PER_CANDIDATE = 3
 class Meaning:
     """What was asked, as vectors of the generation that answers for this persona, and its index.
 
-    Without an index `skipped` says why, unless no model is wanted.
+    Without an index `skipped` says why, unless no model is wanted. `generation` is what vectors are, or will be, of.
     """
 
     vectors: tuple[Vectors, ...] = ()
     index: VectorIndex | None = None
     skipped: str | None = None
+    generation: str | None = None
 
 
 def meaning_of(persona: Persona, question: Question, models: Models, indexes: IndexShelf | None) -> Meaning:
@@ -46,14 +47,14 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
         return Meaning(skipped="embedder_language")
     index = indexes.get(persona.database, embedder.generation)
     if index is None or not index.count:
-        return Meaning(skipped="nothing_embedded_yet")
+        return Meaning(skipped="nothing_embedded_yet", generation=embedder.generation)
     try:
         vectors = [embedder.embed_query(question.query)]
         if question.hypothetical:
             vectors.append(embedder.embed_documents([question.hypothetical])[0])
     except EncoderFailed:
-        return Meaning(skipped="embedder_failed")
-    return Meaning(tuple(vectors), index)
+        return Meaning(skipped="embedder_failed", generation=embedder.generation)
+    return Meaning(tuple(vectors), index, generation=embedder.generation)
 
 
 def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters, limit: int) -> tuple[Candidate, ...]:

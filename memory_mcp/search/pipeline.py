@@ -75,7 +75,7 @@ def _ranked(connection: apsw.Connection, question: Question, meaning: Meaning, s
     found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
     spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])
     passages = {candidate.memory_id: passage(found[candidate.memory_id], spans.get(candidate.best_chunk or 0)) for candidate in pool}
-    lag = vector_table.waiting(connection, meaning.index.generation) if meaning.index else 0
+    lag = vector_table.waiting(connection, meaning.generation) if meaning.generation else 0
     return _Ranked(ranked, pool, found, passages, lag)
 
 

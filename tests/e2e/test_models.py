@@ -1,0 +1,115 @@
+"""The whole pipeline in a real process with small real models: loaded late, swapped live, and an index that repairs itself."""
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import httpx2
+import pytest
+from model_directories import make_embedder
+from processes import RunningServer, serving
+
+from memory_mcp.client.connection import Connection
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+SETTLE_SECONDS = 90
+
+
+def settings(embedder: Path | None, reranker: Path | None = None) -> str:
+    return json.dumps(
+        {
+            "embeddings_model": str(embedder) if embedder else None,
+            "reranker_model": str(reranker) if reranker else None,
+            "rerank_deadline_ms": 0,
+        }
+    )
+
+
+def ready(server: RunningServer) -> dict:
+    return httpx2.get(f"{server.url}/ready", timeout=30, trust_env=False).json()
+
+
+def settled(server: RunningServer, *loaded: str, dimension: int | None = None) -> dict:
+    """/ready, once these models are loaded and nothing waits for a vector or for another generation."""
+    pause = threading.Event()
+    for _ in range(SETTLE_SECONDS * 4):
+        told = ready(server)
+        states = [told["models"][name]["state"] for name in loaded]
+        index = told.get("index", {})
+        done = not told["index_lag"] and not index.get("re_embedding")
+        if set(states) == {"loaded"} and done and dimension in (None, told["models"]["embedder"].get("dimension")):
+            return told
+        pause.wait(0.25)
+    pytest.fail(f"not settled: {told}\n{server.log.read_text()}")
+
+
+def say(server: RunningServer, *contents: str) -> None:
+    body = "".join(json.dumps({"content": content}) + "\n" for content in contents)
+    httpx2.post(f"{server.url}/api/import", content=body, headers={"X-Persona": "nilou"}, timeout=60, trust_env=False).raise_for_status()
+
+
+def ask(server: RunningServer, query: str, **fields: object) -> dict:
+    return Connection(server.url, persona="nilou").call_tool("recall", {"query": query, **fields})
+
+
+def test_real_models_are_loaded_beside_a_server_that_answers_and_everything_stored_meanwhile_gets_its_vector(
+    tmp_path, embedder_directory, reranker_directory
+):
+    with serving(tmp_path, settings(embedder_directory, reranker_directory)) as server:
+        say(server, "海辺で猫と散歩した", "山小屋で紅茶を飲んだ")
+        assert ask(server, "海辺の猫")["hits"]
+        told = settled(server, "embedder", "reranker")
+        answer = ask(server, "海辺の猫")
+        assert told["mode"] == answer["mode"] == "hybrid"
+        assert (answer["reranked"], answer["degraded"], answer["index_lag"]) == (True, [], 0)
+        assert {"lexical", "dense", "rerank"} <= set(answer["hits"][0]["why"])
+
+
+def test_a_lost_and_a_damaged_index_come_back_without_the_model(tmp_path, embedder_directory):
+    with serving(tmp_path, settings(embedder_directory)) as server:
+        say(server, *(f"海辺の散歩 {number}" for number in range(20)))
+        settled(server, "embedder")
+        expected = [hit["key"] for hit in ask(server, "海辺の散歩 7", top_k=20)["hits"]]
+    store = server.data / "nilou" / "vector_store"
+    assert (store / "index.faiss").exists()
+    for harm in (lambda: shutil.rmtree(store), lambda: (store / "index.faiss").write_bytes(b"damaged")):
+        harm()
+        with serving(tmp_path, settings(embedder_directory)) as server:
+            settled(server, "embedder")
+            answer = ask(server, "海辺の散歩 7", top_k=20)
+            assert answer["mode"] == "hybrid"
+            assert [hit["key"] for hit in answer["hits"]] == expected
+
+
+def test_a_model_that_appears_later_is_picked_up(tmp_path, embedder_directory):
+    later = tmp_path / "ruri-v3-later"
+    with serving(tmp_path, settings(later)) as server:
+        say(server, "海辺の散歩")
+        answer = ask(server, "海辺の散歩")
+        assert (answer["mode"], answer["degraded"]) == ("keyword", ["embedder_absent"])
+        assert "ruri-v3-later" in ready(server)["models"]["embedder"]["error"]
+        shutil.copytree(embedder_directory, later)
+        settled(server, "embedder")
+        assert ask(server, "海辺の散歩")["degraded"] == []
+
+
+def test_a_model_of_another_dimension_takes_over_live_without_one_wrong_answer(tmp_path, embedder_directory):
+    wider = make_embedder(tmp_path / "ruri-v3-wider", 48, seed=5)
+    with serving(tmp_path, settings(embedder_directory)) as server:
+        say(server, *(f"海辺の散歩 {number}" for number in range(60)))
+        settled(server, "embedder")
+        server.config.write_text(settings(wider))
+        pause, modes = threading.Event(), set()
+        for _ in range(SETTLE_SECONDS * 4):
+            answer = ask(server, "海辺の散歩 7")
+            assert answer["hits"][0]["content"] == "海辺の散歩 7"
+            modes.add((answer["mode"], *answer["degraded"]))
+            told = ready(server)
+            if told["models"]["embedder"].get("dimension") == 48 and not told["index"]["re_embedding"] and not told["index_lag"]:
+                break
+            pause.wait(0.1)
+        settled(server, "embedder", dimension=48)
+        assert ask(server, "海辺の散歩 7")["degraded"] == []
+        assert modes == {("hybrid",)}

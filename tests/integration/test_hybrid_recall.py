@@ -1,0 +1,222 @@
+"""Recall with models: meaning and words together, the cross-encoder before the cut, and every absence said aloud."""
+
+from dataclasses import replace
+
+import pytest
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
+from memory_mcp.encoders.models import Models
+from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.index.sync import apply_queue
+from memory_mcp.remember.forget import forget
+from memory_mcp.search.context import context
+from memory_mcp.search.pipeline import recall
+from memory_mcp.search.questions import question
+from memory_mcp.store.index_shelf import IndexShelf
+
+LOADED, ABSENT, OFF = ModelState("loaded", "fake"), ModelState("absent", "fake", error="gone"), ModelState("off")
+SETTINGS = Settings(embeddings_model="fake", reranker_model="fake")
+
+
+@pytest.fixture
+def indexes():
+    return IndexShelf()
+
+
+@pytest.fixture
+def embedder():
+    return HashingEmbedder(256)
+
+
+@pytest.fixture
+def embed(nilou, embedder, indexes, zone):
+    """Embeds whatever waits for it."""
+
+    def embed(by=embedder):
+        while apply_queue(nilou, by, indexes, zone=zone).waiting:
+            pass
+
+    return embed
+
+
+@pytest.fixture
+def ask(nilou, now, indexes):
+    """Recalls with the given models."""
+
+    def ask(query, embedder=None, reranker=None, settings=SETTINGS, deadline=None, **fields):
+        states = LOADED if embedder else ABSENT, LOADED if reranker else ABSENT
+        asked = question(settings=settings, now=now, query=query, **fields)
+        models = Models(embedder, reranker, *states)
+        return recall(nilou, asked, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
+
+    return ask
+
+
+def contents(answer):
+    return [hit.memory.content for hit in answer.hits]
+
+
+def test_with_both_models_nothing_is_degraded_and_each_hit_says_why(say, embed, ask, embedder):
+    say("猫と海辺を散歩した")
+    embed()
+    answer = ask("海辺の猫", embedder, OverlapReranker())
+    assert (answer.mode, answer.reranked, answer.degraded, answer.index_lag) == ("hybrid", True, (), 0)
+    assert set(answer.hits[0].why) == {"lexical", "dense", "rerank"}
+
+
+def test_a_memory_at_fused_rank_12_is_first_when_the_reranker_says_so(say, embed, ask, embedder):
+    for number in range(14):
+        say(f"海辺で猫と散歩した{'。また歩いた' * number}")
+    embed()
+    fused = contents(ask("海辺で猫と散歩した", embedder, top_k=14))
+    planted = fused[11]
+    answer = ask("海辺で猫と散歩した", embedder, OverlapReranker(scores={planted: 1.5}), top_k=5)
+    assert planted not in fused[:5]
+    assert contents(answer)[0] == planted
+
+
+def test_only_the_pool_of_three_times_top_k_is_reranked(say, embed, ask, embedder):
+    for number in range(20):
+        say(f"海辺の散歩 {number}")
+    embed()
+    reranker = OverlapReranker()
+    answer = ask("海辺の散歩", embedder, reranker, top_k=2)
+    assert reranker.pairs_asked == 6
+    assert len(answer.hits) + answer.more == 20
+
+
+def test_a_memory_without_a_common_word_is_found_by_its_vector(say, embed, ask, embedder, nilou):
+    class Synonyms(HashingEmbedder):
+        def _vector(self, text):
+            return super()._vector(text.replace("ねこ", "猫"))
+
+    by = Synonyms(256)
+    say("猫")
+    say("全く別の話をした日")
+    embed(by)
+    assert contents(ask("ねこ", by))[0] == "猫"
+    assert contents(ask("ねこ")) == []
+
+
+def test_semantic_mode_ranks_by_vectors_alone(say, embed, ask, nilou):
+    class Contrary(HashingEmbedder):
+        def _vector(self, text):
+            return super()._vector("猫" if "犬" in text else text)
+
+    by = Contrary(256)
+    say("犬と暮らす")
+    say("猫は苦手")
+    embed(by)
+    answer = ask("猫", by, mode="semantic")
+    assert answer.mode == "semantic"
+    assert contents(answer)[0] == "犬と暮らす"
+
+
+def test_keyword_mode_asks_no_embedder(say, embed, ask, embedder):
+    say("海辺の散歩")
+    embed()
+    asked = embedder.queries_asked
+    assert ask("海辺", embedder, mode="keyword").mode == "keyword"
+    assert embedder.queries_asked == asked
+
+
+def test_what_was_just_said_is_found_before_it_has_a_vector(say, embed, ask, embedder):
+    say("海辺の散歩")
+    embed()
+    say("山小屋の散歩")
+    answer = ask("山小屋", embedder)
+    assert contents(answer)[0] == "山小屋の散歩"
+    assert answer.index_lag == 1
+
+
+def test_a_question_that_a_memory_answers_finds_it(say, embed, ask, embedder):
+    say("カレーだった。", questions=["夕飯は何を食べた？"])
+    say("夕方に散歩した。")
+    embed()
+    assert contents(ask("夕飯は何を食べた？", embedder))[0] == "カレーだった。"
+
+
+def test_a_guessed_answer_is_a_further_vector(say, embed, ask, embedder):
+    say("苺のショートケーキ")
+    say("昨日の天気は雨")
+    embed()
+    answer = ask("彼女の好物", embedder, hypothetical="苺のショートケーキ")
+    assert contents(answer)[0] == "苺のショートケーキ"
+
+
+@pytest.mark.parametrize(
+    ("embedder", "reranker", "reasons"),
+    [
+        (None, None, ("embedder_absent", "reranker_absent")),
+        (HashingEmbedder(256, failing=True), OverlapReranker(), ("embedder_failed",)),
+        (HashingEmbedder(256), OverlapReranker(failing=True), ("reranker_failed",)),
+        (HashingEmbedder(256, languages=["en"]), OverlapReranker(languages=["en"]), ("embedder_language", "reranker_language")),
+    ],
+)
+def test_what_is_missing_is_named_and_words_still_answer(say, embed, ask, embedder, reranker, reasons):
+    say("海辺の散歩")
+    embed(HashingEmbedder(256))
+    answer = ask("海辺の散歩", embedder, reranker)
+    assert answer.degraded == reasons
+    assert contents(answer) == ["海辺の散歩"]
+
+
+def test_a_reranker_that_is_too_slow_leaves_the_fused_order_and_says_so(say, embed, ask, embedder):
+    say("海辺の散歩")
+    embed()
+    answer = ask("海辺の散歩", embedder, OverlapReranker(), deadline=0.0)
+    assert (answer.reranked, answer.degraded) == (False, ("rerank_deadline",))
+
+
+def test_a_date_that_the_query_names_survives_reranking(say, embed, ask, embedder):
+    say("夕飯はカレーだった", occurred_at="2025-10-29")
+    say("夕飯は寿司だった", occurred_at="2025-09-01")
+    embed()
+    reranker = OverlapReranker(scores={"夕飯はカレーだった": 0.5, "夕飯は寿司だった": 0.6})
+    assert contents(ask("昨日の夕飯は？", embedder, reranker))[0] == "夕飯はカレーだった"
+
+
+def test_filters_hold_for_vectors_too(say, embed, ask, embedder):
+    say("海辺の散歩", tags=["夏"])
+    say("海辺の夜")
+    embed()
+    assert contents(ask("海辺", embedder, tags=["夏"])) == ["海辺の散歩"]
+
+
+def test_a_forgotten_memory_is_not_found_by_the_vector_that_its_index_still_has(say, embed, ask, embedder, nilou, now):
+    key = say("海辺の散歩").key
+    embed()
+    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    assert contents(ask("海辺の散歩", embedder)) == []
+
+
+def test_a_floor_on_the_score_leaves_nothing_but_the_best_score(say, embed, ask, embedder):
+    say("海辺の散歩")
+    embed()
+    answer = ask("海辺の散歩", embedder, OverlapReranker(scores={"海辺の散歩": 0.2}), settings=replace_floor(0.5))
+    assert (answer.hits, answer.best_score) == ((), 0.2)
+
+
+def replace_floor(score):
+    return SETTINGS.model_copy(update={"min_score": score})
+
+
+def test_while_a_new_model_embeds_the_earlier_one_answers(say, embed, nilou, now, indexes, embedder):
+    say("海辺の散歩")
+    embed()
+    other = HashingEmbedder(32, name="other")
+    asked = question(settings=SETTINGS, now=now, query="海辺の散歩")
+    both = Models(other, None, LOADED, OFF, earlier=embedder)
+    assert recall(nilou, asked, models=both, settings=SETTINGS, now=now, indexes=indexes).mode == "hybrid"
+    alone = replace(both, earlier=None)
+    answer = recall(nilou, asked, models=alone, settings=SETTINGS, now=now, indexes=indexes)
+    assert (answer.mode, answer.degraded) == ("keyword", ("reembedding",))
+
+
+def test_the_context_of_a_topic_uses_the_models(say, embed, nilou, now, indexes, embedder):
+    say("海辺の散歩")
+    embed()
+    models = Models(embedder, OverlapReranker(), LOADED, LOADED)
+    found = context(nilou, "海辺", max_tokens=800, models=models, settings=SETTINGS, now=now, indexes=indexes)
+    assert (found.recalled.mode, found.recalled.reranked) == ("hybrid", True)
