@@ -76,8 +76,10 @@ def _index(config: LiveConfig, personas: Personas) -> Iterator[tuple[ModelShelf,
     """The models and the worker that keeps the indexes; nothing of them runs before `_begin`."""
     indexes = IndexShelf()
     pool = ModelPool()
-    models = model_shelf(pool, Caches())
-    worker = IndexWorker(personas, lambda: models.current(config.current()), config.current, indexes, _now)
+    models = model_shelf(pool, Caches(), on_change=lambda: worker.models_changed())
+    worker = IndexWorker(
+        personas, lambda: models.current(config.current()), config.current, indexes, _now, earlier_unneeded=models.retire_earlier
+    )
     try:
         yield models, indexes, worker
     finally:
@@ -92,6 +94,7 @@ def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker) -> None:
     def follow(settings: Settings) -> None:
         logger.setLevel(settings.log_level.upper())
         models.want(settings)
+        worker.settings_changed()
 
     config.subscribe(follow)
     models.start(config.current())

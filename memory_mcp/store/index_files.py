@@ -4,11 +4,12 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import apsw
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from memory_mcp.errors import StoreDamaged, StoreReadOnly
 from memory_mcp.store import vector_table
 from memory_mcp.store.database import Database
-from memory_mcp.store.files import sync_directory, write_atomically
+from memory_mcp.store.files import sync_directory
 from memory_mcp.store.vector_table import Ids
 from memory_mcp.store.vectors import VectorIndex, normalised
 
@@ -84,25 +85,44 @@ def load(database: Database, generation: str) -> VectorIndex | None:
 
 
 def save(index: VectorIndex, database: Database) -> None:
-    """Writes index and manifest, each at once: temporary file, fsync, rename, fsync of the directory.
+    """Writes index and manifest: temporary files, fsync, rename, fsync of the directory. One save at a time for each persona.
 
     Raises:
         StoreReadOnly: they can't be written.
     """
     directory = _directory(database)
+    new_index, new_manifest = directory / f".{INDEX_NAME}.new", directory / f".{MANIFEST_NAME}.new"
     change = index.change
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
-        revision, sha256, count = _write_index(index, directory)
+        with _durable(new_index) as file:
+            revision, sha256, count = index.write_to(file)
         manifest = Manifest(FORMAT, _owner(database), index.generation, index.dimension, count, change, sha256)
-        write_atomically(directory / MANIFEST_NAME, json.dumps(asdict(manifest), indent=2) + "\n")
+        with _durable(new_manifest) as file:
+            file.write(json.dumps(asdict(manifest), indent=2).encode() + b"\n")
+        # Both renames at the very end: a crash between them leaves a pair that doesn't fit, and costs a rebuild.
+        new_index.replace(directory / INDEX_NAME)
+        new_manifest.replace(directory / MANIFEST_NAME)
+        sync_directory(directory)
     except (OSError, RuntimeError) as error:  # FAISS reports a failed write as a RuntimeError
+        for scrap in (new_index, new_manifest):
+            with suppress(OSError):
+                scrap.unlink()
         raise StoreReadOnly(
             "the vector index can't be saved",
             getattr(error, "strerror", None) or type(error).__name__,
-            "Answers don't need it; free the disk",
+            "Answers don't need the file, but a start is slower without it; make room on the disk, and the directory writable",
         ) from error
     index.saved_revision = revision
+
+
+@contextmanager
+def _durable(path: Path) -> Iterator[BinaryIO]:
+    """A file that is on the disk when the block ends."""
+    with path.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def is_current(database: Database, generation: str, change: int) -> bool:
@@ -166,21 +186,6 @@ def _same_vectors(connection: apsw.Connection, index: VectorIndex, common: Ids) 
     chunks, stored = vector_table.of_chunks(connection, index.generation, {*spread.tolist(), *common[-COMPARED_LATEST:].tolist()})
     _, held = index.reconstruct(chunks.tolist())
     return held.shape == stored.shape and bool(np.allclose(held, normalised(stored), atol=TOLERANCE))
-
-
-def _write_index(index: VectorIndex, directory: Path) -> tuple[int, str, int]:
-    handle, temporary = tempfile.mkstemp(dir=directory, prefix=f".{INDEX_NAME}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            written = index.write_to(file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(directory / INDEX_NAME)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    sync_directory(directory)
-    return written
 
 
 def _manifest(directory: Path) -> Manifest:
