@@ -77,10 +77,12 @@ async def import_memories(request: Request) -> Response:
     call = call_of(request)
     name = await run_in_threadpool(call.persona_name)
     result = ImportResult()
-    async for batch in _batches(request.stream()):
-        result += await run_in_threadpool(_store, call, batch)
-    in_order = sorted(result.errors, key=lambda refusal: refusal.line)
-    return JSONResponse({"persona": name, **asdict(replace(result, errors=tuple(in_order)))})
+    try:
+        async for batch in _batches(request.stream()):
+            result += await run_in_threadpool(_store, call, batch)
+    except MemoryMCPError as error:
+        return http_refusal(error, {"persona": name, **_counted(result)})  # what was stored before stays: the caller must know
+    return JSONResponse({"persona": name, **_counted(result)})
 
 
 async def export_memories(request: Request) -> Response:
@@ -113,6 +115,11 @@ def _store(call: Call, batch: list[NumberedLine]) -> ImportResult:
     return stored + ImportResult(refused=len(too_long), errors=too_long)
 
 
+def _counted(result: ImportResult) -> dict[str, Any]:
+    in_order = sorted(result.errors, key=lambda refusal: refusal.line)
+    return asdict(replace(result, errors=tuple(in_order)))
+
+
 def _exported(call: Call, include_deleted: bool) -> Iterator[str]:
     with call.reading() as persona:
         lines = export_lines(persona, include_deleted=include_deleted)
@@ -123,16 +130,16 @@ def _exported(call: Call, include_deleted: bool) -> Iterator[str]:
 
 async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:
     """The body's lines with their numbers, some hundred at a time. Of a line beyond the limit one byte too many is kept: it is refused."""
-    number, batch, rest = 1, list[NumberedLine](), b""
+    number, size, batch, rest = 1, 0, list[NumberedLine](), b""
     async for part in stream:
         *lines, rest = (rest + part).split(b"\n")
         for line in lines:
             batch.append((number, line[: LINE_LIMIT_BYTES + 1]))
-            number += 1
+            number, size = number + 1, size + len(line)
+            if len(batch) >= IMPORT_BATCH_LINES or size >= LINE_LIMIT_BYTES:
+                yield batch
+                size, batch = 0, []
         rest = rest[: LINE_LIMIT_BYTES + 1]
-        while len(batch) >= IMPORT_BATCH_LINES:
-            yield batch[:IMPORT_BATCH_LINES]
-            batch = batch[IMPORT_BATCH_LINES:]
     if batch or rest:
         yield [*batch, (number, rest)]
 

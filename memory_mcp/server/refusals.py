@@ -4,7 +4,7 @@ import difflib
 import functools
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec
 
 import pydantic
@@ -50,10 +50,10 @@ def status_of(error: MemoryMCPError) -> int:
     return next(status for kind, status in _STATUS if isinstance(error, kind))
 
 
-def http_refusal(error: MemoryMCPError) -> JSONResponse:
-    """The answer of an HTTP route that can't do what it was asked."""
+def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None) -> JSONResponse:
+    """The answer of an HTTP route that can't do what it was asked, with what it had done before."""
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if isinstance(error, Overloaded) else None
-    return JSONResponse({"error": str(error)}, status_code=status_of(error), headers=headers)
+    return JSONResponse({"error": str(error), **(so_far or {})}, status_code=status_of(error), headers=headers)
 
 
 def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, ToolResult]:

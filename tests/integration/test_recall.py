@@ -224,4 +224,4 @@ def test_reading_changes_nothing_in_the_file(say, ask, nilou):
 def test_the_longest_query_that_is_allowed_is_answered(say, ask):
     say("京都へ行った")
     kanji = "".join(chr(0x4E00 + number) for number in range(9_900))
-    assert contents(ask(kanji, hypothetical=kanji[::-1])) == ["京都へ行った"]
+    assert contents(ask(f"京都 {kanji}", hypothetical=kanji[::-1])) == ["京都へ行った"]
