@@ -19,7 +19,7 @@ IO_BYTES = 1 << 20
 
 
 def _faiss() -> Any:
-    # Only a server with a model pays for this import: 0.1 s and 30 MB.
+    # Only a server with a model pays for this import: 0.1 s and 15 MB.
     import faiss  # noqa: PLC0415
 
     # Said in each thread that calls: OpenMP would split even a single query, and its threads spin for a core that another
