@@ -62,9 +62,9 @@ class Task:
     rebuilt_at: datetime | None = None
     backoff: Backoff = field(default_factory=Backoff)
 
-    @property
-    def to_index(self) -> bool:
-        return self.woken != self.looked
+    def to_index(self, loaded: tuple[str, ...]) -> bool:
+        """Whether something was written, or other models are `loaded` than it was looked over for."""
+        return self.woken != self.looked or self.settled_for != loaded
 
 
 class Ledger:
@@ -74,11 +74,16 @@ class Ledger:
         self._tasks: dict[str, Task] = {}
         self._guard = threading.Lock()
 
-    def wake(self, names: Iterable[str]) -> None:
-        """These have something to index, or may have."""
+    def know(self, names: Iterable[str]) -> None:
+        """These exist. One that is new here has everything still to be looked at."""
         with self._guard:
             for name in names:
-                self._tasks.setdefault(name, Task()).woken += 1
+                self._tasks.setdefault(name, Task())
+
+    def wake(self, name: str) -> None:
+        """This one has something to index."""
+        with self._guard:
+            self._tasks.setdefault(name, Task()).woken += 1
 
     def ask_for_rebuild(self, name: str) -> None:
         with self._guard:
@@ -92,11 +97,11 @@ class Ledger:
         with self._guard:
             self._tasks.pop(name, None)
 
-    def next_to_index(self, now: datetime) -> str | None:
+    def next_to_index(self, now: datetime, loaded: tuple[str, ...]) -> str | None:
         """Whose turn it is among those with something to index. It goes to the end of the line."""
         with self._guard:
             for name, task in self._tasks.items():
-                if task.to_index and task.backoff.over(now):
+                if task.to_index(loaded) and task.backoff.over(now):
                     self._tasks[name] = self._tasks.pop(name)
                     return name
         return None

@@ -66,7 +66,7 @@ class IndexWorker:
 
     def wake(self, persona_name: str) -> None:
         """A write of this persona is on the disk."""
-        self._ledger.wake([persona_name])
+        self._ledger.wake(persona_name)
         self._something.set()
 
     def note_call(self) -> None:
@@ -101,9 +101,11 @@ class IndexWorker:
 
     def status(self) -> IndexStatus:
         """What is waiting counts only while a model is there: without one nothing is."""
-        self._notice(self._models())  # or a model that has just come in would seem to have everything done
-        tasks = self._ledger.snapshot() if self._loaded else {}
-        waiting = {name: max(task.waiting, task.woken - task.looked) for name, task in tasks.items() if task.to_index}
+        loaded = _generations(self._models())
+        if loaded != self._loaded:  # a model that has just come in must not seem to have everything done
+            self._ledger.know(self._personas.names())
+        tasks = self._ledger.snapshot() if loaded else {}
+        waiting = {name: max(task.waiting, task.woken - task.looked, 1) for name, task in tasks.items() if task.to_index(loaded)}
         return IndexStatus(
             lag=sum(waiting.values()),
             waiting=waiting,
@@ -116,10 +118,14 @@ class IndexWorker:
     def step(self, now: datetime) -> float:
         """Does the most urgent piece of work there is. Returns how many seconds to wait before the next: 0 if there may be more."""
         models = self._models()
-        self._notice(models)
+        loaded = _generations(models)
+        if loaded != self._loaded:
+            self._ledger.know(self._personas.names())
+            self._loaded = loaded
+            self._model.clear()
         embedder = models.embedder or models.earlier
         if embedder is not None and self._model.over(now):
-            name = self._ledger.next_to_index(now)
+            name = self._ledger.next_to_index(now, loaded)
             if name is not None:
                 self._attempt(name, now, lambda persona, task: self._index(persona, task, models, embedder))
                 return 0
@@ -146,15 +152,6 @@ class IndexWorker:
             if wait:
                 self._something.wait(wait)
                 self._something.clear()
-
-    def _notice(self, models: Models) -> None:
-        """At the start and after a change of models every persona is looked at."""
-        loaded = tuple(known.generation for known in (models.embedder, models.earlier) if known)
-        if loaded != self._loaded:
-            self._ledger.wake(self._personas.names())
-            self._loaded = loaded
-            self._model.clear()
-            self._something.set()
 
     def _attempt(self, name: str, now: datetime, action: Callable[[Persona, Task], None]) -> None:
         """Does something for one persona. If it fails, that persona is put off, and the others go on."""
@@ -185,9 +182,11 @@ class IndexWorker:
 
     def _index(self, persona: Persona, task: Task, models: Models, embedder: Embedder) -> None:
         """One batch: what was written goes first, then the way to another generation, then what that left behind."""
+        loaded = _generations(models)
+        if task.settled_for != loaded:
+            self._ledger.wake(persona.name)  # what this brings up takes more than one batch
+            self._look_over(persona, task, embedder, loaded)
         woken = task.woken
-        if task.settled_for != self._loaded:
-            self._look_over(persona, task, embedder)
         answering = models.of_generation(sync.serving_generation(persona)) or embedder
         applied = sync.apply_queue(persona, answering, self._indexes, zone=self._settings().zone)
         self._model.clear()
@@ -200,12 +199,12 @@ class IndexWorker:
             task.outdated = sync.needs_rebuild(persona, embedder.generation, self._indexes)
             task.looked = woken
 
-    def _look_over(self, persona: Persona, task: Task, embedder: Embedder) -> None:
-        serving = sync.look_over(persona, embedder, self._loaded)
+    def _look_over(self, persona: Persona, task: Task, embedder: Embedder, loaded: tuple[str, ...]) -> None:
+        serving = sync.look_over(persona, embedder, loaded)
         elsewhere = serving != embedder.generation
         task.progress = Progress(0, sync.chunks_lacking(persona, embedder.generation)) if elsewhere else None
         task.after = 0
-        task.settled_for = self._loaded
+        task.settled_for = loaded
 
     def _re_embed(self, persona: Persona, task: Task, embedder: Embedder) -> None:
         done = sync.re_embed(persona, embedder, self._indexes, zone=self._settings().zone, after=task.after)
@@ -237,3 +236,8 @@ class IndexWorker:
             if directories
             else []
         )
+
+
+def _generations(models: Models) -> tuple[str, ...]:
+    """What is loaded, the one that is to answer first."""
+    return tuple(known.generation for known in (models.embedder, models.earlier) if known)

@@ -391,6 +391,32 @@ def test_a_model_that_is_changed_while_it_runs_is_swapped_for_every_persona(worl
     assert (world.retired, world.earlier) == (1, None)
 
 
+def test_a_model_that_comes_while_a_persona_is_being_worked_on_is_not_overlooked(world):
+    """Somebody asks how things stand in the middle of a batch, and is told of the new model before the worker knows of it."""
+    world.write("a", "京都")
+    world.work()
+    first, second = world.embedder, HashingEmbedder(96, "other")
+    embed = first.embed_documents
+
+    def another_model_comes(texts):
+        world.embedder, world.earlier = second, first
+        assert world.worker.status().lag
+        return embed(texts)
+
+    first.embed_documents = another_model_comes
+    world.write("a", "苺")
+    world.step()
+    world.work()
+    assert (world.open("a").count, world.earlier) == (2, None)
+
+
+def test_before_the_first_step_with_a_model_every_persona_counts_as_waiting(world):
+    world.write("a", "京都")
+    world.write("b", "苺")
+    world.worker = world.restarted()
+    assert world.worker.status().waiting == {"a": 1, "b": 1}
+
+
 def test_a_model_that_was_changed_while_the_server_was_off_answers_from_the_first_batch_on(world):
     world.write("a", *(f"記憶{number}" for number in range(100)))
     world.work()

@@ -16,29 +16,41 @@ def after(seconds: float) -> datetime:
 
 def test_those_with_something_to_index_take_turns():
     ledger = Ledger()
-    ledger.wake(["a", "b", "c"])
-    assert [ledger.next_to_index(NOW) for _ in range(7)] == ["a", "b", "c", "a", "b", "c", "a"]
+    for name in ("a", "b", "c"):
+        ledger.wake(name)
+    assert [ledger.next_to_index(NOW, ()) for _ in range(7)] == ["a", "b", "c", "a", "b", "c", "a"]
 
 
 def test_one_that_is_finished_or_put_off_has_no_turn():
     ledger = Ledger()
-    ledger.wake(["a", "b", "c"])
+    for name in ("a", "b", "c"):
+        ledger.wake(name)
     ledger.of("a").looked = 1
     ledger.of("b").backoff.failed(NOW)
-    assert [ledger.next_to_index(NOW) for _ in range(2)] == ["c", "c"]
+    assert [ledger.next_to_index(NOW, ()) for _ in range(2)] == ["c", "c"]
     ledger.of("c").looked = 1
-    assert ledger.next_to_index(NOW) is None
-    assert ledger.next_to_index(after(1)) == "b"
+    assert ledger.next_to_index(NOW, ()) is None
+    assert ledger.next_to_index(after(1), ()) == "b"
 
 
 def test_a_wake_during_the_work_is_not_lost():
     ledger = Ledger()
-    ledger.wake(["a"])
+    ledger.wake("a")
     task = ledger.of("a")
     began_with = task.woken
-    ledger.wake(["a"])
+    ledger.wake("a")
     task.looked = began_with
-    assert ledger.next_to_index(NOW) == "a"
+    assert ledger.next_to_index(NOW, ()) == "a"
+
+
+def test_other_models_than_before_are_something_to_look_at():
+    ledger = Ledger()
+    ledger.know(["a"])
+    assert ledger.next_to_index(NOW, ("g",)) == "a"
+    ledger.of("a").settled_for = ("g",)
+    ledger.know(["a"])
+    assert ledger.next_to_index(NOW, ("g",)) is None
+    assert ledger.next_to_index(NOW, ("h", "g")) == "a"
 
 
 def test_each_failure_doubles_the_wait_up_to_a_minute():
