@@ -179,11 +179,15 @@ class Similar:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What remember answers. `stored` is False when the very same write is already there under `key`."""
+    """What remember answers. `stored` is False when the very same write is already there under `key`.
+
+    `rivals` are other current memories that replace the same one as this.
+    """
 
     key: str
     stored: bool
     similar: tuple[Similar, ...] = ()
+    rivals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

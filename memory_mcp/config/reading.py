@@ -70,13 +70,13 @@ def _parse(text: str, source: str) -> dict[str, Any]:
         raise ConfigError(
             f"{source} is not valid JSON",
             f"{error.msg} in line {error.lineno}, column {error.colno}",
-            "Correct it and save; it is read again at once",
+            "Correct it and save",
         ) from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{source} can't be read",
             "it holds a number of thousands of digits, or lists within lists without end",
-            "Correct it and save; it is read again at once",
+            "Correct it and save",
         ) from error
     if not isinstance(tree, dict):
         raise ConfigError(
@@ -98,7 +98,7 @@ def _not_allowed(error: ValidationError, source: str, overrides: Mapping[tuple[s
     if not in_file:
         return ConfigError("an environment variable has a value that is not allowed", "; ".join(in_variables), "Correct it and start again")
     said = "; ".join(in_file + in_variables)
-    return ConfigError(f"{source} has a value that is not allowed", said, "Correct it and save; it is read again at once")
+    return ConfigError(f"{source} has a value that is not allowed", said, "Correct it and save")
 
 
 def _variable(path: tuple[str, ...]) -> str:

@@ -7,18 +7,18 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import apsw
 from filelock import FileLock, Timeout
 
-from memory_mcp.errors import StartupError, StoreDamaged, StoreReadOnly
+from memory_mcp.errors import StartupError, StoreDamaged
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store import lexical, migrations
 from memory_mcp.store.database import Database, immediate
-from memory_mcp.store.files import sync_directory, write_atomically
+from memory_mcp.store.files import refusal, sync_directory, write_atomically
 from memory_mcp.store.operations import OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
@@ -86,16 +86,13 @@ class Personas:
     @contextmanager
     def writing(self, name: str) -> Iterator[Persona]:
         """The persona of a canonical name, created if need be, pinned while the block runs."""
-        with self._guard:
-            entry = self._open.setdefault(name, _Open())
-            self._open.move_to_end(name)
-            entry.users += 1
+        entry = self._pin(name)
         try:
             with entry.lock:  # one caller opens it; others that want this persona wait, and nobody else does
                 persona = entry.persona = entry.persona or self._open_persona(name)
             yield persona
         finally:
-            self._unpin(entry)
+            self._unpin(name, entry)
 
     def exists(self, name: str) -> bool:
         """Whether anything was ever stored under this canonical name."""
@@ -132,17 +129,35 @@ class Personas:
         (self.directory / LOCK_OWNER_NAME).unlink(missing_ok=True)
         self._server_lock.release()
 
-    def _unpin(self, entry: _Open) -> None:
-        """Puts the least recently used personas that nobody uses away, until few enough are open. One that failed to open goes too."""
+    def _pin(self, name: str) -> _Open:
+        """The persona's place in the table, a new one if its files were moved, removed or replaced from outside since it was opened."""
+        with self._guard:
+            entry = self._open.get(name)
+            stale = entry if entry and entry.persona and entry.persona.database.replaced else None
+            if entry is None or stale:
+                entry = self._open[name] = _Open()
+            self._open.move_to_end(name)
+            entry.users += 1
+            unused = stale.persona if stale and not stale.users else None
+        if stale:
+            logger.warning("the files of %s were replaced or removed while they were open: what is there now is opened", name)
+        if unused:
+            unused.database.close()
+        return entry
+
+    def _unpin(self, name: str, entry: _Open) -> None:
+        """Puts the least recently used personas that nobody uses away, until few enough are open; so are those that failed to open,
+        and those whose place another has taken."""
         with self._guard:
             entry.users -= 1
             surplus = max(len(self._open) - self._open_limit, 0)
-            unused = [name for name, other in self._open.items() if not other.users]
-            failed = [name for name in unused if self._open[name].persona is None]
-            idle = [self._open.pop(name).persona for name in {*unused[:surplus], *failed}]
-        for persona in idle:
-            if persona:
-                persona.database.close()
+            unused = [other for other, place in self._open.items() if not place.users]
+            failed = [other for other in unused if self._open[other].persona is None]
+            idle = [self._open.pop(other).persona for other in {*unused[:surplus], *failed}]
+            if not entry.users and self._open.get(name) is not entry:
+                idle.append(entry.persona)
+        for persona in {id(persona): persona for persona in idle if persona}.values():
+            persona.database.close()
 
     def _open_persona(self, name: str) -> Persona:
         directory = self.directory / directory_name(name)
@@ -160,9 +175,9 @@ class Personas:
                     f"Restore the right {IDENTITY_NAME} in {directory.name}",
                 )
         except OSError as error:
-            raise StoreReadOnly(
-                f"{name!r} can't be opened", error.strerror or str(error), "Make the data directory exist and be writable for the server"
-            ) from error
+            with suppress(OSError):
+                directory.rmdir()  # only if it is empty: nothing half made stays
+            raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
         database = Database(directory / DATABASE_NAME)
         try:
             database.prepare(_prepare)
@@ -202,7 +217,6 @@ def _locked(directory: Path) -> FileLock:
             logger.warning("the data directory %s did not exist: it was created, and holds no persona", directory)
         lock = FileLock(directory / LOCK_NAME, thread_local=False)  # whichever thread stops the server lets it go
         lock.acquire(timeout=0)
-        write_atomically(directory / LOCK_OWNER_NAME, json.dumps({"process": os.getpid()}) + "\n")
     except Timeout:
         raise StartupError(
             f"another server uses the data directory {directory}",
@@ -215,6 +229,10 @@ def _locked(directory: Path) -> FileLock:
             error.strerror or str(error),
             "Make it exist and be writable, or choose another with --data",
         ) from error
+    try:
+        write_atomically(directory / LOCK_OWNER_NAME, json.dumps({"process": os.getpid()}) + "\n")
+    except OSError as error:  # a note for whoever finds the lock taken: nothing needs it, least of all on a full disk
+        logger.warning("%s can't be written: %s", LOCK_OWNER_NAME, error.strerror)
     return lock
 
 

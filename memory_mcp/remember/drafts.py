@@ -39,7 +39,7 @@ def draft(
         content=checked_content(content),
         source=label(source, "source"),
         session_id=label(session_id, "session_id"),
-        kind=_kind(kind) if kind else ("conversation" if session_id else "fact"),
+        kind=_kind(kind.strip().casefold()) if kind and kind.strip() else ("conversation" if session_id else "fact"),
         tags=labels(tags, "tags"),
         importance=checked_importance(importance if importance is not None else 0.5),
         occurred_at=parse_moment(occurred_at, now, zone) if occurred_at else None,

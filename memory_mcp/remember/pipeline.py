@@ -4,20 +4,23 @@ queue row) → log → similar ones.
 An answer means that the memory is on the disk and can be found.
 """
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.domain import Chunk, Draft, Outcome, Remembered
-from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound
+from memory_mcp.domain import Chunk, Draft, Outcome, Remembered, Similar
+from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.store import chunks as chunk_table
 from memory_mcp.store import index_queue, lexical, memories, operations
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
+
+logger = logging.getLogger(__name__)
 
 # A retry that doesn't say when it happened is recognised for this long; with `occurred_at` for ever.
 RETRY_WINDOW = timedelta(minutes=10)
@@ -34,9 +37,19 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo) -
     key, operation = persona.database.write(lambda connection: _store(connection, draft, chunks, now, zone))
     if operation:
         persona.log.append(persona.name, operation)
-    with persona.database.read() as connection:
-        similar = similar_to(connection, draft.content, except_key=key)
-    return Remembered(key, stored=operation is not None, similar=similar)
+    similar, rivals = _beside(persona, draft, key)
+    return Remembered(key, stored=operation is not None, similar=similar, rivals=rivals)
+
+
+def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
+    """What else the store says: nearly the same, or in the place of the same earlier memory. It is stored by now: no failure may hide that."""
+    try:
+        with persona.database.read() as connection:
+            rivals = memories.successors(connection, draft.supersedes) if draft.supersedes else []
+            return similar_to(connection, draft.content, except_key=key), tuple(rival for rival in rivals if rival != key)
+    except StoreError as error:
+        logger.warning("%s of %s is stored, and could not be compared: %s", key, persona.name, error)
+        return (), ()
 
 
 def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo) -> list[Outcome]:

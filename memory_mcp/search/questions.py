@@ -41,10 +41,12 @@ def question(
         InvalidInput: something in it can't be used; says what.
     """
     asked = storable((query or "").strip(), "query")
-    mode = mode or "auto"
+    mode = (mode or "auto").strip().casefold()
+    if not asked and mode == "auto" and (tags or date_range or min_importance):
+        mode = "recent"  # what happened yesterday? The filters are the question.
     if not asked and not keys and mode != "recent":
         raise InvalidInput(
-            "query is empty", "there is nothing to search for", "Send a query, or keys to fetch, or mode=recent for the latest memories"
+            "query is empty", "there is nothing to search for", "Send a query, or keys to fetch, or a date_range or tags, or mode=recent"
         )
     if len(asked) > QUERY_LIMIT:
         raise InvalidInput(f"query has {len(asked):,} characters", f"{QUERY_LIMIT:,} are the limit", "Ask in a sentence or two")
@@ -61,7 +63,7 @@ def question(
         ),
         keys=tuple(dict.fromkeys(storable(key, "keys").strip() for key in keys)),
         hypothetical=storable((hypothetical or "").strip(), "hypothetical")[:QUERY_LIMIT],
-        detail=_one_of("detail", detail or "full", DETAILS),
+        detail=_one_of("detail", (detail or "full").strip().casefold(), DETAILS),
         max_tokens=_between("max_tokens", 1500 if max_tokens is None else max_tokens, TOKENS_FLOOR, TOKENS_LIMIT),
     )
 

@@ -54,6 +54,12 @@ class Database:
             self._write_connection = self._connect(apsw.SQLITE_OPEN_CREATE)
             # Network drives lack the memory that write-ahead logging shares between connections.
             self._write_connection.pragma("journal_mode", "TRUNCATE" if path and network_drives.holds(path) else "WAL")
+        self.file_id = file_id(path) if path else None
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another file, or none, is now where this one was opened: what is written to this one, nobody will find."""
+        return self._location == str(self.path) and file_id(self.path) != self.file_id
 
     def prepare(self, work: Work) -> None:
         """Runs `work` on the writing connection before anybody else uses the file: for migrations."""
@@ -178,6 +184,15 @@ class Database:
             connection.execute("ROLLBACK TO attempt; RELEASE attempt")
             return None, error
         return value, None
+
+
+def file_id(path: Path) -> tuple[int, int] | None:
+    """Which file a path leads to now; None where there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
 
 
 @contextmanager

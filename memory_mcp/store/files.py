@@ -1,8 +1,11 @@
 """Small files that are either the old one or the new one, whatever happens in between."""
 
+import errno
 import os
 import tempfile
 from pathlib import Path
+
+from memory_mcp.errors import StoreError, StoreFull, StoreReadOnly
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -29,3 +32,10 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def refusal(error: OSError, what: str, do: str) -> StoreError:
+    """Our error for a file that could not be written. A full disk is said as such: no permission helps there."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull("the disk is full", what, "Free some room and try again; reading still works")
+    return StoreReadOnly(what, error.strerror or type(error).__name__, do)

@@ -16,8 +16,9 @@ Key = tuple[Path, str]
 
 @dataclass(slots=True)
 class _Place:
-    """`index` is None until the first reader has loaded it; the others wait at `lock`."""
+    """`index` is None until the first reader has loaded it; the others wait at `lock`. `of` is the database file that it was made from."""
 
+    of: tuple[int, int] | None
     index: VectorIndex | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -42,7 +43,9 @@ class IndexShelf:
         """
         key = _key(database, generation)
         with self._guard:
-            place = self._places.setdefault(key, _Place())
+            place = self._places.get(key)
+            if place is None or place.of != database.file_id:  # an index of a file that was replaced by another knows nothing
+                place = self._places[key] = _Place(database.file_id)
             self._places.move_to_end(key)
         # The place stands on the shelf before the load looks at the database: a change that is committed later finds it there.
         with place.lock:
@@ -59,7 +62,7 @@ class IndexShelf:
         """The index if it is open (or is just being loaded). None: whoever loads it later sees what is committed by now."""
         with self._guard:
             place = self._places.get(_key(database, generation))
-        if place is None:
+        if place is None or place.of != database.file_id:
             return None
         with place.lock:
             return place.index
@@ -68,7 +71,7 @@ class IndexShelf:
         """Puts a new index where readers find it, instead of the one of its generation that stood there."""
         key = _key(database, index.generation)
         with self._guard:
-            self._places[key] = _Place(index)
+            self._places[key] = _Place(database.file_id, index)
         self._put_away(keep=key)
 
     def save(self, database: Database, index: VectorIndex) -> None:

@@ -107,6 +107,13 @@ def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Memor
     return {memory.key: memory for memory in map(_memory, found)}
 
 
+def successors(connection: apsw.Connection, key: str) -> list[str]:
+    """The memories outside the trash that say that they replace this one."""
+    return [
+        row[0] for row in connection.execute("SELECT key FROM memories WHERE supersedes = ? AND deleted_at IS NULL ORDER BY id", (key,))
+    ]
+
+
 def replaced_by(connection: apsw.Connection, successors: Sequence[Memory]) -> list[int]:
     """The ids of what these memories replace, and of what that replaced, and so on."""
     found = connection.execute(

@@ -6,14 +6,16 @@ and never holds content.
 
 import json
 import logging
+import os
 import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 
@@ -63,6 +65,13 @@ class _TolerantHandler(RotatingFileHandler):
     """A log that can't be written never fails the operation, which has happened: it is said once instead."""
 
     _complained = False
+
+    def _open(self) -> TextIOWrapper:
+        """Readable by its owner alone: it names personas."""
+        return cast(
+            TextIOWrapper,
+            open(self.baseFilename, self.mode, encoding=self.encoding, opener=lambda path, flags: os.open(path, flags, 0o600)),
+        )
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802, ARG002  the name is logging's
         if not self._complained:

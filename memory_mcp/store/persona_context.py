@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory_mcp.errors import StoreDamaged, StoreReadOnly
-from memory_mcp.store.files import write_atomically
+from memory_mcp.errors import StoreDamaged
+from memory_mcp.store.files import refusal, write_atomically
 
 FILE_NAME = "persona_context.json"
 PEOPLE = ("user_info", "persona_info")
@@ -57,7 +57,7 @@ class PersonaContext:
                 try:
                     write_atomically(self._path, json.dumps(after, ensure_ascii=False, indent=2) + "\n")
                 except OSError as error:
-                    raise StoreReadOnly(f"{FILE_NAME} can't be written", _reason(error), "Make the data directory writable") from error
+                    raise refusal(error, f"{FILE_NAME} can't be written", "Make the data directory writable") from error
         return before, after
 
     def touch(self, moment: datetime) -> None:

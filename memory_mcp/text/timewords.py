@@ -107,10 +107,11 @@ def _end_of_range(text: str, today: date, zone: ZoneInfo, whole: str) -> TimeRan
 
 
 def _no_date(name: str, text: str) -> InvalidInput:
+    examples = "2025-10-17, 2025-10-01..2025-10-17" if name == "date_range" else "2025-10-17, 2025-10-17T21:00"
     return InvalidInput(
         f"{name} {text[:80]!r} is no date that can be understood",
         "",
-        "Send 2025-10-17, 2025-10-01..2025-10-17, or words such as 昨日, 先週, 3日前, last month",
+        f"Send {examples}, or words such as 昨日, 先週, 3日前, last month",
     )
 
 

@@ -225,3 +225,17 @@ def test_the_longest_query_that_is_allowed_is_answered(say, ask):
     say("京都へ行った")
     kanji = "".join(chr(0x4E00 + number) for number in range(9_900))
     assert contents(ask(f"京都 {kanji}", hypothetical=kanji[::-1])) == ["京都へ行った"]
+
+
+@pytest.mark.parametrize("filters", [{"date_range": "昨日"}, {"tags": ["夕飯"]}, {"min_importance": 0.9}])
+def test_filters_without_a_query_ask_for_the_latest_that_pass_them(say, ask, filters):
+    say("カレーを食べた", occurred_at="昨日", tags=["夕飯"], importance=0.9)
+    say("別の日の別の話", occurred_at="2025-01-01")
+    answer = ask(**filters)
+    assert (answer.mode, contents(answer)) == ("recent", ["カレーを食べた"])
+
+
+@pytest.mark.parametrize("mode", ["Keyword", " RECENT "])
+def test_a_mode_may_be_written_in_capitals(say, ask, mode):
+    say("カレー")
+    assert contents(ask("カレー", mode=mode)) == ["カレー"]

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -235,3 +236,37 @@ def test_near_names_are_offered_the_nearest_first(personas):
     assert personas.near("Ｎｉｌｏｕ")[0] == "nilou"
     assert personas.near("zhongli") == []
     assert "nilou" not in personas.near("nilou")
+
+
+def test_a_persona_whose_directory_is_removed_while_it_is_open_begins_anew_and_loses_nothing_that_is_acknowledged_later(
+    data_directory, now, zone
+):
+    registry = Personas(data_directory)
+    with registry.writing("nilou") as nilou:
+        remember(nilou, draft("前の記憶", now=now, zone=zone), now=now, zone=zone)
+    shutil.rmtree(data_directory / "nilou")
+    with registry.reading("nilou") as nilou:
+        assert not nilou.exists
+    with registry.writing("nilou") as nilou:
+        key = remember(nilou, draft("後の記憶", now=now, zone=zone), now=now, zone=zone).key
+    registry.close()
+    again = Personas(data_directory)
+    with again.reading("nilou") as nilou, nilou.database.read() as connection:
+        assert list(memories.by_keys(connection, [key])) == [key]
+    again.close()
+
+
+def test_a_restored_copy_is_what_is_read_and_written_from_then_on(data_directory, now, zone):
+    registry = Personas(data_directory)
+    with registry.writing("nilou") as nilou:
+        before = remember(nilou, draft("写す前の記憶", now=now, zone=zone), now=now, zone=zone).key
+    backup = data_directory.parent / "backup"
+    (data_directory / "nilou").rename(backup)
+    shutil.copytree(backup, data_directory / "nilou")
+    with registry.writing("nilou") as nilou:
+        after = remember(nilou, draft("戻した後の記憶", now=now, zone=zone), now=now, zone=zone).key
+    registry.close()
+    again = Personas(data_directory)
+    with again.reading("nilou") as nilou, nilou.database.read() as connection:
+        assert set(memories.by_keys(connection, [before, after])) == {before, after}
+    again.close()

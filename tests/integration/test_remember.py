@@ -208,3 +208,10 @@ def test_a_taken_key_is_refused_for_another_content(nilou, now, zone):
     remember(nilou, Draft("京都", restored=Restored("memory_1")), now=now, zone=zone)
     with pytest.raises(InvalidInput, match="memory_1 is taken"):
         remember(nilou, Draft("奈良", restored=Restored("memory_1")), now=now, zone=zone)
+
+
+def test_who_replaces_what_was_replaced_before_is_told_of_the_rival(say):
+    first = say("太郎は東京に住む").key
+    second = say("太郎は大阪に住む", supersedes=first)
+    third = say("太郎は名古屋に住む", supersedes=first)
+    assert (second.rivals, third.rivals) == ((), (second.key,))
