@@ -74,7 +74,9 @@ class Settings(Group):
     )
     reranker_languages: list[str] | None = Field(None, description="The same for the cross-encoder.")
     rerank_deadline_ms: int = Field(
-        600, ge=0, description="Until when after its arrival a call may rerank, in milliseconds; past it the fused order stands. 0: no limit."
+        600,
+        ge=0,
+        description="Until when after its arrival a call may rerank, in milliseconds; past it the fused order stands. 0: no limit.",
     )
     reranker_top_n: int = Field(5, ge=1, le=50, description="How many memories `recall` answers with when the call doesn't say.")
     server_host: str = Field("127.0.0.1", min_length=1, description="Address to listen on. Needs a restart.")
