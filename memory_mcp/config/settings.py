@@ -67,12 +67,14 @@ class Settings(Group):
     )
     embeddings_arguments: dict[str, Any] = Field({}, description="Arguments that `embeddings_class` is called with.")
     embeddings_languages: list[str] | None = Field(
-        None, description="Languages that the embedding model knows (`ja`, `en`); `null`: by the table of known models, else all."
+        None,
+        min_length=1,
+        description="Languages that the embedding model knows (`ja`, `en`); `null`: by the table of known models, else all.",
     )
     reranker_model: ModelName | None = Field(
         "hotchpotch/japanese-reranker-xsmall-v2", description="Cross-encoder: a name or a directory. `null`: none, on purpose."
     )
-    reranker_languages: list[str] | None = Field(None, description="The same for the cross-encoder.")
+    reranker_languages: list[str] | None = Field(None, min_length=1, description="The same for the cross-encoder.")
     rerank_deadline_ms: int = Field(
         600,
         ge=0,

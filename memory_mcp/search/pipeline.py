@@ -56,7 +56,8 @@ def recall(
         meaning = meaning_of(persona, question, models, indexes)
         with persona.database.read() as connection:
             ranked = _ranked(connection, question, meaning, settings, now)
-        reranked = rerank(ranked.pool, question, ranked.passages, models, settings, deadline)
+        by_time = question.mode == "recent"
+        reranked = Reranked(ranked.pool) if by_time else rerank(ranked.pool, question, ranked.passages, models, settings, deadline)
     return _answer(question, settings, meaning, ranked, reranked)
 
 
@@ -83,7 +84,9 @@ def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _R
     passing = [candidate for candidate in reranked.pool if candidate.score >= settings.min_score]
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
     hits = within_budget(shown, question.detail, question.max_tokens)
-    rest = sum(candidate.score >= settings.min_score for candidate in ranked.candidates[len(ranked.pool) :])
+    # The scores of what was not reranked are on another scale than a floor for reranked ones.
+    comparable = not (reranked.done and settings.min_score)
+    rest = sum(comparable and candidate.score >= settings.min_score for candidate in ranked.candidates[len(ranked.pool) :])
     return Recalled(
         hits=hits,
         mode=_mode(question, meaning),

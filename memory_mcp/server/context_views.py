@@ -26,7 +26,14 @@ def context_view(call: Call, persona: Persona, query: str, max_tokens: int | Non
     topic = _within(query, "query", QUERY_LIMIT).strip()
     who, unreadable = _who(call, persona)
     found = context(
-        persona, topic, max_tokens=budget, models=call.models, settings=call.settings, now=call.now, indexes=call.runtime.indexes
+        persona,
+        topic,
+        max_tokens=budget,
+        models=call.models,
+        settings=call.settings,
+        now=call.now,
+        indexes=call.runtime.indexes,
+        deadline=call.rerank_deadline(),
     )
     with persona.database.read() as connection:
         counts = memories.counts(connection)

@@ -21,11 +21,12 @@ def readiness(runtime: Runtime) -> dict[str, Any]:
     """
     settings = runtime.config.current()
     models = runtime.models_for(settings)
-    index = runtime.index.status() if runtime.index and models.embedder else None
+    answers = models.embedder or models.earlier
+    index = runtime.index.status() if runtime.index and answers else None
     return {
         "ready": True,
         "version": __version__,
-        "mode": "hybrid" if models.embedder else "keyword",
+        "mode": "hybrid" if answers else "keyword",
         "models": models_view(models),
         "index_lag": index.lag if index else 0,
         **told(index=index_view(index, settings.zone) if index else None),

@@ -79,7 +79,7 @@ def remember(
         **before,
         "key": stored.key,
         "stored": stored.stored,
-        "indexed": "queued" if call.models.embedder else "now",
+        "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
         "similar": [similar_view(similar) for similar in stored.similar],
         **told(note=note, degraded=[noted] if noted else None),
     }
