@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 START_LIMIT_SECONDS = 60
+NO_MODELS: dict[str, object] = {"embeddings_model": None, "reranker_model": None}
 ANNOUNCEMENT = "Memory MCP listens on "
 
 
@@ -31,10 +32,10 @@ class Server:
 
 @contextlib.contextmanager
 def running(settings: dict[str, object] | None = None) -> Iterator[Server]:
-    """Starts a server with these settings on a free port, and stops it."""
+    """Starts a server with these settings (default: no models) on a free port, and stops it."""
     with tempfile.TemporaryDirectory(prefix="memory-mcp-bench-") as directory:
         config = Path(directory, "config.json")
-        config.write_text(json.dumps(settings or {}), encoding="utf-8")
+        config.write_text(json.dumps(settings or NO_MODELS), encoding="utf-8")
         command = [
             sys.executable,
             "-m",

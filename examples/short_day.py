@@ -6,6 +6,7 @@ Starts a server of its own on a free port with a temporary data directory, and l
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -133,7 +134,8 @@ def check(held: bool, otherwise: str) -> None:
 def server(config: Path, data: Path) -> Iterator[str]:
     """A server process on a free port; yields its URL."""
     command = [sys.executable, "-m", "memory_mcp", "serve", "--port", "0", "--config", str(config), "--data", str(data)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8") as process:
+    offline = {**os.environ, "HF_HUB_OFFLINE": "1"}  # a demo downloads no models; ones that are there are used
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=offline) as process:
         try:
             said = []
             for line in process.stderr or ():

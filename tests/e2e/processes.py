@@ -57,9 +57,9 @@ def command(*arguments: str, environment: Mapping[str, str] | None = None, stdin
 
 
 def clean_environment(further: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment without settings of whoever runs the tests."""
+    """The environment without settings of whoever runs the tests, and without a hub: no test downloads a model."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_MCP_")}
-    return {**kept, **(further or {})}
+    return {**kept, "HF_HUB_OFFLINE": "1", **(further or {})}
 
 
 @contextmanager

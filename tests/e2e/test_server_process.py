@@ -68,7 +68,7 @@ def test_two_personas_at_once_recall_only_their_own(running_server: RunningServe
     for (persona, secret), (stored, found, context) in zip(secrets.items(), asyncio.run(at_once()), strict=True):
         assert (stored["stored"], stored["persona"]) == (True, persona)
         assert (found["persona"], found["mode"], found["reranked"]) == (persona, "keyword", False)
-        assert found["degraded"] == ["embedder_absent", "reranker_absent"]
+        assert [reason.partition("_")[0] for reason in found["degraded"]] == ["embedder", "reranker"]
         assert [hit["content"] for hit in found["hits"]] == [secret]
         assert (context["persona"], context["memories"]) == (persona, 1)
 
