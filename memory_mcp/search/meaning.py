@@ -11,7 +11,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunk_owners, vector_table
+from memory_mcp.store import chunk_owners, chunks, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.vectors import VectorIndex
 
@@ -77,15 +77,12 @@ def cosines(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]
     """For each of these memories its greatest cosine with any of the vectors, and the chunk that has it. One without a vector is left out."""
     if meaning.index is None:
         return {}
-    chunks_of = chunk_owners.of_each(connection, memory_ids)
-    wanted = [chunk for of_one in chunks_of.values() for chunk in of_one]
-    known, vectors = meaning.index.reconstruct(wanted)
+    owners = chunks.of_memories(connection, memory_ids)
+    known, vectors = meaning.index.reconstruct(owners)
     if not known:
         return {}
-    by_vector = [vectors @ vector for vector in meaning.vectors]
-    greatest = dict(zip(known, functools.reduce(np.maximum, by_vector).tolist(), strict=True))
-    return {
-        memory_id: max((greatest[chunk], chunk) for chunk in of_one if chunk in greatest)
-        for memory_id, of_one in chunks_of.items()
-        if any(chunk in greatest for chunk in of_one)
-    }
+    greatest = functools.reduce(np.maximum, [vectors @ vector for vector in meaning.vectors])
+    best: dict[int, tuple[float, int]] = {}
+    for chunk, cosine in zip(known, greatest.tolist(), strict=True):
+        best[owners[chunk]] = max((cosine, chunk), best.get(owners[chunk], (cosine, chunk)))
+    return best

@@ -1,7 +1,7 @@
-"""Which memories chunks belong to, and which chunks memories have, as recall asks it."""
+"""Which memories chunks belong to, which of them a reader may see, and where they stand, as recall asks it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import apsw
 
@@ -27,16 +27,6 @@ def passing(connection: apsw.Connection, filters: Filters) -> list[int]:
         f"SELECT c.id FROM memories m JOIN chunks c ON c.memory_id = m.id WHERE m.deleted_at IS NULL {condition}", values
     )
     return [row[0] for row in found]
-
-
-def of_each(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, list[int]]:
-    """Memory → its chunks."""
-    found: dict[int, list[int]] = {}
-    for memory_id, chunk in connection.execute(
-        "SELECT memory_id, id FROM chunks WHERE memory_id IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),)
-    ):
-        found.setdefault(memory_id, []).append(chunk)
-    return found
 
 
 def spans(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, tuple[int, int]]:
