@@ -11,7 +11,7 @@ from memory_mcp.search.questions import QUERY_LIMIT, token_budget
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, hit_view, local, told, without_blanks
 from memory_mcp.store import memories
-from memory_mcp.store.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS
+from memory_mcp.store.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
 from memory_mcp.text.ago import elapsed
 from memory_mcp.text.clean import storable
 from memory_mcp.text.timewords import parse_moment
@@ -101,7 +101,7 @@ def _within(value: str, name: str, limit: int) -> str:
 
 
 def _spoke_now(call: Call) -> dict[str, str]:
-    return {LAST_CONVERSATION: call.now.astimezone(call.settings.zone).isoformat(timespec="seconds")}
+    return spoke_at(call.now.astimezone(call.settings.zone))
 
 
 def _who(call: Call, persona: Persona) -> tuple[dict[str, Any], str | None]:

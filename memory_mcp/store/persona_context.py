@@ -60,10 +60,6 @@ class PersonaContext:
                     raise refusal(error, f"{FILE_NAME} can't be written", "Make the data directory writable") from error
         return before, after
 
-    def touch(self, moment: datetime) -> None:
-        """Notes that the persona and its user spoke at `moment`, to the second."""
-        self.update({LAST_CONVERSATION: moment.isoformat(timespec="seconds")})
-
     def _stored(self) -> dict[str, Any]:
         if self._path is None:
             return {}
@@ -80,6 +76,11 @@ class PersonaContext:
                 f"{FILE_NAME} is not a JSON object of the expected form", "", "Mend or remove the file; the memories are not affected"
             )
         return stored
+
+
+def spoke_at(moment: datetime) -> dict[str, str]:
+    """The change that notes that the persona and its user spoke at `moment`, to the second."""
+    return {LAST_CONVERSATION: moment.isoformat(timespec="seconds")}
 
 
 def _filled(stored: Mapping[str, Any]) -> dict[str, Any]:
