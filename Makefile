@@ -11,7 +11,7 @@ PIP_FLAGS ?=
 # Where to take torch from; empty: the default index. On Linux without a GPU the CPU build saves gigabytes, see README.
 TORCH_INDEX ?=
 
-.PHONY: setup run demo test check bench clean
+.PHONY: setup run demo test check trust bench clean
 
 setup: $(READY)
 
@@ -49,6 +49,10 @@ check: $(READY_DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -q -m "not slow"
+
+# The figures of the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases.
+trust: $(READY_DEV)
+	$(BIN)/python -m pytest tests/trust --thorough
 
 bench: $(READY_DEV)
 	$(BIN)/python -m benchmarks.latency
