@@ -1,7 +1,7 @@
 """The figures that the trust tests are for: each is counted by the run that it is printed after.
 
-    pytest tests/trust               as many rounds as fit beside all other tests
-    pytest tests/trust --thorough    more of everything: what the README's figures come from (`make trust`)
+pytest tests/trust               as many rounds as fit beside all other tests
+pytest tests/trust --thorough    more of everything: what the README's figures come from (`make trust`)
 """
 
 from collections.abc import Callable
