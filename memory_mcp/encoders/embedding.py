@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
+from memory_mcp.encoders.lanes import Urgency
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.patience import Patience
-from memory_mcp.encoders.pool import ModelPool, Urgency
+from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
 
@@ -24,6 +25,7 @@ BATCH = 8
 MOST_CHARACTERS_PER_TOKEN = 8  # on average over a text; English has four, Japanese two
 
 Result = TypeVar("Result")
+EmbedMany = Callable[[list[str]], list[list[float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,21 @@ class Identity:
 class PooledEmbedder:
     """An `Embedder` over any LangChain `Embeddings`."""
 
-    def __init__(self, model: "Embeddings", identity: Identity, pool: ModelPool, caches: Caches, patience: Patience | None = None) -> None:
-        """The pool is not the embedder's own. Without `patience` it waits as long as it takes, which a local model is worth."""
+    def __init__(
+        self,
+        model: "Embeddings",
+        identity: Identity,
+        pool: ModelPool,
+        caches: Caches,
+        patience: Patience | None = None,
+        embed_queries: EmbedMany | None = None,
+    ) -> None:
+        """The pool is not the embedder's own. Without `patience` it waits as long as it takes, which a local model is worth.
+
+        `embed_queries` embeds several queries in one call, where the model can: those that wait are put together then.
+        """
         self._model = model
+        self._embed_queries = embed_queries
         self._identity = identity
         self._pool = pool
         self._caches = caches
@@ -83,7 +97,11 @@ class PooledEmbedder:
         if known is not None:
             return known
         self._patience.check(self.name)
-        job = self._pool.submit(lambda: self._model.embed_query(sendable(text, self.max_tokens)), Urgency.QUERY)
+        sent = sendable(text, self.max_tokens)
+        if self._embed_queries:
+            job = self._pool.submit_item(self._embed_queries, sent, Urgency.QUERY)
+        else:
+            job = self._pool.submit(lambda: self._model.embed_query(sent), Urgency.QUERY)
         vector: Vectors = self._checked([self._result(job, Urgency.QUERY)])[0]
         self._caches.query_vectors.put(key, vector)
         return vector

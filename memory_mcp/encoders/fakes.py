@@ -102,6 +102,7 @@ class OverlapReranker:
         self.name = name
         self.scores = dict(scores or {})
         self.failing = failing
+        self.short_of_time = False
         self.latency_seconds = latency_seconds
         self.gate = gate
         self.pairs_asked = 0
@@ -112,8 +113,10 @@ class OverlapReranker:
         """By the languages it was made with."""
         return covers(self._languages, text)
 
-    def score(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float] | None:
+    def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
         """0 to 1 for each text, or None when the deadline has passed or the latency would pass it.
+
+        With `short_of_time` only `at_least` of them, where the caller allows that.
 
         Raises:
             EncoderFailed: while `failing`.
@@ -121,6 +124,7 @@ class OverlapReranker:
         if deadline is not None and time.monotonic() + self.latency_seconds >= deadline and texts:
             return None
         _obstacles(self.gate, self.latency_seconds, self.failing, self.name)
+        texts = texts[:at_least] if self.short_of_time else texts
         with self._counting:
             self.pairs_asked += len(texts)
         asked = set(tokens(query))

@@ -107,6 +107,6 @@ class RerankerOfLanguages:
         """By the languages that were set."""
         return covers(self._languages, text)
 
-    def score(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float] | None:
+    def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
         """As the model does."""
-        return self._reranker.score(query, texts, deadline)
+        return self._reranker.score(query, texts, deadline, at_least)

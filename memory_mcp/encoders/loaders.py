@@ -58,7 +58,8 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches) -> Pooled
     prefixes = prefixes_for(name, directory)
     loaded = load_embeddings(directory, settings.embeddings_device, prefixes, name)
     generation = f"{name}@{presence.fingerprint(directory)}:{loaded.dimension}:{prefixes.version}"
-    return PooledEmbedder(loaded.model, Identity(name, loaded.dimension, generation, languages, loaded.max_tokens), pool, caches)
+    identity = Identity(name, loaded.dimension, generation, languages, loaded.max_tokens)
+    return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries)
 
 
 def load_reranker(settings: Settings, pool: ModelPool, caches: Caches) -> PooledReranker:

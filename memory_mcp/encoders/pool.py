@@ -7,44 +7,36 @@ Fairness has two halves. Within an urgency, the owners that have something waiti
 hundreds of jobs delays another by one job. And bulk work leaves a worker free while somebody is asking, because a job that
 has begun can't be interrupted.
 
-A query goes before reranking, but when both are in demand without end, reranking keeps a third of the time: otherwise fifty
-callers who ask again at once would be answered by nothing but embeddings.
+Whoever is being reranked has waited longest, so reranking goes on until a query has waited `QUERY_PATIENCE_SECONDS`. Queries
+that wait are then embedded together: eight of them in one call cost a third of eight calls, because most of a short text's
+time goes into reading the model's weights.
 """
 
 import logging
 import os
 import threading
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from enum import IntEnum
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from memory_mcp.encoders.lanes import Job, Lane, Urgency
 from memory_mcp.errors import EncoderFailed
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ASKED_LATELY_SECONDS = 1.0
-QUERY_SHARE = 2.0  # of the time that queries and reranking want both, for each 1 that reranking gets
+QUERY_PATIENCE_SECONDS = 0.05
+TOGETHER = 8  # jobs in one call, where they may be
 SHUTDOWN_SECONDS = 10.0
-_NEWEST_WEIGHT = 0.2  # of the newest duration in the moving average
 
 logger = logging.getLogger(__name__)
 
 _owner: ContextVar[str] = ContextVar("owner", default="")
-
-
-class Urgency(IntEnum):
-    """Which jobs go first. A query's embedding takes milliseconds and everything else of its call waits for it."""
-
-    QUERY = 0
-    RERANK = 1
-    BULK = 2
 
 
 @contextmanager
@@ -57,54 +49,14 @@ def on_behalf_of(owner: str) -> Iterator[None]:
         _owner.reset(token)
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    work: Callable[[], Any]
-    future: Future[Any]
-    urgency: Urgency
-    deadline: float | None
-
-
-class _Lane:
-    """What waits with one urgency: a queue for each owner, and the owners in turn."""
-
-    def __init__(self) -> None:
-        self._turns: OrderedDict[str, deque[_Job]] = OrderedDict()
-        self.waiting = 0
-        self.average_seconds = 0.0
-
-    def put(self, owner: str, job: _Job) -> None:
-        self._turns.setdefault(owner, deque()).append(job)
-        self.waiting += 1
-
-    def take(self) -> _Job:
-        owner, jobs = self._turns.popitem(last=False)
-        job = jobs.popleft()
-        self.waiting -= 1
-        if jobs:
-            self._turns[owner] = jobs  # at the end: the others come first
-        return job
-
-    def ahead_of(self, owner: str, jobs: int) -> int:
-        """How many of the waiting jobs go before the last of so many new ones of this owner."""
-        mine = len(self._turns.get(owner, ()))
-        others = len(self._turns) - (1 if mine else 0)
-        return mine + min(self.waiting - mine, (mine + jobs) * others)
-
-    def learn(self, seconds: float) -> None:
-        """One more duration for the moving average."""
-        self.average_seconds += (seconds - self.average_seconds) * (_NEWEST_WEIGHT if self.average_seconds else 1)
-
-
 class ModelPool:
     """Runs model calls. Made once by the composition root and closed at the end."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or _usable_cores()
-        self._lanes = {urgency: _Lane() for urgency in Urgency}
+        self._lanes = {urgency: Lane() for urgency in Urgency}
         self._changed = threading.Condition()
         self._bulk_running = 0
-        self._query_credit = 0.0  # seconds that queries may take before reranking has its turn
         self._asked_at = float("-inf")
         self._closed = False
         # Daemons, so that a model call that hangs can't keep the process from ending. `close` waits for the others.
@@ -118,18 +70,18 @@ class ModelPool:
         Raises:
             EncoderFailed: the pool is closed.
         """
-        future: Future[Result] = Future()
-        with self._changed:
-            if self._closed:
-                raise EncoderFailed("the models can't be asked", "the server is shutting down")
-            self._lanes[urgency].put(_owner.get(), _Job(work, future, urgency, deadline))
-            if urgency is not Urgency.BULK:
-                self._asked_at = time.monotonic()
-            self._changed.notify()
-        return future
+        return self._put(Job(lambda _: [work()], None, Future(), urgency, deadline))
+
+    def submit_item(self, work: Callable[[list[Item]], Sequence[Result]], item: Item, urgency: Urgency) -> Future[Result]:
+        """The same for one item of a work that can do several in one call. Items that wait behind each other are put together.
+
+        Raises:
+            EncoderFailed: the pool is closed.
+        """
+        return self._put(Job(work, item, Future(), urgency, None))
 
     def expected_seconds(self, urgency: Urgency, jobs: int) -> float:
-        """How long so many new jobs would take to the end of the last, by what such jobs took lately; 0 while none waits.
+        """How long so many new jobs would take to the end of the last, at the pace of late; 0 while none waits.
 
         A guess, for not beginning what can't be finished. It is 0 in front of an empty lane, so that one slow moment, which
         the average would remember, can't turn everyone away for good.
@@ -138,9 +90,8 @@ class ModelPool:
             lane = self._lanes[urgency]
             if not lane.waiting:
                 return 0.0
-            own = (lane.ahead_of(_owner.get(), jobs) + jobs) * lane.average_seconds
-            before = sum(other.waiting * other.average_seconds for earlier, other in self._lanes.items() if earlier < urgency)
-            return (own + (min(before, QUERY_SHARE * own) if urgency is Urgency.RERANK else before)) / self.workers
+            pace = lane.pace_seconds or lane.average_seconds / self.workers
+            return (lane.ahead_of(_owner.get(), jobs) + jobs) * pace
 
     def close(self, wait: bool = True) -> None:
         """Ends the workers after the jobs they are at; what waits is cancelled. May be called twice."""
@@ -148,7 +99,7 @@ class ModelPool:
             self._closed = True
             for lane in self._lanes.values():
                 while lane.waiting:
-                    lane.take().future.cancel()
+                    lane.take()[0].future.cancel()
             self._changed.notify_all()
         for thread in self._threads if wait else ():
             thread.join(SHUTDOWN_SECONDS)
@@ -161,52 +112,63 @@ class ModelPool:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    def _put(self, job: Job) -> Future[Any]:
+        with self._changed:
+            if self._closed:
+                raise EncoderFailed("the models can't be asked", "the server is shutting down")
+            self._lanes[job.urgency].put(_owner.get(), job)
+            if job.urgency is not Urgency.BULK:
+                self._asked_at = time.monotonic()
+            self._changed.notify()
+        return job.future
+
     def _serve(self) -> None:
-        while job := self._next():
-            if job.deadline is not None and time.monotonic() >= job.deadline:
-                job.future.cancel()
-            if job.future.set_running_or_notify_cancel():
-                self._run(job)
+        while jobs := self._next():
+            now = time.monotonic()
+            for job in jobs:
+                if job.deadline is not None and now >= job.deadline:
+                    job.future.cancel()
+            begun = [job for job in jobs if job.future.set_running_or_notify_cancel()]
+            if begun:
+                self._run(begun)
             with self._changed:
-                if job.urgency is Urgency.BULK:
+                if jobs[0].urgency is Urgency.BULK:
                     self._bulk_running -= 1
                     self._changed.notify()
 
-    def _run(self, job: _Job) -> None:
+    def _run(self, jobs: list[Job]) -> None:
         began = time.monotonic()
         try:
-            result = job.work()
+            results = jobs[0].work([job.item for job in jobs])
         except BaseException as error:  # noqa: BLE001  the top of a worker: whoever asked gets it
-            job.future.set_exception(error)
-        else:
+            for job in jobs:
+                job.future.set_exception(error)
+            return
+        for job, result in zip(jobs, results, strict=True):
             job.future.set_result(result)
-            with self._changed:
-                self._lanes[job.urgency].learn(time.monotonic() - began)
+        ended = time.monotonic()
+        with self._changed:
+            self._lanes[jobs[0].urgency].learn(len(jobs), ended - began, ended)
 
-    def _next(self) -> _Job | None:
-        """The next job, once there is one; None once the pool is closed."""
+    def _next(self) -> list[Job]:
+        """The next jobs to be done in one call, once there are any; none once the pool is closed."""
         with self._changed:
             while not self._closed:
                 urgency = self._most_urgent()
                 if urgency is not None:
                     if urgency is Urgency.BULK:
                         self._bulk_running += 1
-                    return self._lanes[urgency].take()
+                    return self._lanes[urgency].take(TOGETHER)
                 # With bulk work held back, a worker looks again when the last question is long enough ago.
                 self._changed.wait(ASKED_LATELY_SECONDS if self._lanes[Urgency.BULK].waiting else None)
-            return None
+            return []
 
     def _most_urgent(self) -> Urgency | None:
         query, rerank, bulk = (self._lanes[urgency] for urgency in Urgency)
-        if query.waiting and rerank.waiting:
-            if self._query_credit >= 0:
-                self._query_credit -= query.average_seconds
-                return Urgency.QUERY
-            self._query_credit += QUERY_SHARE * rerank.average_seconds
+        if query.waiting and (not rerank.waiting or query.waited_seconds(time.monotonic()) >= QUERY_PATIENCE_SECONDS):
+            return Urgency.QUERY
+        if rerank.waiting:
             return Urgency.RERANK
-        self._query_credit = 0.0  # no contest, no debts
-        if query.waiting or rerank.waiting:
-            return Urgency.QUERY if query.waiting else Urgency.RERANK
         return Urgency.BULK if bulk.waiting and self._bulk_may_begin() else None
 
     def _bulk_may_begin(self) -> bool:

@@ -62,10 +62,11 @@ class Reranker(Protocol):
         """Whether the model knows the language of a text."""
         ...
 
-    def score(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float] | None:
-        """A score from 0 to 1 for each text, larger is better; None when they could not all be scored before `deadline`.
+    def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
+        """A score from 0 to 1 for each text, larger is better; None when they could not be scored before `deadline`.
 
-        `deadline` is a value of `time.monotonic`. Scored pairs are remembered, so that the next call is quicker.
+        `deadline` is a value of `time.monotonic`. With `at_least`, fewer are scored when it can't be all: so many of the
+        first texts as there is time for, and not fewer than that. Scored pairs are remembered, so that the next call is quicker.
 
         Raises:
             EncoderFailed: the model could not be asked.

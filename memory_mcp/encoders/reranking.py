@@ -9,8 +9,9 @@ from concurrent.futures import Future, wait
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.embedding import first_line, sendable
+from memory_mcp.encoders.lanes import Urgency
 from memory_mcp.encoders.languages import covers
-from memory_mcp.encoders.pool import ModelPool, Urgency
+from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 # One padded batch makes every pair as long as the longest: chunks of 4 by length take half the CPU and fill all workers.
@@ -47,29 +48,37 @@ class PooledReranker:
         """By the table of known models."""
         return covers(self._languages, text)
 
-    def score(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float] | None:
-        """A score for each text; None when they could not all be had before `deadline` (of `time.monotonic`).
+    def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
+        """A score for each text; None when they could not be had before `deadline` (of `time.monotonic`).
 
         Where the line is too long already nothing is begun: under load, work that ends too late would keep others from
-        ending in time.
+        ending in time. With `at_least`, the first texts are scored then, so many as there is time for.
 
         Raises:
             EncoderFailed: the model could not be asked.
         """
         keys = [digest(self._identity, query, text) for text in texts]
         scores = {key: self._caches.scores.get(key) for key in keys}
-        wanted = {key: text for key, text in zip(keys, texts, strict=True) if scores[key] is None}
-        if wanted:
-            found = self._scored(query, wanted, deadline)
-            if found is None:
-                return None
-            scores.update(found)
-        return [score for key in keys if (score := scores[key]) is not None]
-
-    def _scored(self, query: str, wanted: dict[bytes, str], deadline: float | None) -> dict[bytes, float] | None:
-        chunks = list(batches_by_length(wanted, CHUNK))  # the longest first: short ones fill the gaps at the end
-        if deadline is not None and time.monotonic() + self._pool.expected_seconds(Urgency.RERANK, len(chunks)) >= deadline:
+        for count in range(len(texts), (len(texts) if at_least is None else min(at_least, len(texts))) - 1, -1):
+            wanted = {key: text for key, text in zip(keys[:count], texts, strict=False) if scores[key] is None}
+            chunks = list(batches_by_length(wanted, CHUNK))  # the longest first: short ones fill the gaps at the end
+            if self._in_time(chunks, deadline):
+                break
+        else:
             return None
+        found = self._scored(query, wanted, chunks, deadline)
+        if found is None:
+            return None
+        scores.update(found)
+        return [score for key in keys[:count] if (score := scores[key]) is not None]
+
+    def _in_time(self, chunks: list[list[bytes]], deadline: float | None) -> bool:
+        """Whether so many chunks are likely to be done by then. What is known already takes no time."""
+        if deadline is None or not chunks:
+            return True
+        return time.monotonic() + self._pool.expected_seconds(Urgency.RERANK, len(chunks)) < deadline
+
+    def _scored(self, query: str, wanted: dict[bytes, str], chunks: list[list[bytes]], deadline: float | None) -> dict[bytes, float] | None:
         jobs = [self._pool.submit(self._chunk(query, {key: wanted[key] for key in chunk}), Urgency.RERANK, deadline) for chunk in chunks]
         return self._collected(jobs, deadline)
 

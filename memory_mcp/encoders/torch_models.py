@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memory_mcp.encoders.embedding import BATCH
+from memory_mcp.encoders.embedding import BATCH, EmbedMany
 from memory_mcp.encoders.prefixes import Prefixes
 from memory_mcp.encoders.reranking import CHUNK, Pair
+from memory_mcp.encoders.tracing import trace
 from memory_mcp.errors import EncoderFailed
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ PROBE = "今日は誰と話しましたか。 Whom did I talk to today?"
 
 @dataclass(frozen=True, slots=True)
 class LoadedEmbeddings:
-    """A model that has answered once. `max_tokens` is None where it does not say."""
+    """A model that has answered once. `max_tokens` is None where it does not say. `queries` embeds several in one call."""
 
     model: "Embeddings"
+    queries: EmbedMany
     dimension: int
     max_tokens: int | None
 
@@ -57,7 +59,10 @@ def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str)
         query_encode_kwargs={**both, "prompt": prefixes.query},
     )
     max_tokens = _limit_tokens(model)
-    return LoadedEmbeddings(model, probed_dimension(model, name), max_tokens)
+    _quicken(getattr(model, "_client", None))  # the class has no door to it
+    # The class takes queries one by one. A copy, which shares the weights, puts the query's prefix before a list of them.
+    asking = model.model_copy(update={"encode_kwargs": model.query_encode_kwargs})
+    return LoadedEmbeddings(model, asking.embed_documents, probed_dimension(model, name), max_tokens)
 
 
 def probed_dimension(model: "Embeddings", name: str) -> int:
@@ -95,6 +100,7 @@ class LoadedCrossEncoder:
         own_limit = self._model.max_seq_length
         self.max_tokens = min(own_limit or MAX_PAIR_TOKENS, MAX_PAIR_TOKENS)
         self._model.max_seq_length = self.max_tokens
+        _quicken(self._model)
         # Said for each call, so that it is applied exactly once: left unsaid, `predict` applies a sigmoid or nothing,
         # by what the model's config.json says of its activation.
         self._sigmoid = Sigmoid()
@@ -143,6 +149,13 @@ def _prepare_torch() -> None:
     tqdm.monitor_interval = 0  # else the bars that are never shown start a thread that watches them
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+
+
+def _quicken(model: Any) -> None:
+    """Traces the transformer of a SentenceTransformer or CrossEncoder, where it has one and runs on the CPU."""
+    first = model[0] if model is not None and len(model) else None
+    if first is not None and hasattr(first, "auto_model") and hasattr(first, "tokenizer") and model.device.type == "cpu":
+        trace(first.auto_model, lambda texts: dict(first.tokenizer(texts, padding=True, truncation=True, return_tensors="pt")))
 
 
 def _limit_tokens(model: "Embeddings") -> int | None:

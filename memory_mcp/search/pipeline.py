@@ -86,7 +86,7 @@ def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _R
     hits = within_budget(shown, question.detail, question.max_tokens)
     # The scores of what was not reranked are on another scale than a floor for reranked ones.
     comparable = not (reranked.done and settings.min_score)
-    rest = sum(comparable and candidate.score >= settings.min_score for candidate in ranked.candidates[len(ranked.pool) :])
+    rest = sum(comparable and candidate.score >= settings.min_score for candidate in ranked.candidates[len(reranked.pool) :])
     return Recalled(
         hits=hits,
         mode=_mode(question, meaning),

@@ -15,7 +15,7 @@ from memory_mcp.text.chunk import CHUNK_CHARACTERS
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """The pool in its order. `done` tells whether a cross-encoder made it; `skipped` why not, where one is configured."""
+    """The pool in its order. `done` tells whether a cross-encoder made it; `skipped` why not, or not whole, where one is configured."""
 
     pool: Sequence[Candidate]
     done: bool = False
@@ -35,16 +35,19 @@ def rerank(
     if not reranker.covers(question.query):
         return Reranked(pool, skipped="reranker_language")
     try:
-        scores = reranker.score(question.query, [passages[candidate.memory_id] for candidate in pool], deadline)
+        # Short of time, what the page can show is enough: the best of the pool by the fused order.
+        scores = reranker.score(question.query, [passages[candidate.memory_id] for candidate in pool], deadline, question.top_k)
     except EncoderFailed:
         return Reranked(pool, skipped="reranker_failed")
     if scores is None:
         return Reranked(pool, skipped="rerank_deadline")
     scored = [
         replace(candidate, rerank=score, score=score + settings.fusion.date_boost * candidate.in_named_date)
-        for candidate, score in zip(pool, scores, strict=True)
+        for candidate, score in zip(pool, scores, strict=False)
     ]
-    return Reranked(sorted(scored, key=lambda candidate: -candidate.score), done=True)
+    # What was not read is left out: its score is on another scale.
+    shortened = "rerank_shortened" if len(scored) < len(pool) else None
+    return Reranked(sorted(scored, key=lambda candidate: -candidate.score), done=True, skipped=shortened)
 
 
 def passage(memory: Memory, span: tuple[int, int] | None) -> str:

@@ -7,31 +7,28 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import where
+from memory_mcp.store.rows import packed
 from memory_mcp.store.vector_table import SEARCHABLE
 
 
 def owners(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, int]:
     """Chunk → memory, for the chunks of current memories. An index may be a moment ahead of, or behind, what a reader sees."""
-    found = connection.execute(
-        f"SELECT c.id, c.memory_id FROM chunks c JOIN memories m ON m.id = c.memory_id "
-        f"WHERE c.id IN (SELECT value FROM json_each(?)) AND {SEARCHABLE}",
-        (json.dumps(list(chunks)),),
+    sql = (
+        f"SELECT c.id AS chunk, c.memory_id AS owner FROM chunks c JOIN memories m ON m.id = c.memory_id "
+        f"WHERE c.id IN (SELECT value FROM json_each(?)) AND {SEARCHABLE}"
     )
-    return dict(found)
+    return dict(packed(connection, "chunk, owner", sql, (json.dumps(list(chunks)),)))
 
 
 def passing(connection: apsw.Connection, filters: Filters) -> list[int]:
     """The chunks of the memories that pass the filters."""
     condition, values = where(filters)
-    found = connection.execute(
-        f"SELECT c.id FROM memories m JOIN chunks c ON c.memory_id = m.id WHERE m.deleted_at IS NULL {condition}", values
-    )
-    return [row[0] for row in found]
+    sql = f"SELECT c.id AS chunk FROM memories m JOIN chunks c ON c.memory_id = m.id WHERE m.deleted_at IS NULL {condition}"
+    return [chunk for (chunk,) in packed(connection, "chunk", sql, values)]
 
 
 def spans(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Chunk → its place in the content; one that is a question has none."""
-    rows = connection.execute(
-        'SELECT id, start, "end" FROM chunks WHERE question IS NULL AND id IN (SELECT value FROM json_each(?))', (json.dumps(list(chunks)),)
-    )
+    sql = 'SELECT id, start, "end" FROM chunks WHERE question IS NULL AND id IN (SELECT value FROM json_each(?))'
+    rows = packed(connection, 'id, start, "end"', sql, (json.dumps(list(chunks)),))
     return {chunk: (start, end) for chunk, start, end in rows}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import apsw
 
 from memory_mcp.domain import Chunk
+from memory_mcp.store.rows import packed
 
 
 def replace(connection: apsw.Connection, memory_id: int, chunks: Sequence[Chunk], questions: Sequence[str] = ()) -> None:
@@ -37,7 +38,5 @@ def of_memory(connection: apsw.Connection, memory_id: int) -> list[Chunk]:
 
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, int]:
     """The chunks of these memories, each with its memory."""
-    found = connection.execute(
-        "SELECT id, memory_id FROM chunks WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id", (json.dumps(list(memory_ids)),)
-    )
-    return dict(found)
+    sql = "SELECT id, memory_id FROM chunks WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    return dict(packed(connection, "id, memory_id", sql, (json.dumps(list(memory_ids)),)))

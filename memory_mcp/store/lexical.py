@@ -12,6 +12,7 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, where
+from memory_mcp.store.rows import packed
 from memory_mcp.text.tokens import TOKENS_VERSION, is_single_kanji, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
@@ -60,11 +61,11 @@ def search(connection: apsw.Connection, query: Sequence[str], filters: Filters, 
         return []
     if filters:
         condition, values = where(filters)
-        sql = f"SELECT m.id, -{_BM25} FROM lexical JOIN memories m ON m.id = lexical.rowid WHERE lexical MATCH ? {condition} ORDER BY {_BM25} LIMIT ?"
+        sql = f"SELECT m.id, -{_BM25} AS score FROM lexical JOIN memories m ON m.id = lexical.rowid WHERE lexical MATCH ? {condition} ORDER BY {_BM25} LIMIT ?"
     else:
         values = ()
-        sql = f"SELECT rowid, -{_BM25} FROM lexical WHERE lexical MATCH ? ORDER BY {_BM25} LIMIT ?"
-    return list(connection.execute(sql, (_match(wanted), *values, limit)))
+        sql = f"SELECT rowid AS id, -{_BM25} AS score FROM lexical WHERE lexical MATCH ? ORDER BY {_BM25} LIMIT ?"
+    return [(memory_id, bm25) for memory_id, bm25 in packed(connection, "id, score", sql, (_match(wanted), *values, limit))]
 
 
 def score(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> Mapping[int, float]:
@@ -73,11 +74,8 @@ def score(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int])
     if not wanted or not ids:
         return {}
     # The plus keeps SQLite from asking the index once for each of the rows: one walk over all matches is 10 times quicker.
-    found = connection.execute(
-        f"SELECT rowid, -{_BM25} FROM lexical WHERE lexical MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
-        (_match(wanted), json.dumps(list(ids))),
-    )
-    return dict(found)
+    sql = f"SELECT rowid AS id, -{_BM25} AS score FROM lexical WHERE lexical MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"
+    return dict(packed(connection, "id, score", sql, (_match(wanted), json.dumps(list(ids)))))
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Draft, Filters, Memory
+from memory_mcp.store.rows import packed
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
@@ -149,10 +150,8 @@ def page_for_export(connection: apsw.Connection, after_id: int, limit: int, incl
 
 def event_times(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, datetime]:
     """When these memories happened."""
-    found = connection.execute(
-        f"SELECT m.id, {EVENT_TIME} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (_json(list(ids)),)
-    )
-    return {memory_id: from_text(text) for memory_id, text in found}
+    sql = f"SELECT m.id, {EVENT_TIME} AS happened FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
+    return {memory_id: from_text(text) for memory_id, text in packed(connection, "id, happened", sql, (_json(list(ids)),))}
 
 
 def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> list[int]:

@@ -58,6 +58,10 @@ def test_past_the_deadline_there_are_no_scores(reranker: Reranker):
     assert reranker.score("a query that nobody has asked before", TEXTS, deadline=time.monotonic() - 1) is None
 
 
+def test_with_time_enough_all_are_scored_whatever_would_be_enough(reranker: Reranker):
+    assert reranker.score(QUERY, TEXTS, time.monotonic() + AN_HOUR, at_least=2) == reranker.score(QUERY, TEXTS)
+
+
 def test_in_time_there_are(reranker: Reranker):
     assert reranker.score(QUERY, TEXTS, deadline=time.monotonic() + AN_HOUR) == reranker.score(QUERY, TEXTS)
 

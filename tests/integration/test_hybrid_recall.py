@@ -169,6 +169,20 @@ def test_a_reranker_that_is_too_slow_leaves_the_fused_order_and_says_so(say, emb
     assert (answer.reranked, answer.degraded) == (False, ("rerank_deadline",))
 
 
+def test_short_of_time_what_the_page_shows_is_reranked_and_the_answer_says_so(say, embed, ask, embedder):
+    for number in range(9):
+        say(f"海辺で猫と散歩した{'。また歩いた' * number}")
+    embed()
+    fused = contents(ask("海辺で猫と散歩した", embedder, top_k=9))
+    reranker = OverlapReranker(scores={fused[2]: 1.5, fused[3]: 1.6})
+    reranker.short_of_time = True
+    answer = ask("海辺で猫と散歩した", embedder, reranker, top_k=3)
+    assert (answer.reranked, answer.degraded) == (True, ("rerank_shortened",))
+    assert contents(answer)[0] == fused[2]
+    assert fused[3] not in contents(answer)
+    assert answer.more == 6
+
+
 def test_a_date_that_the_query_names_survives_reranking(say, embed, ask, embedder):
     say("夕飯はカレーだった", occurred_at="2025-10-29")
     say("夕飯は寿司だった", occurred_at="2025-09-01")

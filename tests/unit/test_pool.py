@@ -8,10 +8,12 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from memory_mcp.encoders.pool import ModelPool, Urgency, on_behalf_of
+from memory_mcp.encoders.lanes import Urgency
+from memory_mcp.encoders.pool import TOGETHER, ModelPool, on_behalf_of
 from memory_mcp.errors import EncoderFailed
 
 PAST = float("-inf")
+AN_HOUR = 3_600.0
 
 
 class Line:
@@ -46,22 +48,40 @@ def line() -> Iterator[Line]:
         waiting.go()
 
 
-def test_a_query_goes_before_reranking_and_both_before_bulk_work(line: Line):
+def test_reranking_goes_on_before_a_query_that_came_just_now_and_both_before_bulk_work(line: Line, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("memory_mcp.encoders.pool.QUERY_PATIENCE_SECONDS", AN_HOUR)
     line.add("bulk", Urgency.BULK)
+    line.add("query", Urgency.QUERY)
+    line.add("rerank", Urgency.RERANK)
+    assert line.go() == ["rerank", "query", "bulk"]
+
+
+def test_a_query_that_has_waited_goes_before_reranking(line: Line, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("memory_mcp.encoders.pool.QUERY_PATIENCE_SECONDS", 0.0)
     line.add("rerank", Urgency.RERANK)
     line.add("query", Urgency.QUERY)
-    assert line.go() == ["query", "rerank", "bulk"]
+    assert line.go() == ["query", "rerank"]
 
 
-def test_queries_without_end_leave_reranking_a_third_of_the_time():
-    with ModelPool(1) as pool:
-        for urgency in (Urgency.QUERY, Urgency.RERANK):  # what such jobs take
-            pool.submit(lambda: threading.Event().wait(0.002), urgency).result()
-        line = Line(pool)
-        for number in range(40):
-            line.add(f"query {number}", Urgency.QUERY)
-        line.add("rerank", Urgency.RERANK)
-        assert line.go().index("rerank") < 20
+def test_items_of_one_work_that_wait_behind_each_other_are_done_in_one_call(line: Line):
+    calls: list[list[int]] = []
+
+    def double(items: list[int]) -> list[int]:
+        calls.append(items)
+        return [item * 2 for item in items]
+
+    futures = [line.pool.submit_item(double, number, Urgency.QUERY) for number in range(TOGETHER + 2)]
+    line.go()
+    assert [future.result() for future in futures] == [number * 2 for number in range(TOGETHER + 2)]
+    assert [len(items) for items in calls] == [TOGETHER, 2]
+
+
+def test_an_error_in_one_call_reaches_everyone_whose_item_was_in_it(line: Line):
+    futures = [line.pool.submit_item(lambda items: [1 // 0 for _ in items], None, Urgency.QUERY) for _ in range(2)]
+    line.go()
+    for future in futures:
+        with pytest.raises(ZeroDivisionError):
+            future.result()
 
 
 def test_within_an_urgency_the_first_comes_first(line: Line):

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.pool import ModelPool, Urgency
+from memory_mcp.encoders.lanes import Urgency
+from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.reranking import CHUNK, Pair, PooledReranker
 from memory_mcp.errors import EncoderFailed
 
@@ -111,6 +112,19 @@ def test_nothing_is_begun_where_the_line_is_too_long(reranker: PooledReranker, j
     for job in jobs:
         job.result()
     assert not judge.asked
+
+
+def test_short_of_time_the_first_texts_are_scored(reranker: PooledReranker, pool: ModelPool):
+    pool.submit(lambda: threading.Event().wait(0.05), Urgency.RERANK).result()  # what such a job takes
+    gate, begun = threading.Event(), threading.Event()
+    pool.submit(lambda: (begun.set(), gate.wait()), Urgency.RERANK)
+    begun.wait()
+    pool.submit(lambda: None, Urgency.RERANK)
+    threading.Timer(0.02, gate.set).start()
+    scores = reranker.score("q", texts(60), deadline=time.monotonic() + 0.4, at_least=CHUNK)
+    assert scores is not None
+    assert CHUNK <= len(scores) < 60
+    assert scores == [len(text) / 100 for text in texts(60)[: len(scores)]]
 
 
 def test_a_far_deadline_changes_nothing(reranker: PooledReranker):
