@@ -80,9 +80,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, clock:
 
 
 @contextmanager
-def _index(
-    config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
-) -> Iterator[tuple[ModelShelf, IndexShelf, IndexWorker]]:
+def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> Iterator[tuple[ModelShelf, IndexShelf, IndexWorker]]:
     """The models and the worker that keeps the indexes; nothing of them runs before `_begin`."""
     indexes = IndexShelf()
     pool = ModelPool()
