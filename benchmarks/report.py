@@ -62,7 +62,7 @@ def summary(name: str, variant: str, answers: Sequence[Answer]) -> Iterator[Line
     heading = {"set": name, "variant": variant}
     for group, part in _groups(have):
         yield {"what": "quality", **heading, **group, "n": len(part), **means([scored[answer.question.id] for answer in part])}
-    yield from ({**heading, **line} for line in (*_chains(have), *_changes(have), *_abstention(answers)))
+    yield from ({"what": line["what"], **heading, **line} for line in (*_chains(have), *_changes(have), *_abstention(answers)))
     ran = Counter((answer.mode, answer.reranked) for answer in answers)
     yield {"what": "answers", **heading, "counted": {f"{mode}, reranked={done}": count for (mode, done), count in ran.items()}}
     for answer in answers:
