@@ -7,7 +7,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,8 +28,16 @@ GRACE_SECONDS = 10
 logger = logging.getLogger("memory_mcp")
 
 
-def serve(config_path: Path, data_directory: Path, host: str | None = None, port: int | None = None) -> None:
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def serve(
+    config_path: Path, data_directory: Path, host: str | None = None, port: int | None = None, clock: Callable[[], datetime] = _now
+) -> None:
     """Runs the server until it is told to stop (SIGTERM, Ctrl-C). `host` and `port` go before config.json.
+
+    `clock` answers with an aware datetime: what 昨日 means, and when a memory was stored.
 
     Raises:
         ConfigError: config.json can't be used.
@@ -43,19 +51,19 @@ def serve(config_path: Path, data_directory: Path, host: str | None = None, port
     refuse_open_door(address[0], settings)
     # Listening begins before the imports below, which take a second: whoever connects meanwhile waits instead of being refused.
     with _listening(*address) as listener, _opened(data_directory) as personas:
-        _run(listener, config, personas)
+        _run(listener, config, personas, clock)
 
 
-def _run(listener: socket.socket, config: LiveConfig, personas: Personas) -> None:
+def _run(listener: socket.socket, config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> None:
     import uvicorn  # noqa: PLC0415  see the comment in `serve`
 
     from memory_mcp.server.mcp_server import http_application, mcp_server  # noqa: PLC0415
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
-    with _index(config, personas) as (models, indexes, worker):
+    with _index(config, personas, clock) as (models, indexes, worker):
         runtime = Runtime(
-            config=config, personas=personas, models_for=models.current, clock=_now, started_at=_now(), indexes=indexes, index=worker
+            config=config, personas=personas, models_for=models.current, clock=clock, started_at=clock(), indexes=indexes, index=worker
         )
         application = http_application(mcp_server(settings, on_started=lambda: _begin(config, models, worker)), runtime, settings)
         # httptools leaves blanks at the end of a header's value; h11 does not, and costs nothing measurable.
@@ -74,13 +82,13 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas) -> Non
 
 
 @contextmanager
-def _index(config: LiveConfig, personas: Personas) -> Iterator[tuple[ModelShelf, IndexShelf, IndexWorker]]:
+def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> Iterator[tuple[ModelShelf, IndexShelf, IndexWorker]]:
     """The models and the worker that keeps the indexes; nothing of them runs before `_begin`."""
     indexes = IndexShelf()
     pool = ModelPool()
     models = model_shelf(pool, Caches(), on_change=lambda: _settle(worker))
     worker = IndexWorker(
-        personas, lambda: models.current(config.current()), config.current, indexes, _now, earlier_unneeded=models.retire_earlier
+        personas, lambda: models.current(config.current()), config.current, indexes, clock, earlier_unneeded=models.retire_earlier
     )
     try:
         yield models, indexes, worker
@@ -140,10 +148,6 @@ def configure_logging(level: str) -> None:
         library.handlers.clear()
         library.propagate = True
         library.setLevel(logging.ERROR)  # their warnings tell of refused calls, which the caller is told
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _is_loopback(host: str) -> bool:

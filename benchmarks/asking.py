@@ -1,0 +1,132 @@
+"""Puts a set into a fresh server and asks its questions through the public doors: /api/import, /ready and the tool `recall`."""
+
+import asyncio
+import contextlib
+import json
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from benchmarks.latency import IMPORT_TIMEOUT_SECONDS, Bench
+from benchmarks.server import Server, running
+from benchmarks.sets import Asked, RetrievalSet, Row
+
+SETTLE_SECONDS = 3_600
+TOP_K = 20
+MAX_TOKENS = 20_000
+UPLOAD_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What recall said: for each hit the ids that its text stands for, the score of the best, and what ran."""
+
+    question: Asked
+    ranked: tuple[frozenset[str], ...]
+    best_score: float
+    mode: str
+    reranked: bool
+    degraded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One set in one data directory: loaded once, asked as often as there are variants of the settings."""
+
+    told: RetrievalSet
+    data: Path
+    clock: Path
+    without: frozenset[str] = frozenset()
+
+    @property
+    def _loaded(self) -> Path:
+        """There when every memory is stored."""
+        return self.data.with_name("loaded")
+
+    def answers(self, settings: Mapping[str, Any], arguments: Mapping[str, Any], questions: Sequence[Asked]) -> list[Answer]:
+        """The answers of a server with these settings; `arguments` go to every call of recall."""
+        with running(dict(settings), data=self.data, clock=self.clock) as server:
+            return asyncio.run(self._answers(server, settings, arguments, questions))
+
+    async def _answers(
+        self, server: Server, settings: Mapping[str, Any], arguments: Mapping[str, Any], questions: Sequence[Asked]
+    ) -> list[Answer]:
+        if not self._loaded.exists():
+            await self._load(server)
+            self._loaded.touch()
+        await _settle(server, settings)
+        found = []
+        for store in self.told.memories:
+            same = self.told.same_text(store)
+            async with _client(server, store) as http:
+                bench = Bench(server, http, None)
+                here = [question for question in questions if question.store == store]
+                found += [await self._answer(bench, question, same, arguments) for question in here]
+        return found
+
+    async def _answer(self, bench: Bench, question: Asked, same: Mapping[str, frozenset[str]], arguments: Mapping[str, Any]) -> Answer:
+        self._set_clock(question.now)
+        told = await bench.tool(
+            "recall", {"query": question.query, "top_k": TOP_K, "detail": "index", "max_tokens": MAX_TOKENS, **arguments}
+        )
+        return Answer(
+            question,
+            tuple(same[hit["key"]] for hit in told["hits"]),
+            told["hits"][0]["score"] if told["hits"] else told.get("best_score", 0.0),
+            told["mode"],
+            told["reranked"],
+            tuple(told["degraded"]),
+        )
+
+    async def _load(self, server: Server) -> None:
+        """Every memory of every store; one that is refused ends the run."""
+        self._set_clock(max((question.now for question in self.told.questions if question.now), default=None))
+        for store, rows in self.told.memories.items():
+            async with _client(server, store) as http:
+                for begin in range(0, len(rows), UPLOAD_ROWS):
+                    body = b"".join(self._line(row) for row in rows[begin : begin + UPLOAD_ROWS])
+                    counted = (await http.post("/api/import", content=body, timeout=IMPORT_TIMEOUT_SECONDS)).raise_for_status().json()
+                    if counted["stored"] + counted["already_known"] != len(rows[begin : begin + UPLOAD_ROWS]):
+                        raise SystemExit(f"{self.told.name}: not everything was stored: {counted}")
+
+    def _line(self, row: Row) -> bytes:
+        return json.dumps({name: value for name, value in row.items() if name not in self.without}, ensure_ascii=False).encode() + b"\n"
+
+    def _set_clock(self, now: str | None) -> None:
+        if now is None:
+            self.clock.unlink(missing_ok=True)
+        else:
+            self.clock.write_text(now, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def asking(told: RetrievalSet, without: frozenset[str] = frozenset()) -> Iterator[Asking]:
+    """A set that is asked in a data directory which vanishes afterwards. `without`: fields of memories that are not stored."""
+    with tempfile.TemporaryDirectory(prefix="memory-mcp-quality-") as directory:
+        yield Asking(told, Path(directory, "memory"), Path(directory, "clock"), without)
+
+
+@contextlib.asynccontextmanager
+async def _client(server: Server, store: str) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": store}, timeout=120) as http:
+        yield http
+
+
+async def _settle(server: Server, settings: Mapping[str, Any]) -> None:
+    """Waits until the models that the settings name are loaded and every memory has its vector."""
+    wanted = [kind for kind in ("embedder", "reranker") if settings[{"embedder": "embeddings_model", "reranker": "reranker_model"}[kind]]]
+    begun = time.perf_counter()
+    async with httpx2.AsyncClient(base_url=server.url, timeout=120) as http:
+        while True:
+            ready = (await http.get("/ready")).json()
+            states = {kind: ready["models"][kind]["state"] for kind in wanted}
+            if set(states.values()) <= {"loaded"} and not ready["index_lag"]:
+                return
+            if "absent" in states.values() or time.perf_counter() - begun > SETTLE_SECONDS:
+                raise SystemExit(f"the models are not there, or the index does not catch up: {ready}")
+            await asyncio.sleep(0.5)

@@ -1,0 +1,125 @@
+"""How well recall finds what was asked for, on sets of memories and questions, and what each part of the pipeline brings.
+
+    python -m benchmarks.quality --set corpus [--set DIR …] [--ablate dates neighbours …] [--out results.jsonl]
+    python -m benchmarks.quality --set DIR --embedder DIR [--reranker DIR] --languages en --ablate dense words
+    python -m benchmarks.quality --compare before.jsonl after.jsonl
+
+`corpus` is the repository's own set. Any other is a directory with a corpus.jsonl and a queries.jsonl: see benchmarks/sets.py.
+Without a model everything is found by its words. Every figure is one JSON line, every question another.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.asking import Answer, asking
+from benchmarks.report import Report, compared, machine, summary
+from benchmarks.sets import RetrievalSet, loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The pipeline with something changed: settings by their dotted keys, arguments of recall, fields that are not stored."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()
+
+
+# What each name takes away. Variants that store the same thing share one data directory.
+ABLATIONS: Mapping[str, Variant] = {
+    "dates": Variant(settings={"fusion.date_boost": 0.0}),
+    "dense": Variant(arguments={"mode": "keyword"}),
+    "words": Variant(settings={"fusion.dense_weight": 1.0}),
+    "reranker": Variant(settings={"reranker_model": None}),
+    "neighbours": Variant(without=frozenset({"session_id"})),
+    "speakers": Variant(without=frozenset({"source"})),
+}
+
+
+def measured(told: RetrievalSet, arguments: argparse.Namespace, report: Report) -> None:
+    """Asks a set once as configured and once for each ablation."""
+    questions = [question for question in told.questions if arguments.half in ("both", question.half)]
+    variants = {"full": Variant(), **{f"without {name}": ABLATIONS[name] for name in arguments.ablate}}
+    for without in dict.fromkeys(variant.without for variant in variants.values()):
+        with asking(told, without) as place:
+            for name, variant in variants.items():
+                if variant.without == without:
+                    settings = _settings(arguments, variant)
+                    answers = place.answers(settings, variant.arguments, questions)
+                    report.add(summary(told.name, name, answers))
+                    _complain(answers)
+
+
+def _settings(arguments: argparse.Namespace, variant: Variant) -> dict[str, Any]:
+    languages = arguments.languages
+    tree: dict[str, Any] = {
+        "embeddings_model": arguments.embedder,
+        "reranker_model": arguments.reranker,
+        "rerank_deadline_ms": 0,
+        **({"embeddings_languages": languages, "reranker_languages": languages} if languages else {}),
+    }
+    for key, value in {**dict(arguments.setting), **variant.settings}.items():
+        *groups, name = key.split(".")
+        place = tree
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[name] = value
+    return tree
+
+
+def _complain(answers: Iterable[Answer]) -> None:
+    """A run that was not the configured pipeline must not look like one."""
+    degraded = sorted({reason for answer in answers for reason in answer.degraded if not reason.endswith("_language")})
+    if degraded:
+        raise SystemExit(f"answers were degraded: {', '.join(degraded)}")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError("write it as key=value, such as fusion.date_boost=0.4")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", action="append", dest="sets", metavar="corpus|DIR", help="may be given several times")
+    parser.add_argument("--half", choices=("both", "development", "held-out"), default="both", help="of the questions of `corpus`")
+    parser.add_argument("--embedder", metavar="DIR")
+    parser.add_argument("--reranker", metavar="DIR")
+    parser.add_argument("--languages", nargs="+", help="what the models know (ja, en), if they don't say")
+    parser.add_argument("--ablate", nargs="+", choices=tuple(ABLATIONS), default=(), help="ask again without this part")
+    parser.add_argument(
+        "--setting", action="append", type=_setting, default=[], metavar="KEY=VALUE", help="in config.json, for every variant"
+    )
+    parser.add_argument("--out", type=Path, help="also append the lines to this file")
+    parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"), help="two results, by a paired bootstrap")
+    parser.add_argument("--variants", nargs=2, metavar=("BEFORE", "AFTER"), help="with --compare: which variant of each file")
+    parser.add_argument("--resamples", type=int, default=10_000)
+    arguments = parser.parse_args()
+    if bool(arguments.compare) == bool(arguments.sets):
+        parser.error("give --set or --compare")
+    return arguments
+
+
+def _main() -> None:
+    arguments = _arguments()
+    report = Report(arguments.out)
+    if arguments.compare:
+        before, after = arguments.compare
+        report.add(compared(before, after, arguments.variants, arguments.resamples))
+        return
+    report.add([machine("quality", sets=[Path(name).name for name in arguments.sets], settings=dict(arguments.setting))])
+    for name in arguments.sets:
+        measured(loaded(name), arguments, report)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,165 @@
+"""From answers to JSON lines: figures by set, half and category, one line for each question, and two results compared."""
+
+import datetime
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.asking import Answer
+from benchmarks.scores import METRICS, means, of_question, paired_bootstrap, place_of, separation
+from benchmarks.sets import MULTI_HOP, lines
+
+Line = dict[str, Any]
+# Lines that are kept in the file and would only hide the figures on a screen.
+QUIET = frozenset({"question"})
+
+
+class Report:
+    """Where lines go: the screen, and a file if there is one."""
+
+    def __init__(self, out: Path | None) -> None:
+        self._out = out
+
+    def add(self, found: Iterable[Line]) -> None:
+        """Prints and keeps the lines."""
+        for line in found:
+            text = json.dumps(line, ensure_ascii=False)
+            if line["what"] not in QUIET:
+                print(text, flush=True)
+            if self._out:
+                with self._out.open("a", encoding="utf-8") as file:
+                    file.write(text + "\n")
+
+
+def machine(name: str, **facts: Any) -> Line:
+    """What a result was made by: the kind of machine, the commit, the day."""
+    git = shutil.which("git")
+    head = subprocess.run([git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False) if git else None
+    return {
+        "what": "machine",
+        "benchmark": name,
+        "cores": os.cpu_count(),
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+        "commit": head.stdout.strip() if head and head.returncode == 0 else None,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **facts,
+    }
+
+
+def summary(name: str, variant: str, answers: Sequence[Answer]) -> Iterator[Line]:
+    """All lines of one set under one variant."""
+    have = [answer for answer in answers if answer.question.relevant]
+    scored = {answer.question.id: of_question(answer.question.relevant, answer.ranked) for answer in have}
+    heading = {"set": name, "variant": variant}
+    for group, part in _groups(have):
+        yield {"what": "quality", **heading, **group, "n": len(part), **means([scored[answer.question.id] for answer in part])}
+    yield from ({"what": line["what"], **heading, **line} for line in (*_chains(have), *_changes(have), *_abstention(answers)))
+    ran = Counter((answer.mode, answer.reranked) for answer in answers)
+    yield {"what": "answers", **heading, "counted": {f"{mode}, reranked={done}": count for (mode, done), count in ran.items()}}
+    for answer in answers:
+        asked = answer.question
+        told = {"id": asked.id, "category": asked.category, **({"half": asked.half} if asked.half else {}), "best": answer.best_score}
+        yield {"what": "question", **heading, **told, **_rounded(scored.get(asked.id, {}))}
+
+
+def _groups(answers: Sequence[Answer]) -> Iterator[tuple[Line, list[Answer]]]:
+    """All, each half where there are two, and each category where there are several."""
+    yield {"category": "all"}, list(answers)
+    halves, categories = defaultdict(list), defaultdict(list)
+    for answer in answers:
+        halves[answer.question.half].append(answer)
+        categories[answer.question.category].append(answer)
+    if len(halves) > 1:
+        yield from (({"category": "all", "half": half}, halves[half]) for half in sorted(halves))
+    if len(categories) > 1:
+        yield from (({"category": category}, categories[category]) for category in sorted(categories))
+
+
+def _chains(answers: Sequence[Answer]) -> Iterator[Line]:
+    """How often the last memory of a chain, which holds the answer, is among the first."""
+    places = [place_of(answer.question.relevant[-1:], answer.ranked) for answer in answers if answer.question.category == MULTI_HOP]
+    if places and answers[0].question.half:  # other sets don't say which one is the last
+        yield {
+            "what": "chains",
+            "n": len(places),
+            **{f"answer in {k}": _share(place is not None and place <= k for place in places) for k in (1, 5, 10)},
+        }
+
+
+def _changes(answers: Sequence[Answer]) -> Iterator[Line]:
+    """How often what is true now stands before what was true once."""
+    pairs = [
+        (place_of(answer.question.relevant, answer.ranked), place_of(answer.question.outdated, answer.ranked))
+        for answer in answers
+        if answer.question.outdated
+    ]
+    if pairs:
+        yield {
+            "what": "changes of mind",
+            "n": len(pairs),
+            "current first": _share(new is not None and (old is None or new < old) for new, old in pairs),
+        }
+
+
+def _abstention(answers: Sequence[Answer]) -> Iterator[Line]:
+    """How well the best score tells questions that have an answer from those that have none."""
+    have = [answer.best_score for answer in answers if answer.question.relevant]
+    lack = [answer.best_score for answer in answers if not answer.question.relevant]
+    if have and lack:
+        told = separation(have, lack)
+        spread = {
+            kind: [round(float(value), 4) for value in np.quantile(scores, (0, 0.25, 0.5, 0.75, 1))]
+            for kind, scores in (("answerable", have), ("nobody said", lack))
+        }
+        yield {
+            "what": "abstention",
+            "n": len(lack),
+            "auroc": told.auroc,
+            "accuracy": told.accuracy,
+            "threshold": told.threshold,
+            "quartiles": spread,
+        }
+
+
+def compared(before: Path, after: Path, variants: Sequence[str] | None, resamples: int) -> Iterator[Line]:
+    """The difference after − before on the questions that both results hold, per set, variant and metric."""
+    one, other = _by_question(before), _by_question(after)
+    pairs = [tuple(variants)] if variants else sorted({(variant, variant) for _, variant in one.keys() & other.keys()})
+    for first, second in pairs:
+        for name in sorted(
+            {found for found, variant in one if variant == first} & {found for found, variant in other if variant == second}
+        ):
+            old, new = one[name, first], other[name, second]
+            shared = sorted(old.keys() & new.keys())
+            for metric in METRICS:
+                told = paired_bootstrap([old[key][metric] for key in shared], [new[key][metric] for key in shared], resamples)
+                yield {
+                    "what": "difference", "set": name, "before": first, "after": second, "metric": metric, "n": len(shared),
+                    "difference": told.mean, "low": told.low, "high": told.high, "p": told.p,
+                }  # fmt: skip
+
+
+def _by_question(file: Path) -> dict[tuple[str, str], dict[str, Line]]:
+    """The lines of questions that have an answer, by (set, variant) and id. Of two runs in one file the later one counts."""
+    found: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)
+    for line in lines(file):
+        if line["what"] == "question" and METRICS[0] in line:
+            found[line["set"], line["variant"]][line["id"]] = line
+    return found
+
+
+def _share(held: Iterable[bool]) -> float:
+    return round(float(np.mean(list(held))), 4)
+
+
+def _rounded(scores: dict[str, float]) -> dict[str, float]:
+    return {metric: round(value, 4) for metric, value in scores.items()}

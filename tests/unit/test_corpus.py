@@ -1,0 +1,108 @@
+"""The repository's own memories and questions are whole: every reference exists, every date is one, every kind of question is there."""
+
+import re
+from collections import Counter
+from datetime import datetime
+
+from benchmarks.sets import CHANGE, MULTI_HOP, NONE, Asked, Row, own_corpus
+from memory_mcp.domain import KINDS
+from memory_mcp.transfer.jsonlines import FIELDS
+
+CORPUS = own_corpus()
+MEMORIES: dict[str, Row] = {row["key"]: row for rows in CORPUS.memories.values() for row in rows}
+CATEGORIES = {"time", "preference", CHANGE, "negation", "person", "paraphrase", "detail", MULTI_HOP, NONE}
+
+
+def _happened(row: Row) -> datetime:
+    return datetime.fromisoformat(row["occurred_at"])
+
+
+def _questions(category: str) -> list[Asked]:
+    return [question for question in CORPUS.questions if question.category == category]
+
+
+def test_three_characters_remember_at_least_110_things_each_and_no_id_is_used_twice():
+    assert len(CORPUS.memories) == 3
+    assert all(len(rows) >= 110 for rows in CORPUS.memories.values())
+    assert len(MEMORIES) == sum(len(rows) for rows in CORPUS.memories.values())
+    assert all(key.startswith(f"{store}-") for store, rows in CORPUS.memories.items() for key in (row["key"] for row in rows))
+
+
+def test_every_memory_is_a_line_that_import_takes():
+    for row in MEMORIES.values():
+        assert set(row) <= set(FIELDS), row["key"]
+        assert all(FIELDS[name][1](value) for name, value in row.items()), row["key"]
+        assert row["content"] == row["content"].strip() != "", row["key"]
+        assert row["kind"] in KINDS, row["key"]
+        assert row["source"], row["key"]
+
+
+def test_every_memory_is_dated_within_one_year():
+    moments = [_happened(row) for row in MEMORIES.values()]
+    assert all(moment.tzinfo for moment in moments)
+    assert (max(moments) - min(moments)).days <= 366
+
+
+def test_no_two_memories_say_the_same():
+    assert [text for text, count in Counter(row["content"] for row in MEMORIES.values()).items() if count > 1] == []
+
+
+def test_the_turns_of_a_session_stand_in_their_order():
+    sessions: dict[str, list[datetime]] = {}
+    for row in MEMORIES.values():
+        if "session_id" in row:
+            sessions.setdefault(row["session_id"], []).append(_happened(row))
+    assert len(sessions) >= 30
+    assert all(moments == sorted(set(moments)) for moments in sessions.values())
+
+
+def test_there_are_long_memories_for_questions_about_a_detail():
+    lengths = [len(row["content"]) for row in MEMORIES.values()]
+    assert sum(500 <= length <= 2500 for length in lengths) >= 12
+    assert max(lengths) <= 2500
+
+
+def test_there_are_questions_of_every_kind_in_both_halves():
+    counts = Counter(question.category for question in CORPUS.questions)
+    assert set(counts) == CATEGORIES
+    assert counts[MULTI_HOP] >= 60
+    assert counts[NONE] >= 30
+    assert counts.total() - counts[MULTI_HOP] >= 170
+    for category in CATEGORIES:
+        halves = Counter(question.half for question in _questions(category))
+        assert set(halves) == {"development", "held-out"}
+        assert abs(halves["development"] - halves["held-out"]) <= len(CORPUS.memories), category
+
+
+def test_no_question_is_asked_twice():
+    assert len({question.id for question in CORPUS.questions}) == len(CORPUS.questions)
+    assert len({(question.store, question.query) for question in CORPUS.questions}) == len(CORPUS.questions)
+
+
+def test_a_question_is_answered_by_memories_of_its_own_character_from_before_it_was_asked():
+    for question in CORPUS.questions:
+        referred = (*question.relevant, *question.outdated)
+        assert len(set(referred)) == len(referred), question.id
+        assert {key.split("-")[0] for key in referred} <= {question.store}, question.id
+        assert question.now, question.id
+        asked = datetime.fromisoformat(question.now)
+        assert asked.tzinfo, question.id
+        assert all(_happened(MEMORIES[key]) < asked for key in referred), question.id
+
+
+def test_only_what_nobody_said_has_no_answer_and_a_chain_has_two_links_or_more():
+    assert all(bool(question.relevant) == (question.category != NONE) for question in CORPUS.questions)
+    assert all(len(question.relevant) >= 2 for question in _questions(MULTI_HOP))
+
+
+def test_what_is_outdated_is_older_than_what_is_true_now():
+    changed = [question for question in CORPUS.questions if question.outdated]
+    assert len(changed) >= 20
+    for question in changed:
+        newest = max(_happened(MEMORIES[key]) for key in question.relevant)
+        assert all(_happened(MEMORIES[key]) < newest for key in question.outdated), question.id
+
+
+def test_questions_are_in_more_than_one_language():
+    english = [question for question in CORPUS.questions if not re.search("[ぁ-んァ-ヶ一-龠]", question.query)]
+    assert 10 <= len(english) < len(CORPUS.questions) / 4
