@@ -26,10 +26,10 @@ _ENCODINGS = {"UTF-8": "utf-8", "UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"
 logger = logging.getLogger(__name__)
 
 
-def tables(connection: apsw.Connection) -> dict[str, str]:
-    """The tables and views of a file by their names in small letters, with their kind; SQLite's own and parts of virtual ones left out."""
-    found = connection.execute("SELECT lower(name), type FROM pragma_table_list WHERE schema = 'main' AND type <> 'shadow'")
-    return {name: kind for name, kind in found if not name.startswith("sqlite_")}
+def tables(connection: apsw.Connection) -> list[str]:
+    """The tables of a file, by their names in small letters; SQLite's own and the parts of virtual ones left out."""
+    found = connection.execute("SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')")
+    return [name for (name,) in found if not name.startswith("sqlite_")]
 
 
 def make_room(connection: apsw.Connection, needed: Collection[str]) -> dict[str, str]:
@@ -39,11 +39,22 @@ def make_room(connection: apsw.Connection, needed: Collection[str]) -> dict[str,
         StoreError: something with such a name can't be renamed.
     """
     renamed: dict[str, str] = {}
-    for name, kind in tables(connection).items():
+    for name in tables(connection):
         if name in needed and not (name == "operations" and _is_our_operations(connection)):
             renamed[name] = _unused(connection, PREFIX + name)
-            _rename(connection, name, kind, renamed[name])
+            _rename(connection, name, renamed[name])
     return renamed
+
+
+def drop_views_and_triggers(connection: apsw.Connection) -> list[str]:
+    """Drops every view and trigger: they would break with the older memories, and broken ones stop all later changes of the schema.
+
+    Returns their definitions.
+    """
+    found = connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE type IN ('view', 'trigger') ORDER BY type, name").fetchall()
+    for kind, name, _ in found:
+        connection.execute(f"DROP {kind} IF EXISTS {_quoted(name)}")
+    return [sql for _, _, sql in found]
 
 
 def take_over(connection: apsw.Connection, table: str, *, ours: bool = False) -> int:
@@ -121,26 +132,13 @@ def _is_our_operations(connection: apsw.Connection) -> bool:
     return required <= {name for name, *_ in found} and demanding <= required
 
 
-def _rename(connection: apsw.Connection, name: str, kind: str, new_name: str) -> None:
-    if kind == "view":
-        raise StoreError(
-            f"the database has a view named {name}", "a table of that name is needed", "Rename or drop the view with the sqlite3 program"
-        )
-    connection.execute("SAVEPOINT renaming")
+def _rename(connection: apsw.Connection, name: str, new_name: str) -> None:
     try:
         connection.execute(f"ALTER TABLE {_quoted(name)} RENAME TO {_quoted(new_name)}")
-    except apsw.SQLError as error:
-        # Some view or trigger of the older server is broken. This way SQLite doesn't look at them.
-        logger.warning("%s: renaming %s the simple way", error, name)
-        connection.execute("ROLLBACK TO renaming")
-        connection.pragma("legacy_alter_table", True)
-        try:
-            connection.execute(f"ALTER TABLE {_quoted(name)} RENAME TO {_quoted(new_name)}")
-        except apsw.SQLError as reason:
-            raise StoreError(f"the table {name} of an older server can't be renamed", str(reason), "Rename it by hand") from reason
-        finally:
-            connection.pragma("legacy_alter_table", False)
-    connection.execute("RELEASE renaming")
+    except apsw.SQLError as error:  # a virtual table of an extension that is not here
+        raise StoreError(
+            f"the table {name} of an older server can't be renamed", str(error), "Rename it with that server's SQLite"
+        ) from error
 
 
 def _unused(connection: apsw.Connection, name: str) -> str:

@@ -188,7 +188,7 @@ def pending(connection: apsw.Connection) -> list[str]:
 def touches_older_tables(connection: apsw.Connection) -> bool:
     """Whether `migrate` would rename or take over tables that an older server made: the file is to be copied before."""
     todo = pending(connection)
-    found = legacy_tables.tables(connection) if todo else {}
+    found = legacy_tables.tables(connection) if todo else []
     if not found:
         return False
     foreseen = "0005 further columns into metadata" in todo and MEMORIES in found and has_further_columns(connection)
@@ -203,7 +203,9 @@ def migrate(connection: apsw.Connection) -> Operation | None:
     todo = pending(connection)
     older = todo and touches_older_tables(connection)
     before = connection.execute("SELECT count(*) FROM memories").get if MEMORIES in legacy_tables.tables(connection) else 0
-    renamed = legacy_tables.make_room(connection, _made_by(todo)) if older else {}
+    needed = _made_by(todo) if older else set()
+    dropped = legacy_tables.drop_views_and_triggers(connection) if MEMORIES in needed else []
+    renamed = legacy_tables.make_room(connection, needed)
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
     now = datetime.now(UTC)
     for name, step in MIGRATIONS:
@@ -214,7 +216,7 @@ def migrate(connection: apsw.Connection) -> Operation | None:
         legacy_tables.take_over(connection, renamed.pop(MEMORIES))
     if not older:
         return None
-    done = Operation("adopt", None, now, metadata={"memories": before, "renamed_tables": renamed})
+    done = Operation("adopt", None, now, metadata={"memories": before, "renamed_tables": renamed, "dropped": dropped})
     operations.record(connection, done)
     return done
 

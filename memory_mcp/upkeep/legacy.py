@@ -33,20 +33,40 @@ def move_into_place(personas: Personas, now: datetime) -> list[Older]:
     for thing in older_things(personas.directory):
         done = thing if thing.refused else _attempt(personas.directory, thing, kept)
         found.append(done)
-        if done.refused:
-            logger.warning("%s of an older server stays where it is: %s", done.source, done.refused)
-        else:
-            logger.info("adopted %s of an older server: it is %s now", done.source, done.target)
+        logger.log(logging.WARNING if done.refused else logging.INFO, "%s", done.sentence(done=True))
+        if not done.refused:
             personas.log.append(done.persona, Operation("adopt", done.source, now))
     return found
 
 
-def take_over_tables(personas: Personas, stopping: threading.Event) -> list[str]:
-    """Opens every persona whose database an older server made, which takes it over. Returns their names. Runs beside the server.
+def adopt_all(directory: Path, now: datetime) -> tuple[list[Older], dict[str, str]]:
+    """Both parts at once, where no server runs. Returns what was moved and, by persona, an empty text or why its tables were not taken.
 
-    A persona that somebody asks for meanwhile is taken over for them first; others are not delayed.
+    Raises:
+        StartupError: a server has the directory.
     """
-    taken: list[str] = []
+    personas = Personas(directory)
+    try:
+        return move_into_place(personas, now), take_over_tables(personas, threading.Event())
+    finally:
+        personas.close()
+
+
+def foreseen(directory: Path) -> tuple[list[Older], dict[str, str]]:
+    """The same without doing anything."""
+    things = older_things(directory)
+    stores = {str(path.parent.name): path for path in sorted(directory.glob(f"*/{DATABASE_NAME}"))}
+    moved = {thing.persona: directory / thing.source for thing in things if thing.kind == "database" and not thing.refused}
+    return things, {name: "" for name, path in {**stores, **moved}.items() if is_from_older_server(path)}
+
+
+def take_over_tables(personas: Personas, stopping: threading.Event) -> dict[str, str]:
+    """Opens every persona whose database an older server made, which takes it over. Runs beside the server.
+
+    A persona that somebody asks for meanwhile is taken over for them first; others are not delayed. Returns the names, each with
+    an empty text, or why it could not be done.
+    """
+    taken: dict[str, str] = {}
     for name in personas.names():
         if stopping.is_set():
             break
@@ -54,11 +74,13 @@ def take_over_tables(personas: Personas, stopping: threading.Event) -> list[str]
             continue
         try:
             with personas.writing(name):
-                taken.append(name)
+                taken[name] = ""
         except MemoryMCPError as error:
             logger.error("the older memories of %s can't be taken over: %s", name, error)
-        except Exception:  # whatever one store holds, the others are taken over
+            taken[name] = str(error)
+        except Exception as error:  # whatever one store holds, the others are taken over
             logger.exception("the older memories of %s can't be taken over", name)
+            taken[name] = f"unexpected {type(error).__name__}: {error}"
     return taken
 
 

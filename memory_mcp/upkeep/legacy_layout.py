@@ -43,16 +43,27 @@ class Older:
     target: str | None = None
     refused: str = ""
 
+    def sentence(self, *, done: bool) -> str:
+        """What is, or would be, done about it."""
+        if self.refused:
+            return f"{self.source} of an older server stays where it is: {self.refused}"
+        verb = "was" if done else "will be"
+        if self.kind == "permissions":
+            return f"{self.source} of an older server {verb} made writable."
+        place = f"moved to {self.target}" if self.target else f"set aside in {older_files.KEPT_NAME}"
+        return f"{self.source} of an older server {verb} {place}."
+
 
 def older_things(directory: Path) -> list[Older]:
     """Everything of older servers in a data directory, in the order in which it is to be moved."""
     entries = sorted(directory.iterdir(), key=lambda entry: entry.name) if directory.is_dir() else []
-    folders = [entry for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    folders = [entry for entry in entries if entry.is_dir() and entry.name != older_files.KEPT_NAME]
     moves = _directories(folders)
     databases = {move.target for move in moves if not move.refused and (directory / move.source / DATABASE_NAME).exists()}
     databases |= {entry.name for entry in folders if (entry / DATABASE_NAME).exists()} - {move.source for move in moves}
     flat = [entry for entry in entries if entry.suffix == FLAT_ENDING and entry.is_file()]
-    return [*moves, *_flat(flat, databases), *_permissions(folders), *_vectors(folders), *_log(directory)]
+    # Before the directories that they are in get other names.
+    return [*_log(directory), *_vectors(folders), *_permissions(folders), *moves, *_flat(flat, databases)]
 
 
 def _directories(folders: list[Path]) -> list[Older]:
