@@ -53,8 +53,8 @@ def drop_views_and_triggers(connection: apsw.Connection) -> list[str]:
     """
     found = connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE type IN ('view', 'trigger') ORDER BY type, name").fetchall()
     for kind, name, _ in found:
-        connection.execute(f"DROP {kind} IF EXISTS {_quoted(name)}")
-    return [sql for _, _, sql in found]
+        connection.execute(f"DROP {kind} IF EXISTS {_quoted(str(name))}")
+    return [str(sql) for _, _, sql in found]
 
 
 def take_over(connection: apsw.Connection, table: str, *, ours: bool = False) -> int:

@@ -166,7 +166,9 @@ def _key(older: _Older, taken: Collection[str], created: datetime, place: int) -
     key = said if said.strip() else f"memory_{created.astimezone(OLDER_SERVERS_ZONE):%Y%m%d%H%M%S}_{place}"
     key = key.strip()
     key = key if len(key) <= KEY_LIMIT else key[: KEY_LIMIT - 20]
-    unused = next(name for name in (key, *(f"{key}_{place + n}" for n in range(len(taken) + 2))) if name not in taken)
+    unused = key
+    while unused in taken:
+        unused, place = f"{key}_{place}", place + 1
     if unused == value:
         older.strike_out("key")
     return unused
