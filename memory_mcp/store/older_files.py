@@ -1,5 +1,7 @@
 """Files that an older server left: what they are, a copy before anything is changed in them, and making one of database and log."""
 
+import filecmp
+import glob
 import os
 import shutil
 import stat
@@ -42,10 +44,15 @@ def unused(path: Path) -> Path:
 
 
 def keep_database(connection: apsw.Connection, target: Path) -> None:
-    """Writes what an open database holds as a file of its own: whole and on the disk, or not there under this name."""
+    """Writes what an open database holds as a file of its own: whole and on the disk, or not there under this name.
+
+    `target` is `<kept>/<time>/<persona>/<name>`. What an adoption kept before it was interrupted is not kept a second time.
+    """
+    same = f"*/{glob.escape(target.parent.name)}/{target.name}"  # of the same persona, at other times
+    for interrupted in target.parents[2].glob(f"{same}.part"):
+        interrupted.unlink()
     make_private_directory(target.parent)
     unfinished = target.with_name(f"{target.name}.part")
-    unfinished.unlink(missing_ok=True)
     copy = apsw.Connection(str(unfinished))
     try:
         with copy.backup("main", connection, "main") as backup:
@@ -53,6 +60,9 @@ def keep_database(connection: apsw.Connection, target: Path) -> None:
                 backup.step(1_000)
     finally:
         copy.close()
+    if any(filecmp.cmp(unfinished, known, shallow=False) for known in target.parents[2].glob(same)):
+        unfinished.unlink()
+        return
     _finish(unfinished, target)
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -563,10 +562,11 @@ def test_killed_at_any_step_the_next_start_goes_on_and_nothing_is_lost(tmp_path,
         assert len(list(data.joinpath(".adopted").rglob("index.pkl"))) == 3
         kept = list(data.joinpath(".adopted").rglob("*.sqlite"))
         assert {tuple(row["key"] for row in rows_of(path)) for path in kept} == {(CURRY["key"], "memory_20251031090000")}
+        assert [path.name for path in kept if path.name == "memory.sqlite"] == ["memory.sqlite"] * len(EVERYONE)
+        assert list(data.rglob("memory.sqlite*.part")) == []
         before = snapshot(data)
         assert adopt(data) == []
         assert snapshot(data) == before
     figure("adoptions killed at different steps", killed)
     assert killed == len(points)
     assert not sprung.exists()
-    assert os.getpid()
