@@ -547,7 +547,7 @@ def test_killed_at_any_step_the_next_start_goes_on_and_nothing_is_lost(tmp_path,
     sprung = tmp_path / "sprung"
     make_everything(tmp_path / "whole", sprung)
     steps = int(run_until(tmp_path / "whole", 10**9).stdout.split()[-1])
-    points = range(1, steps + 1, 1 if thorough else max(1, steps // 12))
+    points = range(1, steps + 1, max(1, steps // (400 if thorough else 12)))
     killed = 0
     for number in points:
         data = tmp_path / f"killed{number}"
