@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from memory_mcp.errors import StartupError
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.upkeep import legacy
 
 GRACE_SECONDS = 10
 
@@ -50,11 +52,11 @@ def serve(
     address = host or settings.server_host, settings.server_port if port is None else port
     refuse_open_door(address[0], settings)
     # Listening begins before the imports below, which take a second: whoever connects meanwhile waits instead of being refused.
-    with _listening(*address) as listener, _opened(data_directory) as personas:
-        _run(listener, config, personas, clock)
+    with _listening(*address) as listener, _opened(data_directory) as personas, _adopting(personas) as adopt:
+        _run(listener, config, personas, adopt, clock)
 
 
-def _run(listener: socket.socket, config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> None:
+def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt: Callable[[], None], clock: Callable[[], datetime]) -> None:
     import uvicorn  # noqa: PLC0415  see the comment in `serve`
 
     from memory_mcp.server.mcp_server import http_application, mcp_server  # noqa: PLC0415
@@ -65,7 +67,8 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, clock:
         runtime = Runtime(
             config=config, personas=personas, models_for=models.current, clock=clock, started_at=clock(), indexes=indexes, index=worker
         )
-        application = http_application(mcp_server(settings, on_started=lambda: _begin(config, models, worker)), runtime, settings)
+        server = mcp_server(settings, on_started=lambda: _begin(config, models, worker, adopt))
+        application = http_application(server, runtime, settings)
         # httptools leaves blanks at the end of a header's value; h11 does not, and costs nothing measurable.
         options = uvicorn.Config(
             application, http="h11", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS
@@ -113,7 +116,7 @@ def _return_freed_memory() -> None:
         library.malloc_trim(0)
 
 
-def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker) -> None:
+def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker, adopt: Callable[[], None]) -> None:
     """Loading begins when the server answers: an import of torch that runs beside the start would delay it by seconds."""
 
     def follow(settings: Settings) -> None:
@@ -124,6 +127,7 @@ def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker) -> None:
     config.subscribe(follow)
     models.start(config.current())
     worker.start()
+    adopt()
 
 
 def refuse_open_door(host: str, settings: Settings) -> None:
@@ -186,6 +190,22 @@ def _opened(data_directory: Path) -> Iterator[Personas]:
         yield personas
     finally:
         personas.close()
+
+
+@contextmanager
+def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
+    """What older servers left is moved into place before anybody is served; what is yielded starts taking over its tables, beside
+    the serving: the first takes milliseconds, the second a minute for the largest stores."""
+    legacy.move_into_place(personas, _now())
+    stopping = threading.Event()
+    # A daemon: what it is in the middle of is one transaction, and the next start does it again.
+    thread = threading.Thread(target=legacy.take_over_tables, args=(personas, stopping), name="adoption", daemon=True)
+    try:
+        yield thread.start
+    finally:
+        stopping.set()
+        if thread.is_alive():
+            thread.join(GRACE_SECONDS)
 
 
 def _announce(listener: socket.socket, config: LiveConfig, personas: Personas) -> None:

@@ -39,6 +39,7 @@ class Memory:
     deleted_at: datetime | None = None
     usage_count: int = 0
     last_used_at: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def event_time(self) -> datetime:
@@ -73,6 +74,7 @@ class Draft:
     questions: tuple[str, ...] = ()
     state: Mapping[str, str] = field(default_factory=dict)
     supersedes: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     restored: Restored = Restored()
 
 

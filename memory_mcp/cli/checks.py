@@ -16,8 +16,10 @@ from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.registry import DATABASE_NAME, IDENTITY_NAME, LOCK_OWNER_NAME
 from memory_mcp.store import network_drives
 from memory_mcp.store.inspection import Inspection, inspect
+from memory_mcp.store.older_files import KEPT_NAME
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
+from memory_mcp.upkeep.legacy_layout import older_things
 
 MEBIBYTE = 1024 * 1024
 TOO_LITTLE_BYTES = 100 * MEBIBYTE
@@ -68,7 +70,8 @@ def check_data(directory: Path) -> list[Finding]:
         entries = sorted(entry for entry in directory.iterdir() if (entry / DATABASE_NAME).exists())
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Mend its permissions.")]
-    found = [*_room(directory, process), _server(process)]
+    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in older_things(directory)]
+    found = [*_room(directory, process), _server(process), *older, *_kept(directory)]
     if not entries:
         found.append(Finding("ok", "personas", "there is none yet: the first memory that is stored creates one"))
     return [*found, *(finding for entry in entries for finding in _persona(entry))]
@@ -111,6 +114,16 @@ def _server(process: int | None) -> Finding:
     return Finding("ok", "server", f"process {process} is serving this data" if process else "none is serving this data")
 
 
+def _kept(directory: Path) -> list[Finding]:
+    """What earlier adoptions have kept, which only its owner may throw away."""
+    files = [path for path in (directory / KEPT_NAME).rglob("*") if path.is_file()]
+    if not files:
+        return []
+    size = sum(path.stat().st_size for path in files) // MEBIBYTE
+    said = f"what was adopted from an older server is kept in {KEPT_NAME} ({size:,} MiB). Remove it when all is well."
+    return [Finding("note", "older data", said)]
+
+
 def _model(role: Role, name: str | None) -> Finding:
     if name is None:
         return Finding("ok", role, "none, as configured")
@@ -147,6 +160,8 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
         ]
     if fits:
         return name, []
+    if name == entry.name:
+        return name, []  # of an older server, and told of as such
     moved = f"its directory {entry.name} should be named {directory_name(name)}"
     return name, [
         Finding("wrong", name, f"{moved}. The server does not see it; rename the directory, or restore the right {IDENTITY_NAME}.")

@@ -9,21 +9,25 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
 from filelock import FileLock, Timeout
 
-from memory_mcp.errors import StartupError, StoreDamaged
+from memory_mcp.errors import Overloaded, StartupError, StoreDamaged
 from memory_mcp.personas.names import directory_name, fold
-from memory_mcp.store import lexical, migrations
+from memory_mcp.store import lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
 from memory_mcp.store.files import refusal, sync_directory, write_atomically
-from memory_mcp.store.operations import OperationsLog
+from memory_mcp.store.operations import Operation, OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
 
 OPEN_LIMIT = 128
+# Opening takes milliseconds, unless an older store is taken over or an index of words is built anew: then callers are told to
+# try again, instead of holding the threads that other personas need.
+OPENING_SECONDS = 2.0
 PRIVATE = 0o700  # memories are nobody else's business on this machine
 DATABASE_NAME = "memory.sqlite"
 IDENTITY_NAME = "persona.json"
@@ -56,18 +60,18 @@ class _Open:
 class Personas:
     """All personas of one data directory, and the lock that keeps a second server away from it."""
 
-    def __init__(self, directory: Path, open_limit: int = OPEN_LIMIT) -> None:
+    def __init__(self, directory: Path, open_limit: int = OPEN_LIMIT, opening_seconds: float = OPENING_SECONDS) -> None:
         """Creates the directory if need be and takes its lock.
 
         Raises:
             StartupError: it can't be created or written, or another server has it.
         """
         self.directory = directory
-        self._open_limit = open_limit
+        self._open_limit, self._opening_seconds = open_limit, opening_seconds
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._guard = threading.Lock()
         self._server_lock = _locked(directory)
-        self._log = OperationsLog(directory)
+        self.log = OperationsLog(directory)
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Persona]:
@@ -76,7 +80,7 @@ class Personas:
             database = Database(None)
             database.prepare(_prepare)
             try:
-                yield Persona(name, database, PersonaContext(None), self._log, exists=False)
+                yield Persona(name, database, PersonaContext(None), self.log, exists=False)
             finally:
                 database.close()
             return
@@ -85,18 +89,24 @@ class Personas:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Persona]:
-        """The persona of a canonical name, created if need be, pinned while the block runs."""
+        """The persona of a canonical name, created if need be, pinned while the block runs.
+
+        Raises:
+            Overloaded: another caller is bringing it up to date, which takes longer than a moment.
+        """
         entry = self._pin(name)
         try:
-            with entry.lock:  # one caller opens it; others that want this persona wait, and nobody else does
-                persona = entry.persona = entry.persona or self._open_persona(name)
-            yield persona
+            yield entry.persona or self._opened(name, entry)
         finally:
             self._unpin(name, entry)
 
     def exists(self, name: str) -> bool:
         """Whether anything was ever stored under this canonical name."""
-        return (self.directory / directory_name(name) / DATABASE_NAME).exists()
+        return self.path_of(name).exists()
+
+    def path_of(self, name: str) -> Path:
+        """Where the database of a canonical name is, or would be."""
+        return self.directory / directory_name(name) / DATABASE_NAME
 
     def names(self) -> list[str]:
         """The names of all personas, sorted."""
@@ -125,7 +135,7 @@ class Personas:
         for entry in entries:
             if entry.persona:
                 entry.persona.database.close()
-        self._log.close()
+        self.log.close()
         (self.directory / LOCK_OWNER_NAME).unlink(missing_ok=True)
         self._server_lock.release()
 
@@ -159,6 +169,16 @@ class Personas:
         for persona in {id(persona): persona for persona in idle if persona}.values():
             persona.database.close()
 
+    def _opened(self, name: str, entry: _Open) -> Persona:
+        """One caller opens it; others that want this persona wait, and nobody else does."""
+        if not entry.lock.acquire(timeout=self._opening_seconds):
+            raise Overloaded(f"the memories of {name} are being brought up to date", "", "Try again in a moment; nothing is lost")
+        try:
+            entry.persona = entry.persona or self._open_persona(name)
+            return entry.persona
+        finally:
+            entry.lock.release()
+
     def _open_persona(self, name: str) -> Persona:
         directory = self.directory / directory_name(name)
         try:
@@ -180,19 +200,42 @@ class Personas:
             raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
         database = Database(directory / DATABASE_NAME)
         try:
-            database.prepare(_prepare)
+            database.prepare(lambda connection: self._bring_up_to_date(connection, name, directory))
         except BaseException:
             database.close()
             raise
-        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME), self._log)
+        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME), self.log)
+
+    def _bring_up_to_date(self, connection: apsw.Connection, name: str, directory: Path) -> None:
+        """Prepares the file; what an older server left is copied before anything in it is changed."""
+        if migrations.touches_older_tables(connection):
+            kept = older_files.kept_place(self.directory, datetime.now(UTC)) / directory.name
+            logger.info("%s: taking over what an older server stored; it is kept in %s", name, kept.relative_to(self.directory))
+            try:
+                if (directory / CONTEXT_NAME).exists():
+                    older_files.keep_file(directory / CONTEXT_NAME, older_files.unused(kept / CONTEXT_NAME))
+                older_files.keep_database(connection, older_files.unused(kept / DATABASE_NAME))
+            except OSError as error:
+                raise refusal(error, f"what an older server stored for {name} can't be copied", "Make room and start again") from error
+        adopted = _prepare(connection)
+        if adopted:
+            self.log.append(name, adopted)
+            logger.info("%s: %s memories of an older server are taken over", name, f"{adopted.metadata['memories']:,}")
 
 
-def _prepare(connection: apsw.Connection) -> None:
-    """Brings a file to today's schema and today's tokens; writes nothing to one that is there already."""
-    if migrations.pending(connection) or lexical.is_outdated(connection):
+def _prepare(connection: apsw.Connection) -> Operation | None:
+    """Brings a file to today's schema and today's tokens; writes nothing to one that is there already. What an older server
+    stored is adopted, and that is returned."""
+    if not (migrations.pending(connection) or lexical.is_outdated(connection)):
+        return None
+    connection.pragma("foreign_keys", False)  # rows of older tables may refer to the memories, and must stay as they are
+    try:
         with immediate(connection):
-            migrations.migrate(connection)
+            adopted = migrations.migrate(connection)
             lexical.rebuild_if_outdated(connection)
+    finally:
+        connection.pragma("foreign_keys", True)
+    return adopted
 
 
 def _identity(directory: Path) -> str | None:

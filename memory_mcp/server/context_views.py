@@ -112,9 +112,17 @@ def _who(call: Call, persona: Persona) -> tuple[dict[str, Any], str | None]:
         return {}, f"context_unreadable: {error}"
     state = {name: file[file_name] for name, file_name in STATE_KEYS.items()}
     last = file[LAST_CONVERSATION]
-    since = elapsed(parse_moment(last, call.now, call.settings.zone), call.now) if last else None
+    since = _since(last, call)
     people = {name: without_blanks(file[name]) for name in PEOPLE}
     return told(last_conversation_time=last, since_last_conversation=since, state=without_blanks(state), **people), None
+
+
+def _since(last: Any, call: Call) -> str | None:
+    """How long ago that was; None where the file, which anyone may have edited, tells no time."""
+    try:
+        return elapsed(parse_moment(last, call.now, call.settings.zone), call.now) if isinstance(last, str) and last else None
+    except InvalidInput:
+        return None
 
 
 def _brief(view: dict[str, Any]) -> dict[str, Any]:

@@ -59,3 +59,16 @@ def _inspect(connection: apsw.Connection) -> Inspection:
         return Inspection((), memories=stored, outdated=True)
     counts = memories.counts(connection)
     return Inspection((), counts["memories"], counts["in_trash"], index_queue.length(connection), outdated=lexical.is_outdated(connection))
+
+
+def is_from_older_server(path: Path) -> bool:
+    """Whether opening this database would take over tables that an older server made. False where it can't be told."""
+    location = path.absolute().as_uri() + ("?mode=ro" if _is_open_elsewhere(path) else "?immutable=1")
+    try:
+        connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            return migrations.touches_older_tables(connection)
+        finally:
+            connection.close()
+    except apsw.Error:
+        return False

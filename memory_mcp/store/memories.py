@@ -23,7 +23,7 @@ _SUCCESSOR = """(
     SELECT key FROM successors WHERE deleted_at IS NULL LIMIT 1)"""
 _COLUMNS = (
     "m.id, m.key, m.content, m.created_at, m.updated_at, m.tags, m.occurred_at, m.importance, m.source, m.session_id, m.kind, "
-    f"m.state, m.questions, m.revision, m.supersedes, {_SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at"
+    f"m.state, m.questions, m.revision, m.supersedes, {_SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at, m.metadata"
 )
 # A memory that a reader may be shown unasked: neither in the trash nor replaced by a newer one.
 CURRENT = f"m.deleted_at IS NULL AND {_SUCCESSOR} IS NULL"
@@ -52,7 +52,7 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
     memory_id = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get
     connection.execute(
         "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
-        "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             memory_id,
             key,
@@ -73,6 +73,7 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
             told.usage_count,
             optional_to_text(told.last_used_at),
             write_digest(draft),
+            _json(draft.metadata) if draft.metadata else None,
         ),
     )
     return memory_id, key
@@ -236,6 +237,7 @@ def _memory(row: tuple[Any, ...]) -> Memory:
         deleted_at=optional_from_text(row[16]),
         usage_count=row[17],
         last_used_at=optional_from_text(row[18]),
+        metadata=json.loads(row[19]) if row[19] else {},
     )
 
 

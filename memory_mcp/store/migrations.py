@@ -1,23 +1,17 @@
 """The schema as a list of named steps. It only grows: a step that has been released is never edited.
 
-An older server's `memories` table (with or without `tags`, whatever else it has) is taken over in place: its columns and
-rows stay, ours are added beside them.
+In an older server's file room is made first, and its memories (with or without `tags`, whatever else they have) are taken over
+last: the steps themselves only ever see tables that are ours.
 """
 
-import json
-import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.store import timestamps
-
-logger = logging.getLogger(__name__)
-
-# The older server wrote local times without an offset, in its default zone.
-OLDER_SERVERS_ZONE = ZoneInfo("Asia/Tokyo")
+from memory_mcp.store import legacy_tables, operations, timestamps
+from memory_mcp.store.legacy_tables import MEMORIES
+from memory_mcp.store.operations import Operation
 
 _MEMORIES = """
 CREATE TABLE memories (
@@ -47,13 +41,15 @@ _MEMORY_COLUMNS = {
     "write_digest": "TEXT",
 }
 
-_TABLES = """
+_MEMORY_INDEXES = """
 CREATE UNIQUE INDEX memories_by_id ON memories(id);
 CREATE INDEX memories_by_digest ON memories(write_digest);
 CREATE INDEX memories_by_event_time ON memories(coalesce(occurred_at, created_at), id);
 CREATE INDEX memories_by_session ON memories(session_id, coalesce(occurred_at, created_at), id) WHERE session_id IS NOT NULL;
 CREATE INDEX memories_by_supersedes ON memories(supersedes) WHERE supersedes IS NOT NULL;
+"""
 
+_TABLES = """
 CREATE TABLE memory_versions (
     key TEXT NOT NULL,
     revision INTEGER NOT NULL,
@@ -107,53 +103,17 @@ CREATE TABLE IF NOT EXISTS operations (
 
 
 def _first_schema(connection: apsw.Connection) -> None:
-    if not connection.table_exists(None, "memories"):
-        connection.execute(_MEMORIES)
-    present = {row[1].lower() for row in connection.execute("PRAGMA table_info(memories)")}
-    for name, declaration in _MEMORY_COLUMNS.items():
-        if name not in present:
-            connection.execute(f'ALTER TABLE memories ADD COLUMN "{name}" {declaration}')
-    _adopt_rows(connection)
+    _create_memories(connection)
+    connection.execute(_MEMORY_INDEXES)
     connection.execute(_TABLES)
     connection.execute(_OPERATIONS)
-    connection.execute(
-        'INSERT INTO chunks(memory_id, start, "end") SELECT id, 0, length(content) FROM memories ORDER BY id;'
-        "INSERT INTO index_queue(memory_id) SELECT id FROM memories ORDER BY id"
-    )
 
 
-def _adopt_rows(connection: apsw.Connection) -> None:
-    """Gives an older server's rows an id, and values in our form where theirs differ; what can't be read is reported."""
-    connection.execute(
-        "UPDATE memories SET id = rowid, content = coalesce(content, ''), kind = coalesce(kind, 'fact'), importance = min(1, max(0, coalesce(importance, 0.5)))"
-    )
-    rows = connection.execute("SELECT key, created_at, updated_at, tags FROM memories").fetchall()
-    for key, created_at, updated_at, tags in rows:
-        created, updated = _moment(created_at), _moment(updated_at)
-        if not (created and updated):
-            one = created or updated or timestamps.to_text(datetime.now(UTC))
-            logger.warning("%s: no usable time (%r, %r) in the older store; %s is taken instead", key, created_at, updated_at, one)
-            created, updated = created or one, updated or one
-        connection.execute(
-            "UPDATE memories SET created_at = ?, updated_at = ?, tags = ? WHERE key = ?", (created, updated, _tag_list(tags), key)
-        )
-
-
-def _moment(text: object) -> str | None:
-    try:
-        return timestamps.adopted(str(text), OLDER_SERVERS_ZONE)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _tag_list(tags: object) -> str:
-    """Tags as a JSON list of strings, whether they were one, a comma-separated line, or nothing."""
-    try:
-        found = json.loads(str(tags)) if tags else []
-    except json.JSONDecodeError:
-        found = str(tags).split(",")
-    found = found if isinstance(found, list) else [found]
-    return json.dumps([str(tag).strip() for tag in found if str(tag).strip()], ensure_ascii=False)
+def _create_memories(connection: apsw.Connection) -> None:
+    connection.execute(_MEMORIES)
+    for name, declaration in _MEMORY_COLUMNS.items():
+        if name != "tags":
+            connection.execute(f'ALTER TABLE memories ADD COLUMN "{name}" {declaration}')
 
 
 def _questions_as_chunks(connection: apsw.Connection) -> None:
@@ -188,26 +148,97 @@ def _vectors_by_generation(connection: apsw.Connection) -> None:
     connection.execute(_VECTORS)
 
 
+def _metadata(connection: apsw.Connection) -> None:
+    """Whatever else is to be known of a memory, as a JSON object. What an older server knew stands under `legacy`."""
+    connection.execute("ALTER TABLE memories ADD COLUMN metadata TEXT")
+
+
+def _further_columns(connection: apsw.Connection) -> None:
+    """Columns that an older server's file kept beside ours, when it was taken over in place, go into the metadata."""
+    if not has_further_columns(connection):
+        return
+    connection.execute("ALTER TABLE memories RENAME TO legacy_memories")
+    _create_memories(connection)
+    _metadata(connection)
+    legacy_tables.take_over(connection, "legacy_memories", ours=True)
+    connection.execute(_MEMORY_INDEXES)
+
+
+def has_further_columns(connection: apsw.Connection) -> bool:
+    """Whether the memories have columns that no step has made."""
+    names = {row[0] for row in connection.execute("SELECT lower(name) FROM pragma_table_xinfo('memories')")}
+    return bool(names - {"key", "content", "created_at", "updated_at", "metadata", *_MEMORY_COLUMNS})
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
     ("0003 vectors by generation", _vectors_by_generation),
+    ("0004 metadata", _metadata),
+    ("0005 further columns into metadata", _further_columns),
 ]
 
 
 def pending(connection: apsw.Connection) -> list[str]:
     """The names of the steps that this file has not seen yet."""
-    if not connection.table_exists(None, "migrations"):
-        return [name for name, _ in MIGRATIONS]
-    done = {row[0] for row in connection.execute("SELECT name FROM migrations")}
+    done = _done(connection)
     return [name for name, _ in MIGRATIONS if name not in done]
 
 
-def migrate(connection: apsw.Connection) -> None:
-    """Applies what is pending, each step in the caller's transaction."""
-    connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
+def touches_older_tables(connection: apsw.Connection) -> bool:
+    """Whether `migrate` would rename or take over tables that an older server made: the file is to be copied before."""
     todo = pending(connection)
+    found = legacy_tables.tables(connection) if todo else []
+    if not found:
+        return False
+    foreseen = "0005 further columns into metadata" in todo and MEMORIES in found and has_further_columns(connection)
+    return foreseen or not _made_by(todo).isdisjoint(found)
+
+
+def migrate(connection: apsw.Connection) -> Operation | None:
+    """Applies what is pending, each step in the caller's transaction. Returns what is to be logged, where an older store was adopted.
+
+    Foreign keys must be off: tables of an older server may refer to its memories.
+    """
+    todo = pending(connection)
+    older = todo and touches_older_tables(connection)
+    before = connection.execute("SELECT count(*) FROM memories").get if MEMORIES in legacy_tables.tables(connection) else 0
+    needed = _made_by(todo) if older else set()
+    dropped = legacy_tables.drop_views_and_triggers(connection) if MEMORIES in needed else []
+    renamed = legacy_tables.make_room(connection, needed)
+    connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
+    now = datetime.now(UTC)
     for name, step in MIGRATIONS:
         if name in todo:
             step(connection)
-            connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, timestamps.to_text(datetime.now(UTC))))
+            connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, timestamps.to_text(now)))
+    if MEMORIES in renamed:
+        legacy_tables.take_over(connection, renamed.pop(MEMORIES))
+    if not older:
+        return None
+    done = Operation("adopt", None, now, metadata={"memories": before, "renamed_tables": renamed, "dropped": dropped})
+    operations.record(connection, done)
+    return done
+
+
+def _done(connection: apsw.Connection) -> set[str]:
+    """The steps that a file has seen; none where a table of the same name is somebody else's."""
+    columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info('migrations')")]
+    return {row[0] for row in connection.execute("SELECT name FROM migrations")} if columns == ["name", "applied_at"] else set()
+
+
+def _made_by(todo: list[str]) -> set[str]:
+    """The names of the tables that these steps make, by trying it on a blank file."""
+    blank = apsw.Connection(":memory:")
+    try:
+        for name, step in MIGRATIONS:
+            if name not in todo:
+                step(blank)
+        earlier = set(legacy_tables.tables(blank))
+        for name, step in MIGRATIONS:
+            if name in todo:
+                step(blank)
+        made = set(legacy_tables.tables(blank)) - earlier
+    finally:
+        blank.close()
+    return made if earlier else {*made, "migrations"}

@@ -64,7 +64,7 @@ class PersonaContext:
         if self._path is None:
             return {}
         try:
-            stored = json.loads(self._path.read_text(encoding="utf-8"))
+            stored = json.loads(self._path.read_text(encoding="utf-8-sig"))  # some editors mark the file as UTF-8
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:

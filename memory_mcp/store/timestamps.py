@@ -1,6 +1,6 @@
 """Times as text: UTC with the offset, always of the same length, so that text order is time order."""
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 
 
 def to_text(moment: datetime) -> str:
@@ -19,13 +19,3 @@ def optional_to_text(moment: datetime | None) -> str | None:
 
 def optional_from_text(text: str | None) -> datetime | None:
     return None if text is None else from_text(text)
-
-
-def adopted(text: str, zone: tzinfo) -> str:
-    """A time from an older store in our form. One without an offset is taken as local time in `zone`.
-
-    Raises:
-        ValueError: it is no ISO time.
-    """
-    moment = datetime.fromisoformat(text)
-    return to_text(moment if moment.tzinfo else moment.replace(tzinfo=zone))

@@ -120,6 +120,7 @@ def line_of(memory: Memory) -> str:
         "deleted_at": optional_to_text(memory.deleted_at),
         "usage_count": memory.usage_count or None,
         "last_used_at": optional_to_text(memory.last_used_at),
+        "metadata": dict(memory.metadata) or None,
     }
     return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)
 
@@ -158,7 +159,8 @@ def _draft(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Draft:
         raise InvalidInput("kind is 'summary'", "summaries are made by the server", "Leave kind out, or give the key that an export wrote")
     told = {name: value for name, value in row.items() if name in _TOLD and not (name == "kind" and is_summary)}
     checked = draft(now=now, zone=zone, **told)
-    return replace(checked, restored=restored, kind="summary" if is_summary else checked.kind)
+    metadata = row.get("metadata", {})
+    return replace(checked, restored=restored, metadata=metadata, kind="summary" if is_summary else checked.kind)
 
 
 def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored:
@@ -222,6 +224,14 @@ def _is_text_by_name(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
 
 
+def _is_plain_object(value: object) -> bool:
+    """An object that can be written as JSON and stored as text: no NaN, no half of a surrogate pair."""
+    try:
+        return isinstance(value, dict) and bool(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except ValueError:
+        return False
+
+
 def _is_whole_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -255,5 +265,6 @@ FIELDS: Mapping[str, Check] = {
     "deleted_at": _TEXT,
     "usage_count": _COUNT,
     "last_used_at": _TEXT,
+    "metadata": ("an object of plain JSON", _is_plain_object),
 }
 _TOLD = frozenset("content source session_id kind tags importance occurred_at questions state supersedes".split())

@@ -115,12 +115,13 @@ def test_what_the_older_server_said_of_a_memory_is_kept(older, adopted):
     assert (memory.content, memory.tags, memory.importance, memory.kind, memory.revision) == (ROW[1], ("食事", "夜"), 0.9, "fact", 1)
 
 
-def test_further_columns_and_their_values_stay(older, personas, data_directory):
-    older(f"{SEED}, tags TEXT, {FURTHER}", (*ROW, None, "joy", None, "home", "tired"))
-    with personas.reading("nilou") as persona, persona.database.read() as connection:
-        kept = connection.execute("SELECT emotion_type, importance, environment, physical_state FROM memories").get
-    assert kept == ("joy", 0.5, "home", "tired")
-    assert {"emotion_type", "environment", "physical_state"} <= set(columns_of(data_directory / "nilou" / DATABASE_NAME))
+def test_the_values_of_further_columns_stay_and_the_columns_go(older, adopted, data_directory):
+    older(f"{SEED}, tags TEXT, {FURTHER}, height REAL NOT NULL", (*ROW, None, "joy", None, "home", "tired", 1.5))
+    memory = adopted(ROW[0])[ROW[0]]
+    assert memory.importance == 0.5
+    assert memory.state == {"emotion": "joy", "environment": "home", "physical_state": "tired"}
+    assert memory.metadata == {"legacy": {"height": 1.5}}
+    assert not {"emotion_type", "environment", "height"} & set(columns_of(data_directory / "nilou" / DATABASE_NAME))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_an_older_table_of_operations_is_kept_and_continued(older, personas, dat
     with personas.writing("nilou") as persona:
         remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
         with persona.database.read() as connection:
-            assert [row[0] for row in connection.execute("SELECT operation FROM operations ORDER BY id")] == ["create", "create"]
+            assert [row[0] for row in connection.execute("SELECT operation FROM operations ORDER BY id")] == ["create", "adopt", "create"]
 
 
 def test_a_step_that_fails_leaves_the_file_as_it_was(older, personas, data_directory, monkeypatch):

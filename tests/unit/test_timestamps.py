@@ -3,11 +3,10 @@
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.store.timestamps import adopted, from_text, optional_from_text, optional_to_text, to_text
+from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 
 MOMENTS = st.datetimes(
     min_value=datetime(2, 1, 1),  # noqa: DTZ001  hypothesis adds the zone
@@ -36,22 +35,3 @@ def test_no_time_stays_no_time():
     assert optional_to_text(None) is optional_from_text(None) is None
     moment = datetime(2025, 10, 30, tzinfo=UTC)
     assert optional_from_text(optional_to_text(moment)) == moment
-
-
-@pytest.mark.parametrize(
-    ("older", "ours"),
-    [
-        ("2025-10-30T12:00:00", "2025-10-30T03:00:00.000000+00:00"),
-        ("2025-10-30 12:00:00.5", "2025-10-30T03:00:00.500000+00:00"),
-        ("2025-10-30T12:00:00+00:00", "2025-10-30T12:00:00.000000+00:00"),
-        ("2025-10-30", "2025-10-29T15:00:00.000000+00:00"),
-    ],
-)
-def test_an_older_time_without_an_offset_is_local(older, ours):
-    assert adopted(older, ZoneInfo("Asia/Tokyo")) == ours
-
-
-@pytest.mark.parametrize("text", ["", "None", "yesterday", "1730000000.5"])
-def test_an_older_time_that_is_none_is_refused(text):
-    with pytest.raises(ValueError, match="isoformat"):
-        adopted(text, ZoneInfo("Asia/Tokyo"))
