@@ -62,7 +62,7 @@ def test_tools_take_or_refuse_whatever_arguments_they_are_given(target, era, fig
             told = post(target, json.dumps(call).encode(), headers, persona)
             assert "result" in told or "error" in told
 
-        explore(st.tuples(arguments_of(tool["inputSchema"]), PERSONAS), check, 2_000 if thorough else 60)
+        explore(st.tuples(arguments_of(tool["inputSchema"]), PERSONAS), check, 500 if thorough else 40)
     noted(figure, target, f"arguments of {len(tools)} tools, {era}", before)
 
 
@@ -84,10 +84,10 @@ def test_any_method_with_any_parameters_is_answered(target, era, figure, thoroug
 
     def check(call: dict[str, Any]) -> None:
         shaped, headers = in_era(call, era)
-        encoded = {name: value for name, value in headers.items() if value.isascii() and value.isprintable()}
+        encoded = {name: value for name, value in headers.items() if value.isascii() and value.isprintable() and value.strip() == value}
         post(target, json.dumps(shaped).encode(), encoded)
 
-    explore(calls, check, 10_000 if thorough else 250)
+    explore(calls, check, 5_000 if thorough else 200)
     noted(figure, target, f"methods and parameters, {era}", before)
 
 
@@ -134,9 +134,9 @@ def test_a_body_that_is_no_call_is_refused(target, figure, thorough):
     explore(
         st.binary(max_size=200) | TREES.map(lambda tree: json.dumps(tree).encode()),
         lambda body: post(target, body, ACCEPT),
-        10_000 if thorough else 150,
+        5_000 if thorough else 120,
     )
-    explore(mutated(), lambda body: post(target, body, ACCEPT), 20_000 if thorough else 300)
+    explore(mutated(), lambda body: post(target, body, ACCEPT), 10_000 if thorough else 250)
     noted(figure, target, "bodies", before)
 
 
@@ -191,7 +191,7 @@ def test_any_header_is_taken_or_refused(target, figure, thorough):
         except httpx2.LocalProtocolError:
             return  # our own client would not send it
 
-    explore(st.tuples(headers(), st.sampled_from(bodies)), check, 10_000 if thorough else 250)
+    explore(st.tuples(headers(), st.sampled_from(bodies)), check, 5_000 if thorough else 200)
     noted(figure, target, "headers", before)
 
 
@@ -256,8 +256,13 @@ def test_bytes_that_are_hardly_http_are_refused(target, figure, thorough):
     for sent in RAW:
         target.raw(sent)
     known = [*RAW, b"\r\n", b": ", b"\0", WHOLE]
-    pieces = st.integers(0, len(known) - 1).map(lambda index: known[index]) | st.binary(max_size=30)
-    explore(st.lists(pieces, min_size=1, max_size=4).map(b"".join), target.raw, 5_000 if thorough else 100)
+    # Numbers of pieces, not the pieces: hypothesis warns of a case that takes pages to print.
+    pieces = st.integers(0, len(known) - 1) | st.binary(max_size=30)
+
+    def check(case: list[int | bytes]) -> None:
+        target.raw(b"".join(known[piece] if isinstance(piece, int) else piece for piece in case))
+
+    explore(st.lists(pieces, min_size=1, max_size=4), check, 5_000 if thorough else 100)
     noted(figure, target, "bytes", before)
 
 
