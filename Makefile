@@ -59,9 +59,10 @@ check: $(READY_DEV)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -q -m "not slow"
 
-# The figures of the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases.
-trust: $(READY_DEV)
-	$(BIN)/python -m pytest tests/trust --thorough
+# The figures of the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases,
+# scenarios of the protocol's conformance suite.
+trust: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS))
+	$(BIN)/python -m pytest tests/trust tests/clients/test_conformance.py --thorough $(if $(filter required,$(CLIENTS)),--require-node)
 
 bench: $(READY_DEV)
 	$(BIN)/python -m benchmarks.latency

@@ -97,7 +97,7 @@ async def export_memories(request: Request) -> Response:
     call = call_of(request)
     wanted = request.query_params.get("include_deleted", "false").casefold()
     if wanted not in ("true", "false"):
-        raise InvalidInput(f"include_deleted is {wanted!r}", "it is true or false", "Leave it out for false")
+        raise InvalidInput(f"include_deleted is {wanted[:80]!r}", "it is true or false", "Leave it out for false")
     lines = _exported(call, wanted == "true")
     first = await run_in_threadpool(next, lines, "")  # a persona that can't be read is refused while there is a status to say so
     disposition = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
