@@ -6,12 +6,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
+READY_CLIENTS := tests/clients/node_modules/.ready
+# The tests with real MCP clients: `required` installs those and fails without them, `skipped` leaves the tests out, and says so.
+CLIENTS ?= $(if $(shell command -v npm 2>/dev/null),required,skipped)
 # Elsewhere than on the default index: make run PIP_FLAGS="--index-url …"
 PIP_FLAGS ?=
 # Where to take torch from; empty: the default index. On Linux without a GPU the CPU build saves gigabytes, see README.
 TORCH_INDEX ?=
 
-.PHONY: setup run demo test check trust bench clean
+.PHONY: setup run demo clients test check trust bench clean
 
 setup: $(READY)
 
@@ -30,18 +33,24 @@ $(READY_DEV): requirements-dev.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements-dev.txt
 	@touch $@
 
+$(READY_CLIENTS): tests/clients/package.json tests/clients/package-lock.json
+	cd tests/clients && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+clients: $(READY_CLIENTS)
+
 run: $(READY)
 	$(BIN)/memory-mcp serve
 
 demo: $(READY)
 	$(BIN)/python examples/short_day.py
 
-test: $(READY_DEV)
+test: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS))
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(if $(filter required,$(CLIENTS)),--require-node)
 
 check: $(READY_DEV)
 	$(BIN)/ruff format --check .
@@ -50,12 +59,13 @@ check: $(READY_DEV)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -q -m "not slow"
 
-# The figures of the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases.
-trust: $(READY_DEV)
-	$(BIN)/python -m pytest tests/trust --thorough
+# The figures of the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases,
+# scenarios of the protocol's conformance suite.
+trust: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS))
+	$(BIN)/python -m pytest tests/trust tests/clients/test_conformance.py --thorough $(if $(filter required,$(CLIENTS)),--require-node)
 
 bench: $(READY_DEV)
 	$(BIN)/python -m benchmarks.latency
 
 clean:
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) tests/clients/node_modules build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,7 +20,7 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 
-pytest_plugins = ["figures"]
+pytest_plugins = ["figures", "node_packages"]
 
 # A deadline would be a timed assertion.
 hypothesis.settings.register_profile("house", deadline=None, max_examples=100)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,13 +63,13 @@ def clean_environment(further: Mapping[str, str] | None = None) -> dict[str, str
 
 
 @contextmanager
-def serving(directory: Path, config: str = "{}") -> Iterator[RunningServer]:
-    """A server over `directory`/memory that answers; stopped at the end."""
+def serving(directory: Path, config: str = "{}", program: Sequence[str] = ("-m", "memory_mcp"), port: int = 0) -> Iterator[RunningServer]:
+    """A server over `directory`/memory that answers; stopped at the end. `program`: what Python runs, if not the product alone."""
     path, log, data = directory / "config.json", directory / "server.log", directory / "memory"
     path.write_text(config, encoding="utf-8")
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "memory_mcp", "serve", "--port", "0", "--config", str(path), "--data", str(data)],
+            [sys.executable, *program, "serve", "--port", str(port), "--config", str(path), "--data", str(data)],
             env=clean_environment(),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,

@@ -98,14 +98,14 @@ def _kind(kind: str) -> Kind:
     for known in KINDS:
         if known == kind and known != "summary":
             return known
-    raise InvalidInput(f"kind is {kind!r}", "it is one of fact, conversation, experience", "Leave it out if unsure")
+    raise InvalidInput(f"kind is {kind[:80]!r}", "it is one of fact, conversation, experience", "Leave it out if unsure")
 
 
 def _state(state: Mapping[str, str]) -> dict[str, str]:
     unknown = [name for name in state if name not in STATE_FIELDS]
     if unknown:
         raise InvalidInput(
-            f"state has the unknown field {unknown[0]!r}",
+            f"state has the unknown field {unknown[0][:80]!r}",
             f"it may hold {', '.join(STATE_FIELDS)}",
             "Put anything else into content or tags",
         )

@@ -89,4 +89,4 @@ def _one_of(name: str, value: str, allowed: Sequence[Word]) -> Word:
     for word in allowed:
         if value == word:
             return word
-    raise InvalidInput(f"{name} is {value!r}", f"it is one of {', '.join(allowed)}", "Leave it out if unsure")
+    raise InvalidInput(f"{name} is {value[:80]!r}", f"it is one of {', '.join(allowed)}", "Leave it out if unsure")

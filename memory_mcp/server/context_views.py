@@ -68,7 +68,9 @@ def checked_changes(state: Mapping[str, str], user_info: Mapping[str, str], pers
         unknown = [part for part in person if part not in PERSON_FIELDS]
         if unknown:
             raise InvalidInput(
-                f"{name} has the unknown field {unknown[0]!r}", f"it may hold {', '.join(PERSON_FIELDS)}", "Use remember for anything else"
+                f"{name} has the unknown field {unknown[0][:80]!r}",
+                f"it may hold {', '.join(PERSON_FIELDS)}",
+                "Use remember for anything else",
             )
     changes: dict[str, Any] = {
         STATE_KEYS[name]: _within(state[name], name, FIELD_LIMIT).strip() for name in STATE_FIELDS if state[name].strip()

@@ -127,7 +127,9 @@ def _is_json_rpc(call: Any) -> bool:
 
 def _identity(call: Any) -> Any:
     found = call.get("id") if isinstance(call, dict) else None
-    return found if isinstance(found, int | str) else None
+    if isinstance(found, str):
+        return None if _is_half(found) else found  # half a character can't be sent back
+    return found if isinstance(found, int) else None
 
 
 def _texts(tree: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memory_mcp import __version__
 from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.server import openapi
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.status import readiness, statistics
@@ -37,6 +38,7 @@ def register(mcp: FastMCP) -> None:
     routes: list[tuple[str, str, Handler]] = [
         ("/health", "GET", health),
         ("/ready", "GET", ready),
+        ("/api/openapi.json", "GET", openapi_document),
         ("/api/personas", "GET", personas),
         ("/api/stats", "GET", stats),
         ("/api/import", "POST", import_memories),
@@ -54,6 +56,11 @@ async def health(_request: Request) -> Response:
 async def ready(request: Request) -> Response:
     """What works now. 200 as soon as memories can be stored and recalled, if only by keyword."""
     return JSONResponse(await run_in_threadpool(readiness, request.app.state.runtime))
+
+
+async def openapi_document(_request: Request) -> Response:
+    """These routes, in the form that tools read."""
+    return JSONResponse(openapi.document())
 
 
 async def personas(request: Request) -> Response:
@@ -90,7 +97,7 @@ async def export_memories(request: Request) -> Response:
     call = call_of(request)
     wanted = request.query_params.get("include_deleted", "false").casefold()
     if wanted not in ("true", "false"):
-        raise InvalidInput(f"include_deleted is {wanted!r}", "it is true or false", "Leave it out for false")
+        raise InvalidInput(f"include_deleted is {wanted[:80]!r}", "it is true or false", "Leave it out for false")
     lines = _exported(call, wanted == "true")
     first = await run_in_threadpool(next, lines, "")  # a persona that can't be read is refused while there is a status to say so
     disposition = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}

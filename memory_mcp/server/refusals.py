@@ -29,6 +29,8 @@ from memory_mcp.errors import (
 P = ParamSpec("P")
 
 RETRY_AFTER_SECONDS = 1
+# A refusal quotes what it refuses, and that may be megabytes.
+REFUSAL_LIMIT, REFUSAL_END = 1_500, 300
 
 _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (InvalidInput, 400),
@@ -50,10 +52,15 @@ def status_of(error: MemoryMCPError) -> int:
     return next(status for kind, status in _STATUS if isinstance(error, kind))
 
 
+def wording(words: str) -> str:
+    """The words of a refusal; of very long ones the beginning and the end, where it says what to do."""
+    return words if len(words) <= REFUSAL_LIMIT else f"{words[: REFUSAL_LIMIT - REFUSAL_END]} … {words[-REFUSAL_END:]}"
+
+
 def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None) -> JSONResponse:
     """The answer of an HTTP route that can't do what it was asked, with what it had done before."""
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if isinstance(error, Overloaded) else None
-    return JSONResponse({"error": str(error), **(so_far or {})}, status_code=status_of(error), headers=headers)
+    return JSONResponse({"error": wording(str(error)), **(so_far or {})}, status_code=status_of(error), headers=headers)
 
 
 def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, ToolResult]:
@@ -64,7 +71,7 @@ def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, ToolResult]:
         try:
             told = tool(*args, **kwargs)
         except MemoryMCPError as error:
-            raise ToolError(str(error), log_level=logging.WARNING if isinstance(error, StoreError) else logging.DEBUG) from error
+            raise ToolError(wording(str(error)), log_level=logging.WARNING if isinstance(error, StoreError) else logging.DEBUG) from error
         return ToolResult(content=json.dumps(told, ensure_ascii=False, separators=(",", ":")), structured_content=told)
 
     answer.__annotations__ = {**tool.__annotations__, "return": ToolResult}
@@ -83,10 +90,10 @@ class RefusalWording(Middleware):
         except ValidationError as error:
             if not isinstance(error.__cause__, pydantic.ValidationError):
                 raise
-            raise ToolError(await self._wrong_arguments(context, error.__cause__), log_level=logging.DEBUG) from None
+            raise ToolError(wording(await self._wrong_arguments(context, error.__cause__)), log_level=logging.DEBUG) from None
         except NotFoundError:
             known = [tool.name for tool in await self._server(context).list_tools(run_middleware=False)]
-            raise ToolError(f"There is no tool {name!r}. This server has {', '.join(known)}.", log_level=logging.DEBUG) from None
+            raise ToolError(f"There is no tool {name[:80]!r}. This server has {', '.join(known)}.", log_level=logging.DEBUG) from None
 
     async def _wrong_arguments(self, context: MiddlewareContext[CallToolRequestParams], error: pydantic.ValidationError) -> str:
         name = context.message.name
@@ -102,7 +109,7 @@ class RefusalWording(Middleware):
 
 
 def _complaint(problem: Any, known: list[str]) -> str:
-    argument = ".".join(str(part) for part in problem["loc"])
+    argument = ".".join(str(part) for part in problem["loc"])[:80]
     if problem["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         near = difflib.get_close_matches(argument, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"

@@ -60,7 +60,7 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     start = _end_of_range(first, today, zone, text).start if first.strip() else datetime.min.replace(tzinfo=UTC)
     end = _end_of_range(last, today, zone, text).end if last.strip() else datetime.max.replace(tzinfo=UTC)
     if start >= end:
-        raise InvalidInput(f"date_range {text!r} ends before it begins", "", "Write the earlier date first: 2025-10-01..2025-10-17")
+        raise InvalidInput(f"date_range {text[:80]!r} ends before it begins", "", "Write the earlier date first: 2025-10-01..2025-10-17")
     return TimeRange(start, end)
 
 
@@ -68,16 +68,16 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
     """The spans that a query names, in UTC. One without a year stands for that date in each of the last years."""
     plain = _plain(query)
     today = now.astimezone(zone).date()
-    taken: list[tuple[int, int]] = []
-    spans: list[Days] = []
+    taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
+    spans: dict[Days, None] = {}
     for pattern, days_of in _PATTERNS:
         for found in pattern.finditer(plain):
-            if any(found.start() < end and start < found.end() for start, end in taken):
+            if any(taken[found.start() : found.end()]):
                 continue  # 先週 inside 先週の金曜 was meant as part of it
             days = list(_resolved(days_of, found, today))
             if days:
-                taken.append(found.span())
-                spans += days
+                taken[found.start() : found.end()] = b"\1" * (found.end() - found.start())
+                spans |= dict.fromkeys(days)
     return list(_representable(spans, zone))
 
 

@@ -115,6 +115,10 @@ def test_a_query_names_its_dates_wherever_they_stand():
     assert named("昨日の夕飯、それと先週の金曜に何を食べた？") == [date(2025, 10, 24), date(2025, 10, 29)]
 
 
+def test_a_date_that_is_named_twice_counts_once():
+    assert named("昨日、そう昨日の夕飯は？") == [date(2025, 10, 29)]
+
+
 def test_the_longer_reading_wins():
     assert named("一昨日") == [date(2025, 10, 28)]
     assert named("on October 17, 2025 at noon") == [date(2025, 10, 17)]

@@ -175,7 +175,7 @@ def search_memory(
 ) -> dict[str, Any]:
     """Search memories by words, tags and dates. The older name of recall with mode=keyword."""
     if tag_match_mode not in ("", "any", "all"):
-        raise InvalidInput(f"tag_match_mode is {tag_match_mode!r}", "it is any or all", "Leave it out if unsure")
+        raise InvalidInput(f"tag_match_mode is {tag_match_mode[:80]!r}", "it is any or all", "Leave it out if unsure")
     asked = query if query.strip() else keyword
     mode = "keyword" if asked.strip() else "recent"
     wanted = list(dict.fromkeys(tag for tag in tags if tag.strip()))

@@ -91,6 +91,11 @@ def test_half_a_character_is_refused_wherever_it_stands(post, escaped, server, n
     assert not server.directory_of(name).exists()
 
 
+def test_an_identity_that_is_half_a_character_is_not_sent_back(post):
+    answer = post(rb'{"jsonrpc":"2.0","id":"\ud800","method":"ping"}')
+    assert (answer.status_code, answer.json()["id"]) == (400, None)
+
+
 def test_a_whole_character_written_as_two_halves_is_welcome(post):
     answer = post(rb'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"remember","arguments":{"content":"\ud83d\ude00"}}}')
     assert answer.json()["result"]["structuredContent"]["stored"]

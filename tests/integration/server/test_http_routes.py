@@ -1,6 +1,7 @@
 """The routes beside MCP: health, readiness, the list of personas, statistics."""
 
 import pytest
+from starlette.routing import Route
 
 from memory_mcp import __version__
 
@@ -54,6 +55,15 @@ def test_an_edited_timezone_shows_in_the_next_answer(own_server, connect):
     assert caller("get_context")["now"] == "2025-10-30T12:00:00+09:00"
     own_server.configure(timezone="UTC")
     assert caller("get_context")["now"] == "2025-10-30T03:00:00+00:00"
+
+
+def test_the_openapi_document_has_exactly_the_routes_there_are(http, server):
+    told = http.get("/api/openapi.json").json()
+    documented = {(path, method.upper()) for path, methods in told["paths"].items() for method in methods}
+    app = server.mcp.http_app(path="/mcp")
+    routes = [route for route in app.routes if isinstance(route, Route) and route.path != "/mcp"]
+    assert documented == {(route.path, method) for route in routes for method in route.methods - {"HEAD"}}
+    assert told["info"]["version"] == __version__
 
 
 @pytest.fixture

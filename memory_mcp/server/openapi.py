@@ -1,0 +1,150 @@
+"""The OpenAPI document of the routes beside MCP, kept by hand: what each takes, and what every answer of it holds.
+
+A test compares it with the routes that there are, and another one calls them by it with everything a schema allows.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memory_mcp import __version__
+
+JSON, JSON_LINES = "application/json", "application/x-ndjson"
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
+
+
+def document() -> dict[str, Any]:
+    """The document, OpenAPI 3.1."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Memory MCP",
+            "version": __version__,
+            "description": "What there is beside MCP, which is at /mcp. Any path may stand after /p/{persona} instead of having an "
+            "X-Persona header. Every refusal is an object with the sentence `error`.",
+        },
+        "paths": {path: {method: _operation(**told) for method, told in methods.items()} for path, methods in _PATHS.items()},
+        "components": {
+            "schemas": {name: {"type": "object", **schema} for name, schema in _SCHEMAS.items()},
+            "parameters": {"persona": _PERSONA},
+        },
+    }
+
+
+def _operation(summary: str, answer: Mapping[str, Any], of_persona: bool = False, **further: Any) -> dict[str, Any]:
+    refusal = {"description": "Refused, and why.", "content": {JSON: {"schema": _named("Refusal")}}}
+    asked = [{"$ref": "#/components/parameters/persona"}] if of_persona else []
+    told = {"summary": summary, **further, "responses": {"200": {"description": "Done.", "content": answer}, "default": refusal}}
+    parameters = [*asked, *further.get("parameters", [])]
+    return {**told, "parameters": parameters} if parameters else told
+
+
+def _named(schema: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{schema}"}
+
+
+def _object(*required: str, **properties: Schema) -> Schema:
+    return {"required": list(required), "properties": properties}
+
+
+def _json(schema: str) -> dict[str, Any]:
+    return {JSON: {"schema": _named(schema)}}
+
+
+_PERSONA = {
+    "name": "X-Persona",
+    "in": "header",
+    "description": "Whose memory: UTF-8 or percent-encoded. Without one, `on_missing_persona` in config.json says what happens.",
+    "schema": {"type": "string"},
+}
+
+_COUNTS = {"memories": _COUNT, "superseded": _COUNT, "in_trash": _COUNT}
+
+_SCHEMAS: dict[str, Schema] = {
+    "Refusal": _object("error", error=_TEXT),
+    "Health": _object("status", "version", status={"const": "ok"}, version=_TEXT),
+    "Readiness": _object(
+        "ready",
+        ready={"const": True},
+        version=_TEXT,
+        mode={"enum": ["hybrid", "keyword"]},
+        models={
+            "type": "object",
+            "required": ["embedder", "reranker"],
+            "additionalProperties": {"type": "object", "required": ["state"], "properties": {"state": _TEXT}},
+        },
+        index_lag=_COUNT,
+        index={"type": "object", "required": ["lag"], "properties": {"lag": _COUNT}},
+        config_error={"type": ["string", "null"]},
+        config_warnings={"type": "array", "items": _TEXT},
+        restart_pending={"type": "array", "items": _TEXT},
+        started_at=_MOMENT,
+    ),
+    "Personas": _object("personas", personas={"type": "array", "items": _named("Persona")}),
+    "Persona": _object("name", name=_TEXT, error=_TEXT, **_COUNTS),
+    "Statistics": _object(
+        "persona",
+        *_COUNTS,
+        "by_kind",
+        "first",
+        "last",
+        "database_bytes",
+        persona=_TEXT,
+        new_persona={"const": True},
+        did_you_mean={"type": "array", "items": _TEXT},
+        **_COUNTS,
+        by_kind={"type": "object", "additionalProperties": _COUNT},
+        first=_MOMENT,
+        last=_MOMENT,
+        database_bytes=_COUNT,
+    ),
+    "Imported": _object(
+        "persona",
+        "stored",
+        "already_known",
+        "refused",
+        "errors",
+        persona=_TEXT,
+        stored=_COUNT,
+        already_known=_COUNT,
+        refused=_COUNT,
+        errors={"type": "array", "items": _named("RefusedLine")},
+    ),
+    "RefusedLine": _object("line", "reason", line={"type": "integer", "minimum": 1}, reason=_TEXT),
+    "OpenAPI": _object("openapi", "paths", openapi=_TEXT, paths={"type": "object"}),
+}
+
+_PATHS: dict[str, dict[str, dict[str, Any]]] = {
+    "/health": {"get": {"summary": "Alive. Touches no disk.", "answer": _json("Health")}},
+    "/ready": {"get": {"summary": "What works now.", "answer": _json("Readiness")}},
+    "/api/openapi.json": {"get": {"summary": "This document.", "answer": _json("OpenAPI")}},
+    "/api/personas": {"get": {"summary": "Every persona with its counts.", "answer": _json("Personas")}},
+    "/api/stats": {"get": {"summary": "The statistics of one persona.", "of_persona": True, "answer": _json("Statistics")}},
+    "/api/import": {
+        "post": {
+            "summary": "Stores JSON lines, one memory each, while they stream in.",
+            "of_persona": True,
+            "requestBody": {"content": {JSON_LINES: {"schema": {"type": "string"}}}},
+            "answer": _json("Imported"),
+        }
+    },
+    "/api/export": {
+        "get": {
+            "summary": "All memories of one persona as JSON lines.",
+            "of_persona": True,
+            "parameters": [
+                {
+                    "name": "include_deleted",
+                    "in": "query",
+                    "description": "Those in the trash too.",
+                    "schema": {"type": "boolean", "default": False},
+                }
+            ],
+            "answer": {JSON_LINES: {"schema": {"type": "string"}}},
+        }
+    },
+}
