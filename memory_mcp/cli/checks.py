@@ -4,20 +4,24 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.presence import Found, Missing, Role, find
-from memory_mcp.errors import ConfigError, InvalidPersonaName, StoreDamaged
+from memory_mcp.errors import ConfigError, InvalidPersonaName, StoreDamaged, StoreError
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.registry import DATABASE_NAME, IDENTITY_NAME, LOCK_OWNER_NAME
 from memory_mcp.store import network_drives
 from memory_mcp.store.inspection import Inspection, inspect
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
+from memory_mcp.store.tokens import FILE_NAME as TOKENS_NAME
+from memory_mcp.store.tokens import read_tokens
 
 MEBIBYTE = 1024 * 1024
 TOO_LITTLE_BYTES = 100 * MEBIBYTE
@@ -68,7 +72,7 @@ def check_data(directory: Path) -> list[Finding]:
         entries = sorted(entry for entry in directory.iterdir() if (entry / DATABASE_NAME).exists())
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Mend its permissions.")]
-    found = [*_room(directory, process), _server(process)]
+    found = [*_room(directory, process), _server(process), *_tokens(directory)]
     if not entries:
         found.append(Finding("ok", "personas", "there is none yet: the first memory that is stored creates one"))
     return [*found, *(finding for entry in entries for finding in _persona(entry))]
@@ -109,6 +113,28 @@ def _room(directory: Path, process: int | None) -> list[Finding]:
 
 def _server(process: int | None) -> Finding:
     return Finding("ok", "server", f"process {process} is serving this data" if process else "none is serving this data")
+
+
+def _tokens(directory: Path) -> list[Finding]:
+    """Who needs one, how many there are, and whether strangers could read the file."""
+    try:
+        tokens = read_tokens(directory)
+    except StoreError as error:
+        return [Finding("wrong", "tokens", f"{error} Until then the server lets nobody in.")]
+    if tokens is None:
+        return [Finding("ok", "tokens", "there are none: whoever reaches the server reads and writes everything")]
+    states = Counter(token.state(datetime.now(UTC)) for token in tokens.values())
+    counted = ", ".join(f"{count} {state}" for state, count in states.items())
+    found = [
+        Finding(
+            "ok" if states["in force"] else "note", "tokens", f"every call wants one; {counted or 'and there is none: nobody can call'}"
+        )
+    ]
+    if os.name != "nt" and (directory / TOKENS_NAME).stat().st_mode & 0o077:
+        found.append(
+            Finding("note", "tokens", f"{TOKENS_NAME} may be read or changed by other users. Do: chmod 600 {directory / TOKENS_NAME}")
+        )
+    return found
 
 
 def _model(role: Role, name: str | None) -> Finding:
