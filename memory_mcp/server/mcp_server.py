@@ -1,7 +1,7 @@
 """The MCP server and the ASGI application around it."""
 
 import gc
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -51,7 +51,7 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
         for tool in TOOLSETS[toolset]():
             mcp.add_tool(tool)
     mcp.add_middleware(RefusalWording())
-    mcp.add_middleware(ScopeGate(scope_needs()))
+    mcp.add_middleware(ScopeGate(scope_needs(settings.toolsets)))
     resources.register(mcp)
     http_routes.register(mcp)
     return mcp
@@ -67,10 +67,10 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
     return Edge(app, Door(runtime, addresses))
 
 
-def scope_needs() -> Needs:
-    """The scopes that a token must have, for every tool of every toolset, every resource, prompt and route: the one table."""
+def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:
+    """The scopes that a token must have, for every tool of these toolsets, every resource, prompt and route: the one table."""
     return {
-        **{tool.name: tool.needs for toolset in TOOLSETS.values() for tool in toolset()},
+        **{tool.name: tool.needs for name in toolsets for tool in TOOLSETS[name]()},
         **resources.RESOURCE_NEEDS,
         **resources.PROMPT_NEEDS,
         **{route.name: route.needs for route in http_routes.ROUTES},
