@@ -87,10 +87,12 @@ def read_tokens(directory: Path) -> Tokens | None:
     """
     try:
         text = (directory / FILE_NAME).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"{FILE_NAME} can't be read", str(error), "Make it readable for the server") from error
+        raise StoreError(
+            f"{FILE_NAME} can't be read", getattr(error, "strerror", None) or str(error), "Make it readable for the server"
+        ) from error
     try:
         tree = json.loads(text)
         if tree["version"] != VERSION:
