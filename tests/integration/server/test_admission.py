@@ -348,3 +348,12 @@ def test_a_large_body_of_a_stranger_is_not_read(own_server, own_http, token):
     token("nilou")
     answer = own_http.post("/mcp", content=b"x" * 8_000_000, headers=MCP_HEADERS)
     assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "client"), [("203.0.113.9", "203.0.113.9"), ("2001:db8::7", "2001:db8::/64"), ("だれか<script>".encode(), "unknown")]
+)
+def test_behind_a_proxy_of_this_machine_the_caller_is_whom_the_proxy_names(own_http, token, told, forwarded, client):
+    token("nilou")
+    assert own_http.get("/api/stats", headers=[("X-Forwarded-For", forwarded)]).status_code == 401
+    assert [line["client"] for line in told()] == [client]
