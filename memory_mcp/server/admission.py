@@ -54,7 +54,7 @@ class Admission:
         self.note("scope", asked=what)
         wanted = f"the scope{'s' if len(missing) > 1 else ''} {' and '.join(missing)}"
         has = ", ".join(scope for scope in TOKEN_SCOPES if scope in self.scopes)
-        raise NotAllowed(f"{what} needs a token with {wanted}", f"this one has {has}", "Ask the server's owner for another")
+        raise NotAllowed(f"{what} needs a token with {wanted}", f"this one has {has or 'none'}", "Ask the server's owner for another")
 
     def foreign(self, persona: str) -> NotAllowed:
         """The refusal of a write as a persona that is not the token's, in the same words whether or not that one exists."""

@@ -11,6 +11,7 @@ import json
 import logging
 import re
 import secrets
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -166,6 +167,7 @@ class LiveTokens:
         self._stamp = self._read_stamp()
         self._tokens = read_tokens(directory)
         self._unusable = False
+        self._lock = threading.Lock()
 
     def current(self) -> Tokens | None:
         """The tokens for a call that begins now; None where they are not in use. One look at the file's stamp (microseconds).
@@ -173,10 +175,12 @@ class LiveTokens:
         Raises:
             StoreError: nobody can be let in.
         """
-        stamp = self._read_stamp()
-        if stamp != self._stamp:
-            self._refresh()
-            self._stamp = stamp
+        if self._read_stamp() != self._stamp:
+            with self._lock:  # two at once could leave the older file in force under the newer one's stamp
+                stamp = self._read_stamp()
+                if stamp != self._stamp:
+                    self._refresh()
+                    self._stamp = stamp
         if self._unusable:
             raise StoreError("nobody can be let in at the moment", "the server can't read its tokens", "Its log says why")
         return self._tokens

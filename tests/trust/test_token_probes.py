@@ -25,7 +25,7 @@ from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.server.mcp_server import scope_needs
 from memory_mcp.store.tokens import create_token
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CONFIG = json.dumps({"embeddings_model": None, "reranker_model": None, "toolsets": ["core", "compat"]})
 SECRET = "アリスだけが知っている合言葉は睡蓮"
