@@ -23,6 +23,7 @@ from memory_mcp.errors import StartupError
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.tokens import read_tokens
 from memory_mcp.upkeep import legacy
 
 GRACE_SECONDS = 10
@@ -43,6 +44,7 @@ def serve(
 
     Raises:
         ConfigError: config.json can't be used.
+        StoreError: there is a tokens.json, and it can't be read.
         StartupError: the address or the data directory can't be had.
     """
     configure_logging("info")
@@ -50,7 +52,7 @@ def serve(
     settings = config.current()
     configure_logging(settings.log_level)
     address = host or settings.server_host, settings.server_port if port is None else port
-    refuse_open_door(address[0], settings)
+    refuse_open_door(address[0], settings, has_tokens=read_tokens(data_directory) is not None)
     # Listening begins before the imports below, which take a second: whoever connects meanwhile waits instead of being refused.
     with _listening(*address) as listener, _opened(data_directory) as personas, _adopting(personas) as adopt:
         _run(listener, config, personas, adopt, clock)
@@ -130,13 +132,14 @@ def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker, adopt: C
     adopt()
 
 
-def refuse_open_door(host: str, settings: Settings) -> None:
+def refuse_open_door(host: str, settings: Settings, *, has_tokens: bool) -> None:
     """Listening beyond this machine without tokens hands every memory to whoever reaches the port: only when that is wanted."""
-    if not settings.allow_anonymous and not _is_loopback(host):
+    if not has_tokens and not settings.allow_anonymous and not _is_loopback(host):
         raise StartupError(
             f"refusing to listen on {host}",
             "everyone who reaches that address could read and change every memory",
-            "Listen on 127.0.0.1, or set allow_anonymous to true in config.json if the network is yours alone",
+            "Make a token with `memory-mcp token create`, or listen on 127.0.0.1, "
+            "or set allow_anonymous to true in config.json if the network is yours alone",
         )
 
 
@@ -214,6 +217,10 @@ def _announce(listener: socket.socket, config: LiveConfig, personas: Personas) -
     names = personas.names()
     logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), len(names), f" ({', '.join(names[:10])})" if names else "")
     logger.info("settings from %s%s", config.path.resolve(), "" if config.path.exists() else " (not there: defaults)")
+    tokens = read_tokens(personas.directory)
+    logger.info(
+        "tokens: %s", "none, every caller reads and writes all" if tokens is None else f"wanted of every caller, {len(tokens)} known"
+    )
     shown = f"[{host}]" if ":" in host else host
     sys.stderr.write(f"Memory MCP listens on http://{shown}:{port}\n")
     sys.stderr.flush()

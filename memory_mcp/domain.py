@@ -8,10 +8,12 @@ from typing import Any, Literal, get_args
 Kind = Literal["fact", "conversation", "experience", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "recent"]
 Detail = Literal["full", "index"]
+TokenScope = Literal["read", "write", "delete", "export", "admin"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
 DETAILS: tuple[Detail, ...] = get_args(Detail)
+TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 
 STATE_FIELDS = ("emotion", "physical_state", "mental_state", "environment", "relationship_status")
 

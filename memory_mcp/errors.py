@@ -5,6 +5,9 @@
     │   └── InvalidPersonaName
     ├── PersonaConflict         one request names two personas
     ├── PersonaRequired         the server wants a persona and the request names none
+    ├── TokenRefused            the request has no token, or one that is not good
+    ├── NotAllowed              the request's token does not reach so far (scopes, personas)
+    ├── TooManyCalls            the caller has used up its calls for now; worth a retry
     ├── MemoryNotFound          no memory of this persona has that key
     ├── ConfigError             config.json (or an environment variable) can't be used
     ├── StartupError            the server can't start here (port, lock, bind)
@@ -44,6 +47,22 @@ class PersonaConflict(MemoryMCPError):
 
 class PersonaRequired(MemoryMCPError):
     """The server is configured to want a persona, and the request names none."""
+
+
+class TokenRefused(MemoryMCPError):
+    """The server wants a token, and the request has none that is good."""
+
+
+class NotAllowed(MemoryMCPError):
+    """The token of the request is good, but not for this."""
+
+
+class TooManyCalls(MemoryMCPError):
+    """The caller has used up its calls for now; after `retry_after_seconds` there is one again."""
+
+    def __init__(self, what: str, why: str = "", retry_after_seconds: int = 1) -> None:
+        super().__init__(what, why, f"Try again in {retry_after_seconds} s")
+        self.retry_after_seconds = retry_after_seconds
 
 
 class MemoryNotFound(MemoryMCPError):

@@ -31,9 +31,10 @@ class RunningServer:
     log: Path
     process: subprocess.Popen[bytes]
 
-    def memory_mcp(self, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
+    def memory_mcp(self, *arguments: str, stdin: bytes | None = None, token: str | None = None) -> subprocess.CompletedProcess[str]:
         """Runs a command of ours that talks to this server."""
-        return command(*arguments, environment={"MEMORY_MCP_URL": self.url}, stdin=stdin)
+        given = {"MEMORY_MCP_TOKEN": token} if token else {}
+        return command(*arguments, environment={"MEMORY_MCP_URL": self.url, "MEMORY_MCP_DATA": str(self.data), **given}, stdin=stdin)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ends it with a signal, unless it has ended; returns its status."""

@@ -4,14 +4,16 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.presence import Found, Missing, Role, find
-from memory_mcp.errors import ConfigError, InvalidPersonaName, StoreDamaged
+from memory_mcp.errors import ConfigError, InvalidPersonaName, StoreDamaged, StoreError
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.registry import DATABASE_NAME, IDENTITY_NAME, LOCK_OWNER_NAME
 from memory_mcp.store import network_drives
@@ -19,6 +21,8 @@ from memory_mcp.store.inspection import Inspection, inspect
 from memory_mcp.store.older_files import KEPT_NAME
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
+from memory_mcp.store.tokens import FILE_NAME as TOKENS_NAME
+from memory_mcp.store.tokens import read_tokens
 from memory_mcp.upkeep.legacy_layout import older_things
 
 MEBIBYTE = 1024 * 1024
@@ -71,7 +75,7 @@ def check_data(directory: Path) -> list[Finding]:
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Mend its permissions.")]
     older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in older_things(directory)]
-    found = [*_room(directory, process), _server(process), *older, *_kept(directory)]
+    found = [*_room(directory, process), _server(process), *_tokens(directory), *older, *_kept(directory)]
     if not entries:
         found.append(Finding("ok", "personas", "there is none yet: the first memory that is stored creates one"))
     return [*found, *(finding for entry in entries for finding in _persona(entry))]
@@ -122,6 +126,28 @@ def _kept(directory: Path) -> list[Finding]:
     size = sum(path.stat().st_size for path in files) // MEBIBYTE
     said = f"what was adopted from an older server is kept in {KEPT_NAME} ({size:,} MiB). Remove it when all is well."
     return [Finding("note", "older data", said)]
+
+
+def _tokens(directory: Path) -> list[Finding]:
+    """Who needs one, how many there are, and whether strangers could read the file."""
+    try:
+        tokens = read_tokens(directory)
+    except StoreError as error:
+        return [Finding("wrong", "tokens", f"{error} Until then the server lets nobody in.")]
+    if tokens is None:
+        return [Finding("ok", "tokens", "there are none: whoever reaches the server reads and writes everything")]
+    states = Counter(token.state(datetime.now(UTC)) for token in tokens.values())
+    counted = ", ".join(f"{count} {state}" for state, count in states.items())
+    found = [
+        Finding(
+            "ok" if states["in force"] else "note", "tokens", f"every call wants one; {counted or 'and there is none: nobody can call'}"
+        )
+    ]
+    if os.name != "nt" and (directory / TOKENS_NAME).stat().st_mode & 0o077:
+        found.append(
+            Finding("note", "tokens", f"{TOKENS_NAME} may be read or changed by other users. Do: chmod 600 {directory / TOKENS_NAME}")
+        )
+    return found
 
 
 def _model(role: Role, name: str | None) -> Finding:

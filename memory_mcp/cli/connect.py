@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from memory_mcp.cli.options import Token, Url, connection
+from memory_mcp.cli.options import Url, connection
 from memory_mcp.config.reading import default_token
 from memory_mcp.personas.names import canonical_name
 
@@ -38,6 +38,11 @@ If an answer says `mode: keyword`, the search ran by words alone: when nothing f
 """
 
 
+# A token itself is never printed: terminals, logs and shell histories keep what they are shown.
+PASTE = "PASTE-THE-TOKEN-HERE"
+VARIABLE = "MEMORY_MCP_TOKEN"
+
+
 class ClientName(StrEnum):
     VSCODE = "vscode"
     CLAUDE_CODE = "claude-code"
@@ -60,17 +65,16 @@ class Target:
 
     base_url: str
     persona: str
-    token: str | None
+    with_token: bool
 
     @property
     def url(self) -> str:
         return f"{self.base_url}/mcp"
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Percent-encoded: Node's `Headers`, which most of these clients use, refuses raw Japanese."""
+    def headers(self, token: str = PASTE) -> dict[str, str]:
+        """Percent-encoded: Node's `Headers`, which most of these clients use, refuses raw Japanese. `token`: how this client names it."""
         persona = {"X-Persona": quote(self.persona, safe="")}
-        return {**persona, "Authorization": f"Bearer {self.token}"} if self.token else persona
+        return {**persona, "Authorization": f"Bearer {token}"} if self.with_token else persona
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +95,14 @@ def connect(
     client: Annotated[ClientName, typer.Option(help="The program that is to use the memory.")],
     persona: Annotated[str, typer.Option("--persona", "-p", help="Whose memory it gets.", metavar="NAME")],
     url: Url = None,
-    token: Token = None,
+    with_token: Annotated[
+        bool | None, typer.Option("--with-token/--no-token", help="Leave a place for a token. Default: if MEMORY_MCP_TOKEN is set.")
+    ] = None,
     only: Annotated[Part, typer.Option(help="One part alone, to be redirected into its file.")] = Part.BOTH,
 ) -> None:
     """Print what to paste into a client, and instructions that tell its model when to remember and recall."""
-    target = Target(connection(url, token, persona).url, canonical_name(persona), token or default_token())
+    wanted = bool(default_token()) if with_token is None else with_token
+    target = Target(connection(url, persona).url, canonical_name(persona), wanted)
     recipe = RECIPES[client]
     if only is not Part.INSTRUCTIONS:
         _print_part(recipe.snippet_place, recipe.snippet(target), only)
@@ -117,27 +124,36 @@ def _json(tree: dict[str, Any]) -> str:
 
 
 def _vscode(target: Target) -> str:
-    return _json({"servers": {"memory": {"type": "http", "url": target.url, "headers": target.headers}}})
+    """VS Code asks for an `input` once, and keeps it in its secret storage."""
+    servers = {"servers": {"memory": {"type": "http", "url": target.url, "headers": target.headers("${input:memory-token}")}}}
+    asked = {"type": "promptString", "id": "memory-token", "description": "Token of Memory MCP", "password": True}
+    return _json({"inputs": [asked], **servers} if target.with_token else servers)
 
 
 def _claude_code(target: Target) -> str:
-    headers = " ".join(f'--header "{name}: {value}"' for name, value in target.headers.items())
-    return f"claude mcp add --transport http memory {target.url} {headers}"
+    """With a token as an entry of the project's `.mcp.json`, which names the variable: an argument could be read by others."""
+    scope, quoted = ("--scope project ", "'") if target.with_token else ("", '"')
+    headers = " ".join(f"--header {quoted}{name}: {value}{quoted}" for name, value in target.headers(f"${{{VARIABLE}}}").items())
+    return f"claude mcp add --transport http {scope}memory {target.url} {headers}"
 
 
-def _url_and_headers(target: Target) -> str:
-    return _json({"mcpServers": {"memory": {"url": target.url, "headers": target.headers}}})
+def _cursor(target: Target) -> str:
+    return _json({"mcpServers": {"memory": {"url": target.url, "headers": target.headers(f"${{env:{VARIABLE}}}")}}})
+
+
+def _lmstudio(target: Target) -> str:
+    return _json({"mcpServers": {"memory": {"url": target.url, "headers": target.headers()}}})
 
 
 def _gemini(target: Target) -> str:
     """`httpUrl`: Gemini takes `url` for the older transport, Server-Sent Events."""
-    return _json({"mcpServers": {"memory": {"httpUrl": target.url, "headers": target.headers}}})
+    return _json({"mcpServers": {"memory": {"httpUrl": target.url, "headers": target.headers(f"${VARIABLE}")}}})
 
 
 def _open_webui(target: Target) -> str:
     """The persona in the URL, because not every version sends headers."""
     lines = ["Type   MCP (Streamable HTTP)", f"URL    {target.base_url}/p/{quote(target.persona, safe='')}/mcp"]
-    lines.append(f"Auth   Bearer {target.token}" if target.token else "Auth   None")
+    lines.append(f"Auth   Bearer {PASTE}" if target.with_token else "Auth   None")
     return "\n".join(
         [
             *lines,
@@ -153,7 +169,7 @@ def _claude_desktop(target: Target) -> str:
     bridge = {
         "command": command or sys.executable,
         "args": [*([] if command else ["-m", "memory_mcp"]), "stdio", "--persona", target.persona, "--url", target.base_url],
-        **({"env": {"MEMORY_MCP_TOKEN": target.token}} if target.token else {}),
+        **({"env": {VARIABLE: PASTE}} if target.with_token else {}),
     }
     return _json({"mcpServers": {"memory": bridge}})
 
@@ -161,9 +177,9 @@ def _claude_desktop(target: Target) -> str:
 RECIPES = {
     ClientName.VSCODE: Recipe(".vscode/mcp.json", _vscode, ".github/copilot-instructions.md (or AGENTS.md)"),
     ClientName.CLAUDE_CODE: Recipe("type in a terminal, in your project", _claude_code, "CLAUDE.md"),
-    ClientName.CURSOR: Recipe(".cursor/mcp.json (or ~/.cursor/mcp.json)", _url_and_headers, "AGENTS.md"),
+    ClientName.CURSOR: Recipe(".cursor/mcp.json (or ~/.cursor/mcp.json)", _cursor, "AGENTS.md"),
     ClientName.GEMINI: Recipe("~/.gemini/settings.json", _gemini, "GEMINI.md"),
-    ClientName.LMSTUDIO: Recipe("mcp.json (Program → Install → Edit mcp.json)", _url_and_headers, "the chat's system prompt"),
+    ClientName.LMSTUDIO: Recipe("mcp.json (Program → Install → Edit mcp.json)", _lmstudio, "the chat's system prompt"),
     ClientName.OPEN_WEBUI: Recipe("Admin Settings → External Tools → +", _open_webui, "the model's system prompt"),
     ClientName.CLAUDE_DESKTOP: Recipe(
         "claude_desktop_config.json (Settings → Developer → Edit Config)", _claude_desktop, "the project's instructions"

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 _EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  recognised, not listened on
 
 Url = Annotated[str | None, typer.Option("--url", help="The running server. Default: MEMORY_MCP_URL, else this machine.", metavar="URL")]
-Token = Annotated[str | None, typer.Option("--token", help="Default: MEMORY_MCP_TOKEN.", metavar="TOKEN")]
 PersonaName = Annotated[str | None, typer.Option("--persona", "-p", help="Whose memory. Default: what the server says.", metavar="NAME")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="Default: MEMORY_MCP_CONFIG, else ./config.json.", metavar="FILE")]
 DataDirectory = Annotated[Path | None, typer.Option("--data", help="Default: MEMORY_MCP_DATA, else ./memory.", metavar="DIR")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the server's answer as JSON.")]
 
 
-def connection(url: str | None, token: str | None, persona: str | None) -> "Connection":
-    """The server that these options mean."""
+def connection(url: str | None, persona: str | None) -> "Connection":
+    """The server that these options mean, with the token of MEMORY_MCP_TOKEN. There is no option for it: every user of a machine can
+    read the arguments of every command."""
     # Needs the HTTP client, which `--help`, `serve` and `connect` do without.
     from memory_mcp.client.connection import Connection  # noqa: PLC0415
 
-    return Connection(server_url(url), token or default_token(), persona)
+    return Connection(server_url(url), default_token(), persona)
 
 
 def server_url(url: str | None) -> str:

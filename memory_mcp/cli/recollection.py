@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.options import AsJson, PersonaName, Token, Url, connection
+from memory_mcp.cli.options import AsJson, PersonaName, Url, connection
 
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", metavar="TAG")]
 
@@ -25,12 +25,11 @@ def remember(
     tag: Tags = None,
     importance: Annotated[float | None, typer.Option(min=0, max=1, metavar="0..1")] = None,
     url: Url = None,
-    token: Token = None,
     as_json: AsJson = False,
 ) -> None:
     """Store a memory."""
     told = {"content": text, "source": source, "occurred_at": occurred_at, "tags": tag, "importance": importance}
-    answer = connection(url, token, persona).call_tool("remember", told)
+    answer = connection(url, persona).call_tool("remember", told)
     if as_json:
         _print_json(answer)
         return
@@ -46,12 +45,11 @@ def recall(
     when: Annotated[str | None, typer.Option(help="2025-10-01..2025-10-17, a day, or 先週.", metavar="RANGE")] = None,
     tag: Tags = None,
     url: Url = None,
-    token: Token = None,
     as_json: AsJson = False,
 ) -> None:
     """Search a persona's memories."""
     asked = {"query": query, "top_k": top_k, "date_range": when, "tags": tag}
-    answer = connection(url, token, persona).call_tool("recall", asked)
+    answer = connection(url, persona).call_tool("recall", asked)
     if as_json:
         _print_json(answer)
         return
@@ -60,9 +58,9 @@ def recall(
     typer.secho(_summary(answer), err=True, dim=True)
 
 
-def personas(url: Url = None, token: Token = None, as_json: AsJson = False) -> None:
+def personas(url: Url = None, as_json: AsJson = False) -> None:
     """List the personas of a server."""
-    answer = connection(url, token, None).get_json("/api/personas")
+    answer = connection(url, None).get_json("/api/personas")
     if as_json:
         _print_json(answer)
         return
@@ -81,9 +79,9 @@ def personas(url: Url = None, token: Token = None, as_json: AsJson = False) -> N
             typer.echo(f"{found['name']}: {found['error']}", err=True)
 
 
-def stdio(persona: PersonaName = None, url: Url = None, token: Token = None) -> None:
+def stdio(persona: PersonaName = None, url: Url = None) -> None:
     """Be an MCP server on stdin and stdout, for hosts that speak nothing else, and pass everything to the running one."""
-    there = connection(url, token, persona)
+    there = connection(url, persona)
     # The proxy takes 2 s to import.
     from memory_mcp.client.bridge import run  # noqa: PLC0415
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from memory_mcp.cli.options import PersonaName, Token, Url, connection
+from memory_mcp.cli.options import PersonaName, Url, connection
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
@@ -38,10 +38,9 @@ def import_memories(
     format_: Annotated[Format, typer.Option("--format", help="auto goes by the name; a directory is an Obsidian vault.")] = Format.AUTO,
     persona: PersonaName = None,
     url: Url = None,
-    token: Token = None,
 ) -> None:
     """Store what a file or a directory holds. Importing the same again stores nothing new."""
-    there = connection(url, token, persona)
+    there = connection(url, persona)
     kind = _format_of(path, format_)
     if kind is Format.JSON_LINES:
         with _opened(path) as file, _progress("importing", _line_count(path)) as advance:
@@ -62,10 +61,9 @@ def export_memories(
     include_deleted: Annotated[bool, typer.Option("--include-deleted", help="The trash too.")] = False,
     persona: PersonaName = None,
     url: Url = None,
-    token: Token = None,
 ) -> None:
     """Write a persona's memories as JSON lines."""
-    there = connection(url, token, persona)
+    there = connection(url, persona)
     stats = there.get_json("/api/stats")
     if stats.get("new_persona"):
         near = ", ".join(stats.get("did_you_mean", []))

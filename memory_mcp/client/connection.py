@@ -39,9 +39,13 @@ class Connection:
         return self.url + MCP_PATH
 
     def check(self) -> None:
-        """Raises ServerUnreachable unless a Memory MCP server answers."""
+        """Raises ServerUnreachable unless a Memory MCP server answers, and MemoryMCPError where it does not let us in."""
         if "version" not in self.get_json("/health"):
             raise self._other_service("its /health names no version")
+        if "mode" not in self.get_json("/ready"):  # a server that wants a token tells strangers less
+            raise MemoryMCPError(
+                "this server wants a token", "MEMORY_MCP_TOKEN is not set", "Set it to one that `memory-mcp token create` made"
+            )
 
     def get_json(self, path: str) -> dict[str, Any]:
         """The object that GET `path` answers with.

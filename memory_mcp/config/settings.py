@@ -51,6 +51,13 @@ class Fusion(Group):
     candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source hands to the fusion.")
 
 
+class RateLimit(Group):
+    """How many calls one token, or one address without a token, may make."""
+
+    per_minute: int = Field(0, ge=0, le=1_000_000, description="Calls a minute in the long run. 0: no limit.")
+    burst: int = Field(100, ge=1, le=1_000_000, description="Calls that may come at once, before the limit of the minute counts.")
+
+
 class Settings(Group):
     """Everything that config.json may say. Every key has a default; an empty file is a good one."""
 
@@ -96,8 +103,9 @@ class Settings(Group):
     allow_anonymous: bool = Field(
         False,
         description="Allows listening beyond this machine without tokens. Everyone who reaches the port reads and writes all. "
-        "Needs a restart.",
+        "Means nothing once there are tokens. Needs a restart.",
     )
+    rate_limit: RateLimit = Field(RateLimit(), description="How many calls one token, or one address without a token, may make.")
     allowed_hosts: list[str] = Field(
         [],
         description="Further names by which clients may address the server (`Host` header), such as `memory` or `*.lan`. Needs a restart.",

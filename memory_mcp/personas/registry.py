@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -76,16 +76,18 @@ class Personas:
     @contextmanager
     def reading(self, name: str) -> Iterator[Persona]:
         """The persona of a canonical name, pinned while the block runs. One that doesn't exist is empty, and stays uncreated."""
-        if not self.exists(name):
-            database = Database(None)
-            database.prepare(_prepare)
-            try:
-                yield Persona(name, database, PersonaContext(None), self.log, exists=False)
-            finally:
-                database.close()
-            return
-        with self.writing(name) as persona:
+        with self.writing(name) if self.exists(name) else self.absent(name) as persona:
             yield persona
+
+    @contextmanager
+    def absent(self, name: str) -> Iterator[Persona]:
+        """An empty persona of this name, whether or not there is another one on the disk: which isn't looked at."""
+        database = Database(None)
+        database.prepare(_prepare)
+        try:
+            yield Persona(name, database, PersonaContext(None), self.log, exists=False)
+        finally:
+            database.close()
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Persona]:
@@ -122,9 +124,9 @@ class Personas:
                     found.append(name)
         return sorted(found)
 
-    def near(self, name: str) -> list[str]:
-        """Existing names that `name` may be a slip of, the nearest first."""
-        folded = {fold(known): known for known in self.names() if known != name}
+    def near(self, name: str, among: Iterable[str] | None = None) -> list[str]:
+        """Existing names that `name` may be a slip of, the nearest first; of those in `among`, where that is given."""
+        folded = {fold(known): known for known in (self.names() if among is None else among) if known != name}
         return [folded[near] for near in difflib.get_close_matches(fold(name), folded, n=3, cutoff=0.6)]
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The outermost ASGI layer: what must be settled before anybody parses MCP.
 
-It takes the persona out of `/p/{persona}/…`, and it words the refusals that otherwise come from libraries: a body that is too
-large, is no UTF-8 or no JSON, a wrong host or origin, an unknown path.
+It takes the persona out of `/p/{persona}/…`, asks at the door who is let in, and words the refusals that otherwise come from
+libraries: a body that is too large, is no UTF-8 or no JSON, a wrong host or origin, an unknown path.
 """
 
 import json
@@ -13,9 +13,13 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memory_mcp.errors import MemoryMCPError
+from memory_mcp.server.admission import ADMISSION, Door
+from memory_mcp.server.refusals import http_refusal, refusal_headers, status_of
 from memory_mcp.server.request_persona import ARRIVED, PATH_PERSONA
 
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
@@ -35,8 +39,9 @@ _REWORDED = {
 class Edge:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
+        self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -44,6 +49,12 @@ class Edge:
             return
         scope = {**_without_last_slash(with_path_persona(scope)), ARRIVED: time.monotonic()}
         send = _Rewording(send)
+        try:
+            scope[ADMISSION] = self._door.admit(scope)
+        except MemoryMCPError as error:
+            await run_in_threadpool(self._door.note, scope, error)
+            await _turned_away(scope["path"], error)(scope, receive, send)
+            return
         if scope["path"] == "/mcp" and scope["method"] == "POST":
             body, refusal = await _checked_body(scope, receive)
             if refusal:
@@ -150,6 +161,15 @@ def _is_half(text: str) -> bool:
 
 def _refusal(status: int, code: int, message: str, identity: Any = None) -> JSONResponse:
     return JSONResponse({"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": message}}, status_code=status)
+
+
+def _turned_away(path: str, error: MemoryMCPError) -> JSONResponse:
+    """The refusal of a caller who is not let in. Its body was not read: nobody knows the id of the call."""
+    if path != "/mcp":
+        return http_refusal(error)
+    refused = _refusal(status_of(error), INVALID_REQUEST, str(error))
+    refused.headers.update(refusal_headers(error))
+    return refused
 
 
 async def _parts(receive: Receive) -> Any:

@@ -4,7 +4,7 @@ import functools
 import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fastmcp import FastMCP
@@ -13,8 +13,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memory_mcp import __version__
+from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.server import openapi
+from memory_mcp.server.admission import ADMISSION, Admission
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.status import readiness, statistics
@@ -35,17 +37,8 @@ NumberedLine = tuple[int, bytes]
 
 def register(mcp: FastMCP) -> None:
     """Adds the routes to a server."""
-    routes: list[tuple[str, str, Handler]] = [
-        ("/health", "GET", health),
-        ("/ready", "GET", ready),
-        ("/api/openapi.json", "GET", openapi_document),
-        ("/api/personas", "GET", personas),
-        ("/api/stats", "GET", stats),
-        ("/api/import", "POST", import_memories),
-        ("/api/export", "GET", export_memories),
-    ]
-    for path, method, handler in routes:
-        mcp.custom_route(path, methods=[method])(_refusing(handler))
+    for route in ROUTES:
+        mcp.custom_route(route.path, methods=[route.method])(_refusing(route))
 
 
 async def health(_request: Request) -> Response:
@@ -54,8 +47,11 @@ async def health(_request: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """What works now. 200 as soon as memories can be stored and recalled, if only by keyword."""
-    return JSONResponse(await run_in_threadpool(readiness, request.app.state.runtime))
+    """What works now. 200 as soon as memories can be stored and recalled, if only by keyword. Strangers hear that, and no more."""
+    admission: Admission = request.scope[ADMISSION]
+    if admission.is_stranger:
+        return JSONResponse({"ready": True})
+    return JSONResponse(await run_in_threadpool(readiness, request.app.state.runtime, admission))
 
 
 async def openapi_document(_request: Request) -> Response:
@@ -64,7 +60,7 @@ async def openapi_document(_request: Request) -> Response:
 
 
 async def personas(request: Request) -> Response:
-    """Every persona with its counts; one that can't be opened says why."""
+    """Every persona that the caller may hear of with its counts; one that can't be opened says why."""
     return JSONResponse({"personas": await run_in_threadpool(_listed, call_of(request))})
 
 
@@ -106,7 +102,7 @@ async def export_memories(request: Request) -> Response:
 
 def _listed(call: Call) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for name in call.runtime.personas.names():
+    for name in call.visible_personas():
         try:
             with call.runtime.personas.reading(name) as persona, persona.database.read() as connection:
                 found.append({"name": name, **memories.counts(connection)})
@@ -151,11 +147,40 @@ async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedL
         yield [*batch, (number, rest)]
 
 
-def _refusing(handler: Handler) -> Handler:
-    @functools.wraps(handler)
+@dataclass(frozen=True, slots=True)
+class ApiRoute:
+    """A route, and the scopes that a token must have for it."""
+
+    path: str
+    method: str
+    handler: Handler
+    needs: frozenset[TokenScope] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """As the documentation has it."""
+        return f"{self.method} {self.path}"
+
+
+ROUTES = (
+    ApiRoute("/health", "GET", health),
+    ApiRoute("/ready", "GET", ready),
+    ApiRoute("/api/openapi.json", "GET", openapi_document),
+    ApiRoute("/api/personas", "GET", personas),
+    ApiRoute("/api/stats", "GET", stats),
+    ApiRoute("/api/import", "POST", import_memories, frozenset({"write"})),
+    ApiRoute("/api/export", "GET", export_memories, frozenset({"export"})),
+)
+
+
+def _refusing(route: ApiRoute) -> Handler:
+    @functools.wraps(route.handler)
     async def answer(request: Request) -> Response:
+        admission: Admission = request.scope[ADMISSION]
         try:
-            return await handler(request)
+            if not route.needs <= admission.scopes:
+                await run_in_threadpool(admission.require, route.needs, route.name)  # it writes to a log
+            return await route.handler(request)
         except MemoryMCPError as error:
             return http_refusal(error)
         except ClientDisconnect:

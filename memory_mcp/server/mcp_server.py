@@ -1,7 +1,7 @@
 """The MCP server and the ASGI application around it."""
 
 import gc
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,10 +13,12 @@ from starlette.types import ASGIApp
 from memory_mcp import __version__
 from memory_mcp.config.settings import Settings
 from memory_mcp.server import http_routes, resources
+from memory_mcp.server.admission import Door
 from memory_mcp.server.edge import Edge
 from memory_mcp.server.mcp_tools import compat, core
 from memory_mcp.server.refusals import RefusalWording
 from memory_mcp.server.runtime import Runtime
+from memory_mcp.server.scopes import Needs, ScopeGate
 
 INSTRUCTIONS = (
     "Your long-term memory. Call get_context first in a conversation, recall before you answer about the user or the past, "
@@ -49,6 +51,7 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
         for tool in TOOLSETS[toolset]():
             mcp.add_tool(tool)
     mcp.add_middleware(RefusalWording())
+    mcp.add_middleware(ScopeGate(scope_needs(settings.toolsets)))
     resources.register(mcp)
     http_routes.register(mcp)
     return mcp
@@ -60,7 +63,18 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
         path="/mcp", stateless_http=True, json_response=True, host_origin_protection=True, allowed_hosts=settings.allowed_hosts
     )
     app.state.runtime = runtime
-    return Edge(app)
+    addresses = {"/mcp", *(route.path for route in http_routes.ROUTES)}
+    return Edge(app, Door(runtime, addresses))
+
+
+def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:
+    """The scopes that a token must have, for every tool of these toolsets, every resource, prompt and route: the one table."""
+    return {
+        **{tool.name: tool.needs for name in toolsets for tool in TOOLSETS[name]()},
+        **resources.RESOURCE_NEEDS,
+        **resources.PROMPT_NEEDS,
+        **{route.name: route.needs for route in http_routes.ROUTES},
+    }
 
 
 async def quicken_calls(mcp: FastMCP) -> None:

@@ -31,7 +31,9 @@ def document() -> dict[str, Any]:
         "components": {
             "schemas": {name: {"type": "object", **schema} for name, schema in _SCHEMAS.items()},
             "parameters": {"persona": _PERSONA},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "Only where tokens are in use."}},
         },
+        "security": [{"token": []}, {}],
     }
 
 

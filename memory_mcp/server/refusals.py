@@ -19,11 +19,14 @@ from memory_mcp.errors import (
     InvalidInput,
     MemoryMCPError,
     MemoryNotFound,
+    NotAllowed,
     Overloaded,
     PersonaConflict,
     PersonaRequired,
     StoreError,
     StoreFull,
+    TokenRefused,
+    TooManyCalls,
 )
 
 P = ParamSpec("P")
@@ -36,6 +39,9 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (InvalidInput, 400),
     (PersonaConflict, 400),
     (PersonaRequired, 400),
+    (TokenRefused, 401),
+    (NotAllowed, 403),
+    (TooManyCalls, 429),
     (MemoryNotFound, 404),
     (EncoderFailed, 503),
     (Overloaded, 503),
@@ -59,8 +65,19 @@ def wording(words: str) -> str:
 
 def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None) -> JSONResponse:
     """The answer of an HTTP route that can't do what it was asked, with what it had done before."""
-    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if isinstance(error, Overloaded) else None
-    return JSONResponse({"error": wording(str(error)), **(so_far or {})}, status_code=status_of(error), headers=headers)
+    return JSONResponse({"error": wording(str(error)), **(so_far or {})}, status_code=status_of(error), headers=refusal_headers(error))
+
+
+def refusal_headers(error: MemoryMCPError) -> dict[str, str]:
+    """The headers that say the same as the error to a program: when to come back, and that a token is wanted."""
+    match error:
+        case Overloaded():
+            return {"Retry-After": str(RETRY_AFTER_SECONDS)}
+        case TooManyCalls():
+            return {"Retry-After": str(error.retry_after_seconds)}
+        case TokenRefused():
+            return {"WWW-Authenticate": "Bearer"}
+    return {}
 
 
 def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, ToolResult]:

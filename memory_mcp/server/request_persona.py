@@ -22,6 +22,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Persona
+from memory_mcp.server.admission import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
 
 HEADER = "x-persona"
@@ -39,8 +40,10 @@ class Call:
     runtime: Runtime
     scope: Scope
     headers: Sequence[str]
+    admission: Admission
     settings: Settings = field(init=False)
     now: datetime = field(init=False)
+    _noted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.settings = self.runtime.config.current()
@@ -67,19 +70,42 @@ class Call:
             path=self.scope.get(PATH_PERSONA),
             headers=self.headers,
             on_missing=self.settings.on_missing_persona,
-            existing=self.runtime.personas.names,
+            existing=self.visible_personas,
+            token_personas=self.admission.personas,
         )
+
+    def visible_personas(self) -> list[str]:
+        """The existing personas that the caller may hear of, sorted."""
+        return self.admission.among(self.runtime.personas.names())
+
+    def near(self, name: str) -> list[str]:
+        """Whom the caller may have meant, of those that it may hear of."""
+        return self.runtime.personas.near(name, self.visible_personas())
 
     @contextmanager
     def reading(self) -> Iterator[Persona]:
-        """The persona's handle. One that doesn't exist is empty and stays uncreated."""
-        with self.runtime.personas.reading(self.persona_name()) as persona:
+        """The persona's handle. One that doesn't exist is empty and stays uncreated; so is one that is not the token's."""
+        name, personas = self.persona_name(), self.runtime.personas
+        if self.admission.reaches(name):
+            handle = personas.reading(name)
+        else:
+            self._note_foreign(name)
+            handle = personas.absent(name)  # its files aren't touched: neither the answer nor its time may tell that there are any
+        with handle as persona:
             yield persona
 
     @contextmanager
     def writing(self) -> Iterator[Persona]:
-        """The persona's handle, the persona created if need be. What was written is indexed afterwards."""
-        with self.runtime.personas.writing(self.persona_name()) as persona:
+        """The persona's handle, the persona created if need be. What was written is indexed afterwards.
+
+        Raises:
+            NotAllowed: the persona is not the token's. Nothing says whether it exists.
+        """
+        name = self.persona_name()
+        if not self.admission.reaches(name):
+            self._note_foreign(name)
+            raise self.admission.foreign(name)
+        with self.runtime.personas.writing(name) as persona:
             yield persona
         self._wake(persona)
 
@@ -89,6 +115,11 @@ class Call:
         with self.reading() as persona:
             yield persona
         self._wake(persona)
+
+    def _note_foreign(self, name: str) -> None:
+        if not self._noted:  # one call may ask for its persona more than once
+            self._noted = True
+            self.admission.note("persona", persona=name)
 
     def _wake(self, persona: Persona) -> None:
         if self.runtime.index and persona.exists:
@@ -103,7 +134,7 @@ def current_call() -> Call:
 def call_of(request: Request) -> Call:
     """The call that an HTTP request makes."""
     # getlist, because a plain look-up hides a second header with another name in it.
-    return Call(request.app.state.runtime, request.scope, request.headers.getlist(HEADER))
+    return Call(request.app.state.runtime, request.scope, request.headers.getlist(HEADER), request.scope[ADMISSION])
 
 
 def resolve(
@@ -130,6 +161,10 @@ def resolve(
         return named.pop()
     if token_personas is not None and len(token_personas) == 1:
         return next(iter(token_personas))
+    if token_personas is not None and DEFAULT_PERSONA not in token_personas:
+        raise PersonaRequired(
+            "no persona is named", "the token is for several", "Send one of them as X-Persona, or use the URL /p/{persona}/mcp"
+        )
     if on_missing == "error":
         raise PersonaRequired(
             "no persona is named", "this server serves none by default", "Send an X-Persona header, or use the URL /p/{persona}/mcp"

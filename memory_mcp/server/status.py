@@ -8,31 +8,37 @@ from memory_mcp import __version__
 from memory_mcp.encoders.models import Models
 from memory_mcp.jobs.worker import IndexStatus
 from memory_mcp.personas.registry import Persona
+from memory_mcp.server.admission import Admission
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.views import heading, local, told
 from memory_mcp.store import memories
 
 
-def readiness(runtime: Runtime) -> dict[str, Any]:
+def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
     """What works now, per model; what is wrong with config.json; which edits wait for a restart; what the index still lacks.
 
-    `index_lag` counts memories that have no vector yet although a model is there; without one nothing lags.
+    `index_lag` counts memories that have no vector yet although a model is there; without one nothing lags. A token for some
+    personas hears of those alone, and only one with the scope `admin` of config.json, whose errors quote it.
     """
     settings = runtime.config.current()
     models = runtime.models_for(settings)
     answers = models.embedder or models.earlier
     index = runtime.index.status() if runtime.index and answers else None
+    shown = index_view(index, settings.zone, admission) if index else {"lag": 0}
+    configuration = {
+        "config_error": runtime.config.error,
+        "config_warnings": list(runtime.config.warnings),
+        "restart_pending": runtime.config.restart_pending,
+    }
     return {
         "ready": True,
         "version": __version__,
         "mode": "hybrid" if answers else "keyword",
         "models": models_view(models),
-        "index_lag": index.lag if index else 0,
-        **told(index=index_view(index, settings.zone) if index else None),
-        "config_error": runtime.config.error,
-        "config_warnings": list(runtime.config.warnings),
-        "restart_pending": runtime.config.restart_pending,
+        "index_lag": shown["lag"],
+        **told(index=shown if index else None),
+        **(configuration if "admin" in admission.scopes else {}),
         "started_at": local(runtime.started_at, settings.zone),
     }
 
@@ -42,9 +48,17 @@ def models_view(models: Models) -> dict[str, Any]:
     return {"embedder": told(**asdict(models.embedder_state)), "reranker": told(**asdict(models.reranker_state))}
 
 
-def index_view(index: IndexStatus, zone: ZoneInfo) -> dict[str, Any]:
+def index_view(index: IndexStatus, zone: ZoneInfo, admission: Admission) -> dict[str, Any]:
     """How the indexes are doing: what waits, how far a change of model has come, what fails."""
-    return {**asdict(index), "last_rebuild": local(index.last_rebuild, zone)}
+    if admission.personas is None:
+        return {**asdict(index), "last_rebuild": local(index.last_rebuild, zone)}
+    waiting = {name: index.waiting[name] for name in admission.among(index.waiting)}
+    return {
+        "lag": sum(waiting.values()),
+        "waiting": waiting,
+        "re_embedding": {name: asdict(index.re_embedding[name]) for name in admission.among(index.re_embedding)},
+        "failing": admission.among(index.failing),
+    }
 
 
 def statistics(call: Call, persona: Persona) -> dict[str, Any]:

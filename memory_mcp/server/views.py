@@ -20,7 +20,7 @@ def heading(call: Call, persona: Persona) -> dict[str, Any]:
     """What every answer begins with: whose memory it is and, where that persona has none yet, whom the caller may have meant."""
     if persona.exists:
         return {"persona": persona.name}
-    return {"persona": persona.name, "new_persona": True, **told(did_you_mean=call.runtime.personas.near(persona.name))}
+    return {"persona": persona.name, "new_persona": True, **told(did_you_mean=call.near(persona.name))}
 
 
 def local(moment: datetime | None, zone: ZoneInfo) -> str | None:

@@ -95,6 +95,14 @@ class OperationsLog:
             "key": operation.key,
             "success": operation.success,
         }
+        self._write(line)
+
+    def append_refusal(self, timestamp: datetime, facts: Mapping[str, Any]) -> None:
+        """Adds a line for a call that was refused at the door; `facts` say who called, for what, and why not."""
+        line = {"timestamp": to_text(timestamp), "operation_id": uuid.uuid4().hex, "operation": "refused", "success": False, **facts}
+        self._write(line)
+
+    def _write(self, line: Mapping[str, Any]) -> None:
         self._handler.handle(logging.makeLogRecord({"msg": json.dumps(line, ensure_ascii=False)}))
 
     def close(self) -> None:

@@ -160,3 +160,53 @@ def test_a_reader_that_has_enough_of_an_export_is_no_error(running_server: Runni
     done = subprocess.run(["bash", "-c", line], cwd=ROOT, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_token_is_made_used_listed_and_revoked_while_the_server_runs(running_server: RunningServer) -> None:
+    memory_mcp = running_server.memory_mcp
+    made = memory_mcp("token", "create", "-p", "さくら", "--scopes", "read,write", "--expires", "90d", "--name", "VS Code")
+    token = ok(made).strip()
+    assert made.stdout == f"{token}\n"
+    assert "from now on the server refuses every call without a token" in made.stderr
+    assert token not in made.stderr
+    assert memory_mcp("remember", "x").stderr.startswith("memory-mcp: this server wants a token: MEMORY_MCP_TOKEN is not set.")
+    ok(memory_mcp("remember", "桜餅", token=token))
+    assert "桜餅" in ok(memory_mcp("recall", "桜餅", token=token))
+    refused = memory_mcp("export", token=token)
+    assert refused.stderr.startswith("memory-mcp: GET /api/export needs a token with the scope export")
+    assert "this token may not write as 'nilou'" in memory_mcp("remember", "x", "-p", "nilou", token=token).stderr
+    (listed,) = json.loads(ok(memory_mcp("token", "list", "--json")))["tokens"]
+    assert (listed["name"], listed["personas"], listed["scopes"], listed["state"]) == ("VS Code", ["さくら"], ["read", "write"], "in force")
+    assert f"{listed['id']}  in force" in ok(memory_mcp("token", "list"))
+    exporter = ok(memory_mcp("token", "create", "--all-personas", "--scopes", "export")).strip()
+    assert "桜餅" in ok(memory_mcp("export", "-p", "さくら", token=exporter))
+    ok(memory_mcp("token", "revoke", listed["id"]))
+    assert "it is revoked" in memory_mcp("recall", "桜餅", token=token).stderr
+    assert f"{listed['id']}  revoked" in ok(memory_mcp("token", "list"))
+
+
+def test_tokens_are_made_before_there_is_a_server_or_a_directory(tmp_path: Path) -> None:
+    made = command("token", "create", "--all-personas", "--expires", "2099-12-31", "--data", str(tmp_path / "memory"))
+    token = ok(made).strip()
+    assert "did not exist: it was created" in made.stderr
+    with serving(tmp_path) as server:
+        assert server.memory_mcp("personas").returncode == 1
+        assert "no persona yet" in ok(server.memory_mcp("personas", token=token))
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_bridge_sends_the_token_and_does_not_start_without_one(running_server: RunningServer, mode: str) -> None:
+    token = ok(running_server.memory_mcp("token", "create", "-p", "さくら")).strip()
+    assert running_server.memory_mcp("stdio").stderr.startswith("memory-mcp: this server wants a token")
+    bridge = StdioTransport(
+        sys.executable,
+        ["-m", "memory_mcp", "stdio", "--url", running_server.url],
+        env=clean_environment({"MEMORY_MCP_TOKEN": token}),
+        cwd=str(ROOT),
+    )
+
+    async def talk() -> dict[str, Any]:
+        async with Client(bridge, mode=mode) as client:
+            return (await client.call_tool("remember", {"content": "舞台で踊った"})).structured_content or {}
+
+    assert asyncio.run(talk())["persona"] == "さくら"

@@ -214,3 +214,14 @@ def test_a_server_that_can_not_start_says_why_in_one_line(tmp_path: Path, config
     assert said.startswith("memory-mcp: ")
     assert words.format(directory=tmp_path) in said
     assert not (tmp_path / "memory").exists()
+
+
+def test_a_server_that_can_not_read_its_tokens_does_not_start_and_with_some_it_may_listen_further(tmp_path: Path) -> None:
+    data, arguments = tmp_path / "memory", ["serve", "--port", "0", "--config", str(tmp_path / "none.json")]
+    assert command("token", "create", "--all-personas", "--data", str(data)).returncode == 0
+    done = command(*arguments, "--host", "192.0.2.1", "--data", str(data))
+    assert "can't listen on 192.0.2.1" in done.stderr  # no machine's address: it got that far
+    (data / "tokens.json").write_text("{", encoding="utf-8")
+    done = command(*arguments, "--data", str(data))
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("memory-mcp: tokens.json is not what it should be")

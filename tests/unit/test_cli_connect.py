@@ -76,15 +76,45 @@ def test_any_name_can_be_read_back_from_the_header_and_the_url(name: str) -> Non
     assert unquote(line.removesuffix("/mcp").rpartition("/p/")[2]) == name
 
 
-@pytest.mark.parametrize("client", ["vscode", "cursor", "gemini", "lmstudio"])
-def test_a_token_goes_into_the_headers(client: str) -> None:
-    assert entry(client, "--token", "t0k")["headers"]["Authorization"] == "Bearer t0k"
+@pytest.mark.parametrize(
+    ("client", "named"),
+    [
+        ("vscode", "${input:memory-token}"),
+        ("cursor", "${env:MEMORY_MCP_TOKEN}"),
+        ("gemini", "$MEMORY_MCP_TOKEN"),
+        ("lmstudio", "PASTE-THE-TOKEN-HERE"),
+    ],
+)
+def test_a_token_has_its_place_in_the_headers_as_the_client_names_it(client: str, named: str) -> None:
+    tree = json.loads(snippet(client, "--with-token"))
+    headers = tree["servers" if client == "vscode" else "mcpServers"]["memory"]["headers"]
+    assert headers["Authorization"] == f"Bearer {named}"
+    assert "Authorization" not in snippet(client, "--no-token")
+
+
+def test_vscode_asks_for_the_token_and_hides_it() -> None:
+    (asked,) = json.loads(snippet("vscode", "--with-token"))["inputs"]
+    assert (asked["id"], asked["password"]) == ("memory-token", True)
+
+
+def test_claude_code_gets_the_name_of_the_variable_and_the_shell_does_not_replace_it() -> None:
+    words = shlex.split(snippet("claude-code", "--with-token"))
+    assert words[-1] == "Authorization: Bearer ${MEMORY_MCP_TOKEN}"
+    assert f"'{words[-1]}'" in snippet("claude-code", "--with-token")
+
+
+@pytest.mark.parametrize("client", [str(name) for name in ClientName])
+def test_a_token_in_the_environment_gets_its_place_and_is_never_printed(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_MCP_TOKEN", "t0k-that-is-secret")
+    text = connect("--client", client, "-p", "nilou", "--url", "http://h:1")
+    assert "TOKEN" in text or "memory-token" in text
+    assert "t0k" not in text
 
 
 def test_a_token_of_the_bridge_goes_into_its_environment_and_not_among_its_arguments() -> None:
-    bridge = entry("claude-desktop", "--token", "t0k")
-    assert bridge["env"] == {"MEMORY_MCP_TOKEN": "t0k"}
-    assert "t0k" not in bridge["args"]
+    bridge = entry("claude-desktop", "--with-token")
+    assert bridge["env"] == {"MEMORY_MCP_TOKEN": "PASTE-THE-TOKEN-HERE"}
+    assert not [argument for argument in bridge["args"] if "oken" in argument or "TOKEN" in argument]
 
 
 def test_the_url_may_be_given_with_or_without_its_path() -> None:

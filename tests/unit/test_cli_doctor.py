@@ -13,6 +13,7 @@ from memory_mcp import cli
 from memory_mcp.domain import Remembered
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import LOCK_OWNER_NAME, Personas
+from memory_mcp.store.tokens import read_tokens
 
 Examine = Callable[..., tuple[int, str]]
 
@@ -199,3 +200,26 @@ def test_quiet_says_only_what_is_wrong(examine: Examine, tmp_path: Path) -> None
     status, text = examine("--quiet")
     assert status == 1
     assert len(text.splitlines()) == 3
+
+
+def test_doctor_says_who_needs_a_token_and_counts_them(examine: Examine, data_directory: Path) -> None:
+    assert "there are none: whoever reaches the server reads and writes everything" in examine()[1]
+    cli.run(["token", "create", "--all-personas", "--data", str(data_directory)])
+    for identity in read_tokens(data_directory) or {}:
+        cli.run(["token", "create", "-p", "nilou", "--data", str(data_directory)])
+        cli.run(["token", "revoke", identity, "--data", str(data_directory)])
+    status, text = examine()
+    assert status == 0
+    assert "tokens: every call wants one; 1 revoked, 1 in force" in text
+
+
+def test_doctor_names_tokens_that_can_not_be_read_or_that_others_can(examine: Examine, data_directory: Path) -> None:
+    cli.run(["token", "create", "--all-personas", "--data", str(data_directory)])
+    path = data_directory / "tokens.json"
+    if os.name != "nt":
+        path.chmod(0o644)
+        assert f"Do: chmod 600 {path}" in examine()[1]
+    path.write_text("{", encoding="utf-8")
+    status, text = examine()
+    assert status == 1
+    assert "Until then the server lets nobody in" in wrong(text)[0]

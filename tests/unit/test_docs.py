@@ -16,10 +16,11 @@ from memory_mcp.cli import app as command_line
 from memory_mcp.cli.connect import ClientName
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
+from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.remember.drafts import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.search import questions
 from memory_mcp.server import context_views
-from memory_mcp.server.mcp_server import TOOLSETS, mcp_server
+from memory_mcp.server.mcp_server import TOOLSETS, mcp_server, scope_needs
 from memory_mcp.server.mcp_tools import compat, core
 from memory_mcp.transfer.jsonlines import FIELDS
 
@@ -197,6 +198,13 @@ def test_every_toolset_is_named_where_the_configuration_is_documented():
 )
 def test_the_documented_limits_are_the_ones_in_force(tool, argument, limit):
     assert limit in rows(section(TOOLS, f"`{tool}`"))[argument][3]
+
+
+def test_the_scopes_that_everything_needs_are_documented_as_they_are():
+    table = rows(section(TOOLS, "Tokens").partition("What each thing needs:")[2])
+    documented = {name: set(re.findall(r"`(\w+)`", row[1])) for name, row in table.items() if name != "---" and "`" in row[0]}
+    assert documented == {name: set(needs) for name, needs in scope_needs().items()}
+    assert set(TOKEN_SCOPES) <= set(rows(section(TOOLS, "Tokens")))
 
 
 def test_every_http_route_is_documented():

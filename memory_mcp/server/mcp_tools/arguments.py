@@ -4,12 +4,14 @@ The JSON schema of each stays flat (no `anyOf`, no `$ref`): Gemini and Ollama ch
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from fastmcp.tools import FunctionTool
 from mcp.types import ToolAnnotations
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
+
+from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 
 
 def _parsed(value: Any) -> Any:
@@ -84,11 +86,26 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 TextsByName = Annotated[dict[str, str], BeforeValidator(_texts_by_name)]
 
 
+class ScopedTool(FunctionTool):
+    """A tool that says which scopes a token must have for it. Clients are not told: it is no part of what is listed."""
+
+    needs: frozenset[TokenScope] = Field(frozenset(TOKEN_SCOPES), exclude=True)
+
+
 def tool_of(
-    function: Callable[..., Any], *, title: str, read_only: bool = False, destructive: bool = False, idempotent: bool = False
-) -> FunctionTool:
-    """A tool made of a function: its docstring's first paragraph as description, and a schema without what says nothing."""
-    tool = FunctionTool.from_function(
+    function: Callable[..., Any],
+    *,
+    title: str,
+    needs: Iterable[TokenScope],
+    read_only: bool = False,
+    destructive: bool = False,
+    idempotent: bool = False,
+) -> ScopedTool:
+    """A tool made of a function: its docstring's first paragraph as description, and a schema without what says nothing.
+
+    `needs`: `read` for an answer that says what memories say, `write` and `delete` for what changes them.
+    """
+    tool = ScopedTool.from_function(
         function,
         description=" ".join((function.__doc__ or "").split("\n\n")[0].split()),
         annotations=ToolAnnotations(
@@ -96,7 +113,10 @@ def tool_of(
         ),
         output_schema=None,
     )
+    if not isinstance(tool, ScopedTool):
+        raise TypeError(f"fastmcp made a {type(tool).__name__} of {title}")
     tool.parameters = _slim(tool.parameters)
+    tool.needs = frozenset(needs)
     return tool
 
 

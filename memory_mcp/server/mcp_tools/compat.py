@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastmcp.dependencies import Depends
-from fastmcp.tools import FunctionTool, ToolResult
+from fastmcp.tools import ToolResult
 from pydantic import Field
 
 from memory_mcp.errors import InvalidInput, MemoryNotFound
@@ -17,7 +17,7 @@ from memory_mcp.search.questions import TOKENS_FLOOR, TOKENS_LIMIT
 from memory_mcp.server import context_views
 from memory_mcp.server.compat_views import frame, heading_of, older_memory, persona_context, specified_memory
 from memory_mcp.server.mcp_tools import core
-from memory_mcp.server.mcp_tools.arguments import Flag, Number, Text, TextList, TextsByName, WholeNumber, tool_of
+from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.status import statistics
@@ -217,22 +217,22 @@ def rebuild_vector_store(call: Call = Depends(current_call)) -> dict[str, Any]:
         return {**heading(call, persona), "requested": False, "result": said}
 
 
-def tools() -> list[FunctionTool]:
+def tools() -> list[ScopedTool]:
     """The toolset, grouped by the server that each name comes from."""
     return [
-        tool_of(ingest, title="Ingest", idempotent=True),
-        tool_of(save_memory, title="Save memory", idempotent=True),
-        tool_of(search_memories, title="Search memories", read_only=True, idempotent=True),
-        tool_of(build_context, title="Build context", read_only=True, idempotent=True),
-        tool_of(create_memory, title="Create memory", idempotent=True),
-        tool_of(read_memory, title="Read memory", read_only=True, idempotent=True),
-        tool_of(update_memory, title="Update memory"),
-        tool_of(delete_memory, title="Delete memory", destructive=True, idempotent=True),
-        tool_of(list_memory, title="List memory", read_only=True, idempotent=True),
-        tool_of(search_memory, title="Search memory", read_only=True, idempotent=True),
-        tool_of(search_memory_rag, title="Search memory (RAG)", read_only=True, idempotent=True),
-        tool_of(get_persona_context, title="Get persona context", read_only=True, idempotent=True),
-        tool_of(rebuild_vector_store, title="Rebuild vector store", idempotent=True),
+        tool_of(ingest, title="Ingest", needs=["write"], idempotent=True),
+        tool_of(save_memory, title="Save memory", needs=["write"], idempotent=True),
+        tool_of(search_memories, title="Search memories", needs=["read"], read_only=True, idempotent=True),
+        tool_of(build_context, title="Build context", needs=["read"], read_only=True, idempotent=True),
+        tool_of(create_memory, title="Create memory", needs=["write"], idempotent=True),
+        tool_of(read_memory, title="Read memory", needs=["read"], read_only=True, idempotent=True),
+        tool_of(update_memory, title="Update memory", needs=["read", "write"]),
+        tool_of(delete_memory, title="Delete memory", needs=["delete"], destructive=True, idempotent=True),
+        tool_of(list_memory, title="List memory", needs=["read"], read_only=True, idempotent=True),
+        tool_of(search_memory, title="Search memory", needs=["read"], read_only=True, idempotent=True),
+        tool_of(search_memory_rag, title="Search memory (RAG)", needs=["read"], read_only=True, idempotent=True),
+        tool_of(get_persona_context, title="Get persona context", needs=["read"], read_only=True, idempotent=True),
+        tool_of(rebuild_vector_store, title="Rebuild vector store", needs=["admin"], idempotent=True),
     ]
 
 

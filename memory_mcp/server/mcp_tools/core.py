@@ -6,7 +6,6 @@ Plain functions: fastmcp runs them on worker threads, so that nothing here block
 from typing import Annotated, Any
 
 from fastmcp.dependencies import Depends
-from fastmcp.tools import FunctionTool
 from pydantic import Field
 
 from memory_mcp.errors import InvalidInput
@@ -19,7 +18,7 @@ from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.questions import question
 from memory_mcp.server import context_views
-from memory_mcp.server.mcp_tools.arguments import Flag, Number, Text, TextList, TextsByName, WholeNumber, tool_of
+from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, memory_view, outcome_view, recalled_view, similar_view, told
@@ -80,7 +79,7 @@ def remember(
         "key": stored.key,
         "stored": stored.stored,
         "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
-        "similar": [similar_view(similar) for similar in stored.similar],
+        "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
         **told(note=note, degraded=[noted] if noted else None),
     }
 
@@ -186,13 +185,13 @@ def update_context(
         return {**before, "changed": context_views.update(persona, call, changes)}
 
 
-def tools() -> list[FunctionTool]:
+def tools() -> list[ScopedTool]:
     """The toolset, in the order in which clients list it."""
     return [
-        tool_of(get_context, title="Get context", read_only=True, idempotent=True),
-        tool_of(remember, title="Remember", idempotent=True),
-        tool_of(recall, title="Recall", read_only=True, idempotent=True),
-        tool_of(revise, title="Revise a memory"),
-        tool_of(forget, title="Forget", destructive=True, idempotent=True),
-        tool_of(update_context, title="Update context", idempotent=True),
+        tool_of(get_context, title="Get context", needs=["read"], read_only=True, idempotent=True),
+        tool_of(remember, title="Remember", needs=["write"], idempotent=True),
+        tool_of(recall, title="Recall", needs=["read"], read_only=True, idempotent=True),
+        tool_of(revise, title="Revise a memory", needs=["read", "write"]),
+        tool_of(forget, title="Forget", needs=["delete"], destructive=True, idempotent=True),
+        tool_of(update_context, title="Update context", needs=["read", "write"], idempotent=True),
     ]

@@ -7,6 +7,7 @@ import pytest
 from mcp import MCPError
 from starlette.responses import PlainTextResponse
 
+from memory_mcp.server.admission import Door
 from memory_mcp.server.edge import Edge
 
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -107,9 +108,9 @@ def test_a_call_that_does_not_say_it_is_json_is_told_so(post):
     assert "application/json" in answer.json()["error"]
 
 
-def test_a_failure_that_nobody_foresaw_is_answered_without_its_details(portal):
+def test_a_failure_that_nobody_foresaw_is_answered_without_its_details(portal, server):
     async def asked():
-        transport = httpx2.ASGITransport(Edge(PlainTextResponse("Internal Server Error", status_code=500)))
+        transport = httpx2.ASGITransport(Edge(PlainTextResponse("Internal Server Error", status_code=500), Door(server.runtime, ())))
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", verify=False) as client:
             return await client.get("/api/stats")
 

@@ -13,6 +13,9 @@ STATUS = {
     errors.InvalidPersonaName: 400,
     errors.PersonaConflict: 400,
     errors.PersonaRequired: 400,
+    errors.TokenRefused: 401,
+    errors.NotAllowed: 403,
+    errors.TooManyCalls: 429,
     errors.MemoryNotFound: 404,
     errors.EncoderFailed: 503,
     errors.Overloaded: 503,
@@ -47,6 +50,11 @@ def test_an_error_is_answered_as_an_object_with_its_words():
 
 def test_too_much_work_says_when_to_come_back():
     assert http_refusal(errors.Overloaded("too much")).headers["retry-after"] == "1"
+    assert http_refusal(errors.TooManyCalls("too many calls", "", 42)).headers["retry-after"] == "42"
+
+
+def test_a_missing_token_says_what_kind_is_wanted():
+    assert http_refusal(errors.TokenRefused("none")).headers["www-authenticate"] == "Bearer"
 
 
 def hamper(server, name, pragma):

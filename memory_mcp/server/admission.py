@@ -1,0 +1,167 @@
+"""Who is let in: from a request's token to what it may do, before anybody reads its body.
+
+fastmcp's own `auth=` covers MCP alone; this stands before MCP and every route alike. Where no tokens are in use everybody
+is let in to everything, as far as the address that is listened on lets them reach it.
+"""
+
+import ipaddress
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from starlette.types import Scope
+
+from memory_mcp.domain import TOKEN_SCOPES, TokenScope
+from memory_mcp.errors import MemoryMCPError, NotAllowed, StoreError, TokenRefused, TooManyCalls
+from memory_mcp.server.rate_limits import RateLimits
+from memory_mcp.server.refusal_log import RefusalLog
+from memory_mcp.server.runtime import Runtime
+from memory_mcp.store.tokens import LiveTokens, Token, Tokens, matching
+
+ADMISSION = "memory_mcp.admission"  # where the edge leaves it in the ASGI scope
+ALWAYS_OPEN = "/health"
+OPEN_TO_STRANGERS = frozenset({ALWAYS_OPEN, "/ready"})
+# Clients that get a 401 look here for a service that hands out tokens. There is none, and only a plain 404 says so.
+NOTHING_THERE = "/.well-known/"
+
+_DO = "Send `Authorization: Bearer` with a token; `memory-mcp token create` makes one, and our own commands read it from MEMORY_MCP_TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a request may do. `token`: the public id, None without one; `personas`: canonical names, None for all."""
+
+    token: str | None
+    personas: frozenset[str] | None
+    scopes: frozenset[TokenScope]
+    client: str
+    refusals: RefusalLog
+    is_stranger: bool = False
+
+    def reaches(self, persona: str) -> bool:
+        """Whether this canonical name is within the token's set. One that is not must be answered as if it did not exist."""
+        return self.personas is None or persona in self.personas
+
+    def among(self, personas: Iterable[str]) -> list[str]:
+        """Those of `personas` that may be spoken of."""
+        return [name for name in personas if self.reaches(name)]
+
+    def require(self, needs: Collection[TokenScope], what: str) -> None:
+        """Raises NotAllowed, and notes it, unless the token has all the scopes that `what` needs."""
+        missing = [scope for scope in TOKEN_SCOPES if scope in needs and scope not in self.scopes]
+        if not missing:
+            return
+        self.note("scope", asked=what)
+        wanted = f"the scope{'s' if len(missing) > 1 else ''} {' and '.join(missing)}"
+        has = ", ".join(scope for scope in TOKEN_SCOPES if scope in self.scopes)
+        raise NotAllowed(f"{what} needs a token with {wanted}", f"this one has {has or 'none'}", "Ask the server's owner for another")
+
+    def foreign(self, persona: str) -> NotAllowed:
+        """The refusal of a write as a persona that is not the token's, in the same words whether or not that one exists."""
+        own = sorted(self.personas or ())
+        named = f"{', '.join(own[:5])}{f' and {len(own) - 5} more' if len(own) > 5 else ''}"
+        return NotAllowed(
+            f"this token may not write as {persona!r}", f"it is for {named}", "Send one of its personas as X-Persona, or use another token"
+        )
+
+    def note(self, reason: str, **facts: str) -> None:
+        """Puts a refusal into the operations log."""
+        self.refusals.note(reason=reason, token=self.token, client=self.client, **facts)
+
+
+class Door:
+    """Decides about each request. Its state, the buckets of the rate limit, is touched by the event loop alone."""
+
+    def __init__(self, runtime: Runtime, known_addresses: Collection[str]) -> None:
+        """`known_addresses`: the paths that may be named in the log. Others may hold anything, such as a secret.
+
+        Raises:
+            StoreError: tokens are in use and can't be read.
+        """
+        self._runtime = runtime
+        self._known = known_addresses
+        self._tokens = LiveTokens(runtime.personas.directory)
+        self._limits = RateLimits()
+        self.refusals = RefusalLog(runtime.personas.log, runtime.clock)
+
+    def admit(self, scope: Scope) -> Admission:
+        """What the request may do.
+
+        Raises:
+            TokenRefused, TooManyCalls: it may do nothing.
+            StoreError: the tokens can't be read.
+        """
+        client = _network(scope)
+        if scope["path"] == ALWAYS_OPEN or scope["path"].startswith(NOTHING_THERE):
+            return self._stranger(client)
+        tokens = self._tokens.current()
+        token = None
+        try:
+            if tokens is not None:
+                token = self._token(scope, tokens)
+        finally:  # a guess counts as a call
+            self._limits.take(token.id if token else client, self._runtime.config.current().rate_limit, time.monotonic())
+        if tokens is None:
+            return Admission(None, None, frozenset(TOKEN_SCOPES), client, self.refusals)
+        if token is None:
+            return self._stranger(client)
+        return Admission(
+            token.id, None if token.personas is None else frozenset(token.personas), frozenset(token.scopes), client, self.refusals
+        )
+
+    def note(self, scope: Scope, error: MemoryMCPError) -> None:
+        """Puts what `admit` raised into the operations log, with the token where the secret was right. Writes to the disk."""
+        path, shown = scope["path"], _credentials(scope)
+        try:
+            tokens = self._tokens.current() or {}
+        except StoreError:
+            tokens = {}
+        token = matching(tokens, _secret_in(shown[0])) if len(shown) == 1 else None
+        self.refusals.note(
+            reason="rate_limit" if isinstance(error, TooManyCalls) else "token",
+            token=token.id if token else None,
+            client=_network(scope),
+            asked=f"{scope['method'][:10]} {path if path in self._known else 'an unknown address'}",
+            why=error.why,
+        )
+
+    def _token(self, scope: Scope, tokens: Tokens) -> Token | None:
+        """The token that the request shows; None for one without, where strangers may look."""
+        shown = _credentials(scope)
+        if not shown and scope["path"] in OPEN_TO_STRANGERS:
+            return None
+        if len(shown) != 1:
+            why = f"the request has {len(shown)} Authorization headers" if shown else "the request has none"
+            raise TokenRefused("this server wants a token", why, _DO)
+        token = matching(tokens, _secret_in(shown[0]))
+        if token is None:
+            raise TokenRefused("this token is not one of this server's", "the Authorization header holds none that is known here", _DO)
+        state = token.state(self._runtime.clock())
+        if state != "in force":
+            raise TokenRefused("this token is not good any more", f"it is {state}", "Ask the server's owner for another")
+        return token
+
+    def _stranger(self, client: str) -> Admission:
+        return Admission(None, frozenset(), frozenset(), client, self.refusals, is_stranger=True)
+
+
+def _credentials(scope: Scope) -> list[bytes]:
+    return [value for name, value in scope["headers"] if name == b"authorization"]
+
+
+def _secret_in(header: bytes) -> str:
+    scheme, _, secret = header.decode("latin-1").strip(" \t").partition(" ")
+    return secret.strip(" ") if scheme.casefold() == "bearer" else ""
+
+
+def _network(scope: Scope) -> str:
+    """Whom a caller without a token counts as: its address; of IPv6 the first half, the other is the caller's to choose."""
+    try:
+        address = ipaddress.ip_address((scope.get("client") or ("",))[0])
+    except ValueError:
+        return "unknown"
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.ip_network((address, 64), strict=False)) if not address.is_loopback else str(address)
+    return str(address)

@@ -1,0 +1,235 @@
+"""What a token does not allow is not there: every tool, resource, prompt and route, with every set of scopes, in both eras.
+
+Each answer about a persona that is not the token's is recorded twice, before that persona exists and after: not one byte may
+differ. And whatever a token's scopes don't cover must be refused by name and change nothing.
+"""
+
+import itertools
+import json
+import re
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from figures import Figure
+from processes import RunningServer, serving
+
+from memory_mcp.domain import TOKEN_SCOPES, TokenScope
+from memory_mcp.server.mcp_server import scope_needs
+from memory_mcp.store.tokens import create_token
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+CONFIG = json.dumps({"embeddings_model": None, "reranker_model": None, "toolsets": ["core", "compat"]})
+SECRET = "アリスだけが知っている合言葉は睡蓮"
+ALICE, OWN = "alice", "nilou"
+KEY = "memory_20251030120000_aaaaaaaa"
+
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "get_context": {"query": "合言葉"},
+    "remember": {"content": "x"},
+    "recall": {"query": "合言葉", "keys": []},
+    "revise": {"key": KEY, "content": "x"},
+    "forget": {"keys": [KEY]},
+    "update_context": {"emotion": "x"},
+    "ingest": {"text": "x"},
+    "save_memory": {"content": "x"},
+    "search_memories": {"query": "合言葉"},
+    "build_context": {"query": "合言葉"},
+    "create_memory": {"content": "x", "user_info": {"name": "x"}},
+    "read_memory": {"key": KEY},
+    "update_memory": {"key": KEY, "content": "x"},
+    "delete_memory": {"key": KEY},
+    "list_memory": {},
+    "search_memory": {"query": "合言葉", "tags": ["a", "b"]},
+    "search_memory_rag": {"query": "合言葉"},
+    "get_persona_context": {},
+    "rebuild_vector_store": {},
+}
+NEEDS = scope_needs()
+ALL_SETS = [frozenset(chosen) for size in range(1, 6) for chosen in itertools.combinations(TOKEN_SCOPES, size)]
+ERAS = ("2025-11-25", "2026-07-28")
+
+_MOMENT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+\d\d:\d\d")
+
+Probe = tuple[str, str]  # what of NEEDS, and in which era
+Answer = tuple[int, tuple[tuple[str, str], ...], bytes]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server process, and calls to it over one connection."""
+
+    running: RunningServer
+    http: httpx2.Client
+
+    def token(self, personas: Sequence[str] | None, scopes: Sequence[TokenScope] = TOKEN_SCOPES) -> str:
+        return create_token(self.running.data, name="", personas=personas, scopes=scopes, now=datetime.now(UTC))[1]
+
+    def ask(self, probe: Probe, secret: str, persona: str, in_path: bool = False) -> Answer:
+        """One call, and all that comes back of it but the time of day."""
+        what, era = probe
+        prefix, named = (f"/p/{persona}", {}) if in_path else ("", {"X-Persona": persona})
+        headers = {"Authorization": f"Bearer {secret}", **named}
+        method, _, address = what.partition(" ")
+        if address:
+            body = b'{"content": "x"}\n' if method == "POST" else None
+            answer = self.http.request(method, prefix + address, headers=headers, content=body)
+        else:
+            call, params = _mcp_call(what)
+            more = {} if era == ERAS[0] else _modern(call, what, params)
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": call, "params": params}).encode()
+            common = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            answer = self.http.post(f"{prefix}/mcp", headers={**headers, **common, **more}, content=body)
+        told = tuple(sorted((name, value) for name, value in answer.headers.items() if name != "date"))
+        return answer.status_code, told, _MOMENT.sub(b"<moment>", answer.content)
+
+
+def _mcp_call(what: str) -> tuple[str, dict[str, Any]]:
+    if what in ARGUMENTS:
+        return "tools/call", {"name": what, "arguments": ARGUMENTS[what]}
+    if "://" in what:
+        return "resources/read", {"uri": what}
+    return "prompts/get", {"name": what, "arguments": {}}
+
+
+def _modern(call: str, what: str, params: dict[str, Any]) -> dict[str, str]:
+    """The headers of the later era, which wants them to agree with the body; `params` gets what it wants there."""
+    words = {"protocolVersion": ERAS[1], "clientCapabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
+    params["_meta"] = {f"io.modelcontextprotocol/{name}": value for name, value in words.items()}
+    return {"MCP-Protocol-Version": ERAS[1], "Mcp-Method": call, "Mcp-Name": what}
+
+
+PROBES: list[Probe] = [(what, era) for what in NEEDS for era in (ERAS if " " not in what else ERAS[:1])]
+
+
+@contextmanager
+def _opened(directory: Path) -> Iterator[Server]:
+    with serving(directory, CONFIG) as running, httpx2.Client(base_url=running.url, timeout=30, trust_env=False) as http:
+        yield Server(running, http)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with _opened(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def sets(thorough: bool) -> list[frozenset[TokenScope]]:
+    """The sets of scopes that are tried: each scope alone, all, and all but one; every one of the 31 when there is time."""
+    return ALL_SETS if thorough else [chosen for chosen in ALL_SETS if len(chosen) in (1, 4, 5)]
+
+
+def _make_alice(server: Server) -> None:
+    """Alice begins to exist: a memory under the very key that is asked for, and a context."""
+    secret = server.token([ALICE])
+    line = json.dumps({"content": SECRET, "key": KEY, "tags": ["a"], "source": "アリス"}).encode()
+    imported = server.http.post("/api/import", content=line, headers={"Authorization": f"Bearer {secret}"})
+    assert imported.json()["stored"] == 1
+    assert server.ask(("update_context", ERAS[0]), secret, ALICE)[0] == 200
+    _, _, recalled = server.ask(("read_memory", ERAS[0]), secret, ALICE)
+    assert SECRET in recalled.decode()
+
+
+def test_an_answer_about_a_foreign_persona_never_tells_whether_there_is_one(
+    server: Server, sets: list[frozenset[TokenScope]], figure: Figure
+) -> None:
+    owner = server.token([OWN])
+    assert server.ask(("remember", ERAS[0]), owner, OWN)[0] == 200
+    # One of its own has nearly the name: a guess at what the caller meant must come out the same too.
+    secrets = {chosen: server.token([OWN, "alicia"], tuple(chosen)) for chosen in sets}
+    assert server.ask(("remember", ERAS[0]), server.token(["alicia"]), "alicia")[0] == 200
+    asked = [(chosen, probe, in_path) for chosen in secrets for probe in PROBES for in_path in (False, True)]
+
+    absent = [server.ask(probe, secrets[chosen], ALICE, in_path) for chosen, probe, in_path in asked]
+    assert not [answer for answer in absent if answer[0] in (401, 404, 500)]
+    _make_alice(server)
+    present = [server.ask(probe, secrets[chosen], ALICE, in_path) for chosen, probe, in_path in asked]
+
+    different = [(one, before, after) for one, before, after in zip(asked, absent, present, strict=True) if before != after]
+    assert different == []
+    assert not [answer for answer in present if SECRET.encode() in answer[2] or "アリス".encode() in answer[2]]
+    whole, probe = frozenset(TOKEN_SCOPES), ("recall", ERAS[0])
+    assert b'"did_you_mean":["alicia"]' in present[asked.index((whole, probe, False))][2]
+    assert server.http.get("/api/stats", headers={"Authorization": f"Bearer {server.token([ALICE])}"}).json()["memories"] == 1
+    figure("token probes of a foreign persona, before and after it existed", len(absent) + len(present))
+    figure("answers that tell a foreign persona from an absent one", len(different))
+
+
+def test_what_the_scopes_do_not_cover_is_refused_by_name_and_changes_nothing(
+    server: Server, sets: list[frozenset[TokenScope]], figure: Figure
+) -> None:
+    counted = refused = 0
+    wrong: list[tuple[Any, ...]] = []
+    for number, chosen in enumerate(sets):
+        persona = f"owned-{number}"
+        secret = server.token([persona], tuple(chosen))
+        for probe in PROBES:
+            counted += 1
+            answer = server.ask(probe, secret, persona)
+            is_refused = f"{probe[0]} needs a token with the scope" in answer[2].decode()
+            refused += is_refused
+            if is_refused == (NEEDS[probe[0]] <= chosen) or answer[0] in (401, 500):
+                wrong.append((set(chosen), probe, answer))
+        exists = (server.running.data / persona).exists()
+        assert exists == ("write" in chosen), chosen
+    assert wrong == []
+    figure("token probes of scopes", counted)
+    figure("of these refused, as the table of needs says", refused)
+    figure("answers beyond a token's scopes", len(wrong))
+
+
+def test_no_secret_is_in_any_log_file_or_process_title(server: Server, figure: Figure) -> None:
+    secrets = [server.token([OWN], (scope,)) for scope in TOKEN_SCOPES]
+    for secret in secrets:
+        for probe in PROBES:
+            server.ask(probe, secret, OWN)
+            server.ask(probe, secret[:-1], OWN)
+        server.http.get(f"/{secret}", headers={"Authorization": f"Basic {secret}"})
+        server.http.get(f"/p/{secret}/api/stats", headers={"X-Persona": secret})
+    done = server.running.memory_mcp("recall", "x", "--persona", OWN)
+    assert "wants a token" in done.stderr
+    parts = [secret.rpartition("_")[2] for secret in secrets]
+    files = [path for path in server.running.data.parent.rglob("*") if path.is_file()]
+    seen = [path.read_bytes() for path in files]
+    title = Path(f"/proc/{server.running.process.pid}/cmdline")
+    seen += [title.read_bytes()] if title.exists() else []
+    assert any(path.name == "memory_operations.log" for path in files)
+    found = [part for part in parts if any(part.encode() in content for content in seen)]
+    assert found == []
+    figure("secrets found in logs, data and process titles", len(found))
+
+
+def test_a_flood_of_refused_calls_leaves_a_bounded_log(server: Server, thorough: bool, figure: Figure) -> None:
+    reader = server.token([OWN], ("read",))
+    rounds, begun = 3_000 if thorough else 300, time.monotonic()
+    for number in range(rounds):
+        server.http.get("/api/stats", headers={"Authorization": f"Bearer mmcp_{number:010}_{'0' * 64}"})
+        server.ask(("remember", ERAS[0]), reader, OWN)
+        server.ask(("recall", ERAS[0]), reader, f"persona-{number}")
+    lines = (server.running.data / "memory_operations.log").read_text(encoding="utf-8").splitlines()
+    windows = 1 + (time.monotonic() - begun) // 60
+    assert len(lines) <= 15 * windows  # five a minute for each of the three kinds
+    figure("refused calls, and lines in the log of operations", f"{3 * rounds}, {len(lines)}")
+
+
+def test_asking_about_a_foreign_persona_takes_about_as_long_as_about_an_absent_one(server: Server, thorough: bool, figure: Figure) -> None:
+    _make_alice(server)
+    secret = server.token([OWN])
+    spent: dict[str, list[float]] = {ALICE: [], "alicf": []}
+    for _ in range(500 if thorough else 50):
+        for name, times in spent.items():
+            begun = time.perf_counter()
+            status, _, _ = server.ask(("recall", ERAS[0]), secret, name)
+            times.append(time.perf_counter() - begun)
+            assert status == 200
+    foreign, absent = (statistics.median(times) * 1_000 for times in spent.values())
+    figure("median recall as a foreign and as an absent persona", f"{foreign:.2f} ms, {absent:.2f} ms")
