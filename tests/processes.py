@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,14 +63,21 @@ def clean_environment(further: Mapping[str, str] | None = None) -> dict[str, str
 
 
 @contextmanager
-def serving(directory: Path, config: str = "{}") -> Iterator[RunningServer]:
-    """A server over `directory`/memory that answers; stopped at the end."""
-    path, log, data = directory / "config.json", directory / "server.log", directory / "memory"
+def serving(
+    directory: Path,
+    config: str = "{}",
+    *,
+    data: Path | None = None,
+    command: Sequence[str] = (sys.executable, "-m", "memory_mcp"),
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[RunningServer]:
+    """A server over `data` (`directory`/memory unless said) that answers; stopped at the end. `command` is what takes memory-mcp's arguments."""
+    path, log, data = directory / "config.json", directory / "server.log", data or directory / "memory"
     path.write_text(config, encoding="utf-8")
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "memory_mcp", "serve", "--port", "0", "--config", str(path), "--data", str(data)],
-            env=clean_environment(),
+            [*command, "serve", "--port", "0", "--config", str(path), "--data", str(data)],
+            env=clean_environment(environment),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stderr=stderr,
