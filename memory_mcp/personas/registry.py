@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 from filelock import FileLock, Timeout
 
-from memory_mcp.errors import StartupError, StoreDamaged
+from memory_mcp.errors import StartupError, StoreDamaged, StoreError
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store import lexical, migrations
 from memory_mcp.store.database import Database, immediate
@@ -96,13 +96,13 @@ class Personas:
 
     def exists(self, name: str) -> bool:
         """Whether anything was ever stored under this canonical name."""
-        return (self.directory / directory_name(name) / DATABASE_NAME).exists()
+        return is_persona(self.directory / directory_name(name))
 
     def names(self) -> list[str]:
         """The names of all personas, sorted."""
         found = []
         for entry in self.directory.iterdir():
-            if (entry / DATABASE_NAME).exists():
+            if is_persona(entry):
                 try:
                     name = _identity(entry) or entry.name
                 except StoreDamaged as error:
@@ -146,13 +146,13 @@ class Personas:
         return entry
 
     def _unpin(self, name: str, entry: _Open) -> None:
-        """Puts the least recently used personas that nobody uses away, until few enough are open; so are those that failed to open,
-        and those whose place another has taken."""
+        """Puts the least recently used personas that nobody uses away, until few enough are open; so are those that failed to open or
+        can only be read, which may be over at the next call, and those whose place another has taken."""
         with self._guard:
             entry.users -= 1
             surplus = max(len(self._open) - self._open_limit, 0)
             unused = [other for other, place in self._open.items() if not place.users]
-            failed = [other for other in unused if self._open[other].persona is None]
+            failed = [other for other in unused if _is_to_be_tried_again(self._open[other].persona)]
             idle = [self._open.pop(other).persona for other in {*unused[:surplus], *failed}]
             if not entry.users and self._open.get(name) is not entry:
                 idle.append(entry.persona)
@@ -161,30 +161,80 @@ class Personas:
 
     def _open_persona(self, name: str) -> Persona:
         directory = self.directory / directory_name(name)
+        is_new = not directory.exists()
         try:
-            if not directory.exists():
+            if is_new:
                 directory.mkdir(mode=PRIVATE)
                 sync_directory(self.directory)
-            known_as = _identity(directory)
-            if known_as is None:
-                write_atomically(directory / IDENTITY_NAME, json.dumps({"name": name}, ensure_ascii=False) + "\n")
-            elif known_as != name:
-                raise StoreDamaged(
-                    f"the directory of {name!r} says that it belongs to {known_as!r}",
-                    "",
-                    f"Restore the right {IDENTITY_NAME} in {directory.name}",
-                )
-        except OSError as error:
-            with suppress(OSError):
-                directory.rmdir()  # only if it is empty: nothing half made stays
-            raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
-        database = Database(directory / DATABASE_NAME)
-        try:
-            database.prepare(_prepare)
-        except BaseException:
-            database.close()
+            known_as = _checked_identity(directory, name)
+            database = _opened_database(directory)
+            try:
+                # The name last: a directory with a name and without a database has lost one, and is not a new persona.
+                if known_as is None and not database.unwritable:
+                    write_atomically(directory / IDENTITY_NAME, json.dumps({"name": name}, ensure_ascii=False) + "\n")
+            except BaseException:
+                database.close()
+                raise
+        except (OSError, StoreError) as error:
+            if is_new:
+                _remove_unborn(directory)
+            if isinstance(error, OSError):
+                raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
             raise
         return Persona(name, database, PersonaContext(directory / CONTEXT_NAME), self._log)
+
+
+def _is_to_be_tried_again(persona: Persona | None) -> bool:
+    return persona is None or persona.database.unwritable is not None
+
+
+def is_persona(directory: Path) -> bool:
+    """Whether this is a persona's directory. One that has only its name left is one, too: its database was lost."""
+    return (directory / DATABASE_NAME).exists() or (directory / IDENTITY_NAME).exists()
+
+
+def _checked_identity(directory: Path, name: str) -> str | None:
+    """The name that the directory says it has. Raises StoreDamaged if it is another's, or has lost its database."""
+    known_as = _identity(directory)
+    if known_as not in {None, name}:
+        raise StoreDamaged(
+            f"the directory of {name!r} says that it belongs to {known_as!r}", "", f"Restore the right {IDENTITY_NAME} in {directory.name}"
+        )
+    if known_as is not None and is_lost(directory):
+        raise StoreDamaged(
+            f"the database of {name!r} is gone",
+            f"{DATABASE_NAME} in {directory.name} is missing or empty",
+            "Stop the server and restore it from a backup; to begin anew, move the whole directory away. Other personas are not affected",
+        )
+    return known_as
+
+
+def is_lost(directory: Path) -> bool:
+    """Whether a persona's directory has no database, or one of no length, which SQLite would take for a new one."""
+    database = directory / DATABASE_NAME
+    return not database.exists() or (database.is_file() and database.stat().st_size == 0)
+
+
+def _opened_database(directory: Path) -> Database:
+    """The database, brought up to date. What a crash left half written beside it goes."""
+    database = Database(directory / DATABASE_NAME)
+    try:
+        database.prepare(_prepare)
+        if not database.unwritable:
+            for scrap in [*directory.glob(f".{CONTEXT_NAME}.*"), *directory.glob(f".{IDENTITY_NAME}.*")]:
+                scrap.unlink(missing_ok=True)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _remove_unborn(directory: Path) -> None:
+    """Nothing half made stays of a persona that could not be created: its database holds no memory yet."""
+    with suppress(OSError):
+        for file in directory.glob(f"{DATABASE_NAME}*"):
+            file.unlink()
+        directory.rmdir()
 
 
 def _prepare(connection: apsw.Connection) -> None:

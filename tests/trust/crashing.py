@@ -52,8 +52,16 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside an import, a batch stored": ("memory_mcp.server.http_routes:import_lines", "after", lambda *_: True),
     "inside an export": ("memory_mcp.store.memories:page_for_export", "after", lambda *_: True),
     "inside the reader of an export": ("memory_mcp.cli.transfers:Path.replace", "before", lambda _, to: Path(to).suffix == ".jsonl"),
-    "before a new persona's identity": ("memory_mcp.personas.registry:write_atomically", "before", lambda path, _: path.name == "persona.json"),
-    "after a new persona's identity": ("memory_mcp.personas.registry:write_atomically", "after", lambda path, _: path.name == "persona.json"),
+    "before a new persona's identity": (
+        "memory_mcp.personas.registry:write_atomically",
+        "before",
+        lambda path, _: path.name == "persona.json",
+    ),
+    "after a new persona's identity": (
+        "memory_mcp.personas.registry:write_atomically",
+        "after",
+        lambda path, _: path.name == "persona.json",
+    ),
 }
 
 

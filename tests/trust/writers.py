@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx2
+import pytest
 from processes import RunningServer
 
 ACCEPT = {"accept": "application/json, text/event-stream"}
@@ -43,7 +44,9 @@ class Caller:
         response = self._http.post("/mcp", json=call)
         told = response.json()
         if response.is_error or told["result"].get("isError"):
-            raise Refused(f"{response.status_code}: {told['error']['message'] if 'error' in told else told['result']['content'][0]['text']}")
+            raise Refused(
+                f"{response.status_code}: {told['error']['message'] if 'error' in told else told['result']['content'][0]['text']}"
+            )
         return told["result"]["structuredContent"]
 
     def get(self, path: str) -> httpx2.Response:
@@ -141,6 +144,27 @@ class Verdict:
 def judged(rows: list[dict[str, Any]], expected: Expected) -> Verdict:
     """An export, trash included, held against what was acknowledged."""
     held = {row["key"]: GONE if row.get("deleted_at") else row["content"] for row in rows}
-    lost = [f"{key} should say {wanted}, and says {held.get(key, 'nothing')}" for key, wanted in expected.contents.items() if key not in held or held[key] not in wanted]
+    lost = [
+        f"{key} should say {wanted}, and says {held.get(key, 'nothing')}"
+        for key, wanted in expected.contents.items()
+        if key not in held or held[key] not in wanted
+    ]
     counted = Counter(row["content"] for row in rows)
     return Verdict(lost, [content for content, times in counted.items() if times > 1], [c for c in counted if c not in expected.sent])
+
+
+def settle(server: RunningServer, dimension: int = 32) -> None:
+    """Waits until everything has its vector of this length."""
+    pause = threading.Event()
+    for _ in range(1_200):
+        with Caller(server, "nilou") as caller:
+            told = caller.get("/ready").json()
+        embedder = told["models"]["embedder"]
+        if (
+            (embedder["state"], embedder.get("dimension")) == ("loaded", dimension)
+            and not told["index_lag"]
+            and not told["index"].get("re_embedding")
+        ):
+            return
+        pause.wait(0.05)
+    pytest.fail(f"not settled: {told}")
