@@ -27,6 +27,7 @@ OPEN_LIMIT = 128
 PRIVATE = 0o700  # memories are nobody else's business on this machine
 DATABASE_NAME = "memory.sqlite"
 IDENTITY_NAME = "persona.json"
+SHORTEST_DATABASE_BYTES = 512  # the least that a page of SQLite has
 LOCK_NAME = ".server.lock"
 LOCK_OWNER_NAME = ".server.json"
 
@@ -203,16 +204,16 @@ def _checked_identity(directory: Path, name: str) -> str | None:
     if known_as is not None and is_lost(directory):
         raise StoreDamaged(
             f"the database of {name!r} is gone",
-            f"{DATABASE_NAME} in {directory.name} is missing or empty",
+            f"{DATABASE_NAME} in {directory.name} is missing, empty or cut off",
             "Stop the server and restore it from a backup; to begin anew, move the whole directory away. Other personas are not affected",
         )
     return known_as
 
 
 def is_lost(directory: Path) -> bool:
-    """Whether a persona's directory has no database, or one of no length, which SQLite would take for a new one."""
+    """Whether a persona's directory has no database, or one so short that SQLite would take it for a new one."""
     database = directory / DATABASE_NAME
-    return not database.exists() or (database.is_file() and database.stat().st_size == 0)
+    return not database.exists() or (database.is_file() and database.stat().st_size < SHORTEST_DATABASE_BYTES)
 
 
 def _opened_database(directory: Path) -> Database:

@@ -11,7 +11,7 @@ from memory_mcp.search.questions import QUERY_LIMIT, token_budget
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, hit_view, local, told, without_blanks
 from memory_mcp.store import memories
-from memory_mcp.store.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
+from memory_mcp.store.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
 from memory_mcp.text.ago import elapsed
 from memory_mcp.text.clean import storable
 from memory_mcp.text.timewords import parse_moment
@@ -111,10 +111,14 @@ def _who(call: Call, persona: Persona) -> tuple[dict[str, Any], str | None]:
     except StoreError as error:
         return {}, f"context_unreadable: {error}"
     state = {name: file[file_name] for name, file_name in STATE_KEYS.items()}
-    last = file[LAST_CONVERSATION]
-    since = elapsed(parse_moment(last, call.now, call.settings.zone), call.now) if last else None
+    last, unreadable = file[LAST_CONVERSATION] or None, None
+    try:
+        since = elapsed(parse_moment(str(last), call.now, call.settings.zone), call.now) if last else None
+    except InvalidInput:  # somebody wrote it by hand; the next memory that is stored puts it right
+        last = since = None
+        unreadable = f"context_unreadable: {LAST_CONVERSATION} in {FILE_NAME} is no time"
     people = {name: without_blanks(file[name]) for name in PEOPLE}
-    return told(last_conversation_time=last, since_last_conversation=since, state=without_blanks(state), **people), None
+    return told(last_conversation_time=last, since_last_conversation=since, state=without_blanks(state), **people), unreadable
 
 
 def _brief(view: dict[str, Any]) -> dict[str, Any]:
