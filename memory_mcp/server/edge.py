@@ -13,13 +13,18 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memory_mcp.server.request_persona import ARRIVED, PATH_PERSONA
+from memory_mcp.errors import InvalidPersonaName, Overloaded
+from memory_mcp.personas.names import canonical_name
+from memory_mcp.server.admission import Admission
+from memory_mcp.server.refusals import http_refusal
+from memory_mcp.server.request_persona import ARRIVED, HEADER, PATH_PERSONA, from_header
 
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
-PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+PARSE_ERROR, INVALID_REQUEST, OVERLOADED = -32700, -32600, -32000
 
 _HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _REWORDED = {
@@ -35,8 +40,9 @@ _REWORDED = {
 class Edge:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, admission: Admission) -> None:
         self._app = app
+        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -44,13 +50,64 @@ class Edge:
             return
         scope = {**_without_last_slash(with_path_persona(scope)), ARRIVED: time.monotonic()}
         send = _Rewording(send)
+        if not _is_work(scope):
+            await self._app(scope, receive, send)
+            return
+        caller = caller_of(scope)
+        try:
+            with self._admission.place(caller):
+                await self._answer(scope, receive, send, caller)
+        except Overloaded as error:
+            await _drain(scope, receive)
+            await _overloaded(scope, error)(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, caller: str) -> None:
         if scope["path"] == "/mcp" and scope["method"] == "POST":
             body, refusal = await _checked_body(scope, receive)
             if refusal:
                 await refusal(scope, receive, send)
                 return
             receive = _replayed(body, receive)
-        await self._app(scope, receive, send)
+        async with self._admission.turn(caller):
+            await self._app(scope, receive, send)
+
+
+def caller_of(scope: Scope) -> str:
+    """Whose places a call takes: those of the persona that it names, with the token that it shows: a stranger takes no places of others."""
+    headers = Headers(scope=scope)
+    named = scope.get(PATH_PERSONA)
+    try:
+        if named is None and HEADER in headers:
+            named = from_header(headers[HEADER])
+        name = canonical_name(named) if named is not None else ""
+    except InvalidPersonaName:  # refused later, in its own words
+        name = ""
+    return f"{headers.get('authorization', '')}\n{name}"
+
+
+def _is_work(scope: Scope) -> bool:
+    """Whether it is a call that waits for its turn. What tells how the server is must be answered when nothing else is."""
+    return bool(scope["path"] == "/mcp" or scope["path"].startswith("/api/"))
+
+
+async def _drain(scope: Scope, receive: Receive) -> None:
+    """Reads a refused call to its end, unless it is long: a client that is still sending may never see the answer."""
+    if (_declared_length(scope) or BODY_LIMIT) < BODY_LIMIT:
+        async for _ in _parts(receive):
+            pass
+
+
+def _overloaded(scope: Scope, error: Overloaded) -> JSONResponse:
+    refusal = http_refusal(error)
+    if scope["path"] == "/mcp":
+        told = _refusal(refusal.status_code, OVERLOADED, str(error))
+        told.headers["Retry-After"] = refusal.headers["Retry-After"]
+        return told
+    return refusal
+
+
+def _declared_length(scope: Scope) -> int | None:
+    return next((int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), None)
 
 
 def with_path_persona(scope: Scope) -> Scope:
@@ -73,7 +130,7 @@ def _without_last_slash(scope: Scope) -> Scope:
 
 async def _checked_body(scope: Scope, receive: Receive) -> tuple[bytes, JSONResponse | None]:
     """The whole body of an MCP call, or the refusal of one that nobody could use."""
-    declared = next((int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), 0)
+    declared = _declared_length(scope) or 0
     body = b""
     if declared <= BODY_LIMIT:
         async for part in _parts(receive):

@@ -25,6 +25,7 @@ from memory_mcp.errors import (
     StoreError,
     StoreFull,
 )
+from memory_mcp.server.admission import TooManyOfOne
 
 P = ParamSpec("P")
 
@@ -36,6 +37,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (PersonaRequired, 400),
     (MemoryNotFound, 404),
     (EncoderFailed, 503),
+    (TooManyOfOne, 429),
     (Overloaded, 503),
     (StoreFull, 507),
     (StoreError, 500),

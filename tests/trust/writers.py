@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import ssl
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from processes import RunningServer
 
 ACCEPT = {"accept": "application/json, text/event-stream"}
 GONE = None
+# Made once: a client makes one of its own otherwise, and reading the certificates takes longer than most calls.
+TLS = ssl.create_default_context()
 
 
 class Refused(Exception):
@@ -25,7 +28,9 @@ class Caller:
     """One client of one persona, over one connection that stays open."""
 
     def __init__(self, server: RunningServer, persona: str) -> None:
-        self._http = httpx2.Client(base_url=server.url, headers={**ACCEPT, "X-Persona": quote(persona)}, trust_env=False, timeout=60)
+        self._http = httpx2.Client(
+            base_url=server.url, headers={**ACCEPT, "X-Persona": quote(persona)}, verify=TLS, trust_env=False, timeout=60
+        )
 
     def __enter__(self) -> "Caller":
         return self
@@ -53,7 +58,11 @@ class Caller:
         return self._http.get(path)
 
     def imported(self, lines: bytes) -> dict[str, Any]:
-        return self._http.post("/api/import", content=lines).raise_for_status().json()
+        """The counts of an import; as often as it takes, if the server has no room for it at first."""
+        pause = threading.Event()
+        while (response := self._http.post("/api/import", content=lines, timeout=600)).status_code in (429, 503):
+            pause.wait(min(float(response.headers["retry-after"]), 0.2))
+        return response.raise_for_status().json()
 
     def exported(self) -> list[dict[str, Any]]:
         """Every memory, those in the trash too."""
