@@ -12,16 +12,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from memory_mcp.config.settings import Calls
-from memory_mcp.errors import Overloaded
+from memory_mcp.errors import Overloaded, TooManyOfOne
 
 # A flood is one event, not one for each call that it refuses.
 QUIET_SECONDS = 60.0
 
 logger = logging.getLogger(__name__)
-
-
-class TooManyOfOne(Overloaded):
-    """The calls of this caller alone fill the places that one may have."""
 
 
 class Admission:

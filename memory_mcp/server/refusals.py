@@ -24,8 +24,8 @@ from memory_mcp.errors import (
     PersonaRequired,
     StoreError,
     StoreFull,
+    TooManyOfOne,
 )
-from memory_mcp.server.admission import TooManyOfOne
 
 P = ParamSpec("P")
 

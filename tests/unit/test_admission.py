@@ -7,8 +7,8 @@ from contextlib import ExitStack
 import pytest
 
 from memory_mcp.config.settings import Calls
-from memory_mcp.errors import Overloaded
-from memory_mcp.server.admission import Admission, TooManyOfOne
+from memory_mcp.errors import Overloaded, TooManyOfOne
+from memory_mcp.server.admission import Admission
 
 
 def admission(**limits: int) -> Admission:
