@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mcp.errors import InvalidPersonaName, Overloaded
 from memory_mcp.personas.names import canonical_name
-from memory_mcp.server.admission import Admission
+from memory_mcp.server.places import Places
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import ARRIVED, HEADER, PATH_PERSONA, from_header
 
@@ -40,9 +40,9 @@ _REWORDED = {
 class Edge:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp, admission: Admission) -> None:
+    def __init__(self, app: ASGIApp, places: Places) -> None:
         self._app = app
-        self._admission = admission
+        self._places = places
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -55,7 +55,7 @@ class Edge:
             return
         caller = caller_of(scope)
         try:
-            with self._admission.place(caller):
+            with self._places.place(caller):
                 await self._answer(scope, receive, send, caller)
         except Overloaded as error:
             await _drain(scope, receive)
@@ -68,7 +68,7 @@ class Edge:
                 await refusal(scope, receive, send)
                 return
             receive = _replayed(body, receive)
-        async with self._admission.turn(caller):
+        async with self._places.turn(caller):
             await self._app(scope, receive, send)
 
 

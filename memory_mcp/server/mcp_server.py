@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from memory_mcp import __version__
 from memory_mcp.config.settings import Settings
 from memory_mcp.server import http_routes, resources
-from memory_mcp.server.admission import Admission
+from memory_mcp.server.places import Places
 from memory_mcp.server.edge import Edge
 from memory_mcp.server.mcp_tools import compat, core
 from memory_mcp.server.refusals import RefusalWording
@@ -61,7 +61,7 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
         path="/mcp", stateless_http=True, json_response=True, host_origin_protection=True, allowed_hosts=settings.allowed_hosts
     )
     app.state.runtime = runtime
-    return Edge(app, Admission(lambda: runtime.config.current().calls))
+    return Edge(app, Places(lambda: runtime.config.current().calls))
 
 
 async def quicken_calls(mcp: FastMCP) -> None:

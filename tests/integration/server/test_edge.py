@@ -10,7 +10,7 @@ from mcp import MCPError
 from starlette.responses import PlainTextResponse
 
 from memory_mcp.config.settings import Calls
-from memory_mcp.server.admission import Admission
+from memory_mcp.server.places import Places
 from memory_mcp.server.edge import Edge
 
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -108,7 +108,7 @@ def test_a_call_that_does_not_say_it_is_json_is_told_so(post):
 
 def test_a_failure_that_nobody_foresaw_is_answered_without_its_details(portal):
     async def asked():
-        transport = httpx2.ASGITransport(Edge(PlainTextResponse("Internal Server Error", status_code=500), Admission(Calls)))
+        transport = httpx2.ASGITransport(Edge(PlainTextResponse("Internal Server Error", status_code=500), Places(Calls)))
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", verify=False) as client:
             return await client.get("/api/stats")
 

@@ -8,19 +8,19 @@ import pytest
 
 from memory_mcp.config.settings import Calls
 from memory_mcp.errors import Overloaded, TooManyOfOne
-from memory_mcp.server.admission import Admission
+from memory_mcp.server.places import Places
 
 
-def admission(**limits: int) -> Admission:
+def places(**limits: int) -> Places:
     calls = Calls(**{"at_once": 2, "at_once_per_persona": 2, "waiting": 100, "waiting_per_persona": 100, **limits})
-    return Admission(lambda: calls)
+    return Places(lambda: calls)
 
 
 class Stage:
     """Calls that begin when told, are noted when their turn comes, and end when told."""
 
-    def __init__(self, admission: Admission) -> None:
-        self.admission = admission
+    def __init__(self, places: Places) -> None:
+        self.places = places
         self.on: list[str] = []
         self._ends: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -41,7 +41,7 @@ class Stage:
         await self._settle()
 
     async def _call(self, name: str) -> None:
-        async with self.admission.turn(name.partition(" ")[0]):
+        async with self.places.turn(name.partition(" ")[0]):
             self.on.append(name)
             await self._ends[name].wait()
         self.on.remove(name)
@@ -53,7 +53,7 @@ class Stage:
 
 def play(scene: Callable[[Stage], Awaitable[None]], **limits: int) -> None:
     async def run() -> None:
-        stage = Stage(admission(**limits))
+        stage = Stage(places(**limits))
         await scene(stage)
         for task in stage._tasks.values():
             task.cancel()
@@ -113,7 +113,7 @@ def test_a_turn_that_is_given_to_a_caller_who_gives_up_in_the_same_moment_goes_t
 
 
 def test_one_call_too_many_is_refused_at_once_and_a_place_that_is_left_is_free() -> None:
-    full = admission(at_once=2, waiting=1)
+    full = places(at_once=2, waiting=1)
     with ExitStack() as places:
         for caller in "abc":
             places.enter_context(full.place(caller))
@@ -124,7 +124,7 @@ def test_one_call_too_many_is_refused_at_once_and_a_place_that_is_left_is_free()
 
 
 def test_the_calls_of_one_persona_never_take_the_last_places() -> None:
-    shared = admission(at_once_per_persona=1, waiting_per_persona=1)
+    shared = places(at_once_per_persona=1, waiting_per_persona=1)
     with shared.place("a"), shared.place("a"):
         with pytest.raises(TooManyOfOne, match="of this persona"), shared.place("a"):
             pass
@@ -134,7 +134,7 @@ def test_the_calls_of_one_persona_never_take_the_last_places() -> None:
 
 def test_other_limits_count_from_the_next_call_on() -> None:
     limits = [Calls(at_once=1, waiting=0)]
-    edited = Admission(lambda: limits[0])
+    edited = Places(lambda: limits[0])
     with edited.place("a"):
         with pytest.raises(Overloaded), edited.place("b"):
             pass
