@@ -17,6 +17,7 @@
     │   └── StoreFull           the disk has no room
     ├── EncoderFailed           a model could not be asked (an API that is down, a device out of memory)
     ├── Overloaded              more work is waiting than may wait; worth a retry
+    │   └── TooManyOfOne        all of it is one persona's
     └── ServerUnreachable       a client command found no usable server
 
 An error says what happened, why, and what to do about it. All three are safe to show to a client:
@@ -99,6 +100,10 @@ class EncoderFailed(MemoryMCPError):
 
 class Overloaded(MemoryMCPError):
     """More work is waiting than may wait."""
+
+
+class TooManyOfOne(Overloaded):
+    """The calls of one persona fill all the places that one may have."""
 
 
 class ServerUnreachable(MemoryMCPError):

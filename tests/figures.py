@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Figure:
-    """Notes a figure by its name, such as `figure("kill rounds", 25)`; all are printed at the end of the run."""
+    """Notes a figure by its name, such as `figure("kill rounds", 25)`; all are printed at the end of the run, counts of one name as their sum."""
 
     def figure(name: str, value: object) -> None:
         request.config.stash[FIGURES].append((name, value))
@@ -44,5 +44,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     figures = terminalreporter.config.stash[FIGURES]
     if figures:
         terminalreporter.section("figures")
+        summed: dict[str, object] = {}
         for name, value in figures:
+            before = summed.get(name)
+            summed[name] = before + value if isinstance(before, int) and isinstance(value, int) else value
+        for name, value in summed.items():
             terminalreporter.line(f"{name}: {value}")

@@ -64,14 +64,22 @@ def clean_environment(further: Mapping[str, str] | None = None) -> dict[str, str
 
 
 @contextmanager
-def serving(directory: Path, config: str = "{}", program: Sequence[str] = ("-m", "memory_mcp"), port: int = 0) -> Iterator[RunningServer]:
-    """A server over `directory`/memory that answers; stopped at the end. `program`: what Python runs, if not the product alone."""
-    path, log, data = directory / "config.json", directory / "server.log", directory / "memory"
+def serving(
+    directory: Path,
+    config: str = "{}",
+    *,
+    data: Path | None = None,
+    command: Sequence[str] = (sys.executable, "-m", "memory_mcp"),
+    environment: Mapping[str, str] | None = None,
+    port: int = 0,
+) -> Iterator[RunningServer]:
+    """A server over `data` (`directory`/memory unless said) that answers; stopped at the end. `command` is what takes memory-mcp's arguments."""
+    path, log, data = directory / "config.json", directory / "server.log", data or directory / "memory"
     path.write_text(config, encoding="utf-8")
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            [sys.executable, *program, "serve", "--port", str(port), "--config", str(path), "--data", str(data)],
-            env=clean_environment(),
+            [*command, "serve", "--port", str(port), "--config", str(path), "--data", str(data)],
+            env=clean_environment(environment),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stderr=stderr,

@@ -14,8 +14,9 @@ from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.presence import Found, Missing, Role, find
 from memory_mcp.errors import ConfigError, InvalidPersonaName, StoreDamaged, StoreError
+from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, is_lost, is_persona
 from memory_mcp.personas.names import canonical_name, directory_name
-from memory_mcp.personas.registry import DATABASE_NAME, IDENTITY_NAME, LOCK_OWNER_NAME
+from memory_mcp.personas.registry import LOCK_OWNER_NAME
 from memory_mcp.store import network_drives
 from memory_mcp.store.inspection import Inspection, inspect
 from memory_mcp.store.older_files import KEPT_NAME
@@ -28,6 +29,9 @@ from memory_mcp.upkeep.legacy_layout import older_things
 MEBIBYTE = 1024 * 1024
 TOO_LITTLE_BYTES = 100 * MEBIBYTE
 LITTLE_BYTES = 1024 * MEBIBYTE
+
+RESTORE = "Stop the server, keep a copy of the directory, and restore a backup or an export"
+RECOVER = "Without one, `sqlite3 memory.sqlite .recover | sqlite3 recovered.sqlite` saves what can still be read"
 
 Verdict = Literal["ok", "note", "wrong"]
 
@@ -71,7 +75,7 @@ def check_data(directory: Path) -> list[Finding]:
         return [Finding("wrong", "data", f"{directory} is no directory. Say where the data is with --data.")]
     process = serving_process(directory)
     try:
-        entries = sorted(entry for entry in directory.iterdir() if (entry / DATABASE_NAME).exists())
+        entries = sorted(entry for entry in directory.iterdir() if is_persona(entry))
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Mend its permissions.")]
     older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in older_things(directory)]
@@ -168,6 +172,8 @@ def _persona(entry: Path) -> list[Finding]:
         PersonaContext(entry / CONTEXT_NAME).read()
     except StoreDamaged as error:
         found.append(Finding("wrong", name, str(error)))
+    if is_lost(entry) and (entry / IDENTITY_NAME).exists():
+        return [*found, Finding("wrong", name, f"{DATABASE_NAME} is missing, empty or cut off. {RESTORE}.")]
     return [*found, *_database(name, inspect(entry / DATABASE_NAME))]
 
 
@@ -196,8 +202,7 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
 
 def _database(name: str, seen: Inspection) -> list[Finding]:
     if seen.faults:
-        advice = "Stop the server, keep a copy of the directory, and restore a backup or an export"
-        return [Finding("wrong", name, f"{DATABASE_NAME} is damaged: {'; '.join(seen.faults)}. {advice}.")]
+        return [Finding("wrong", name, f"{DATABASE_NAME} is damaged: {'; '.join(seen.faults)}. {RESTORE}. {RECOVER}.")]
     if seen.outdated:
         return [Finding("note", name, f"{seen.memories:,} memories in an older form: the server brings it up to date when it opens it.")]
     trash = f", {seen.in_trash:,} in the trash" if seen.in_trash else ""

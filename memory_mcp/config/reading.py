@@ -119,7 +119,7 @@ def _unknown_keys(tree: Mapping[str, Any], group: type[BaseModel], above: tuple[
 
 
 def _unknown(path: tuple[str, ...]) -> str:
-    known = [".".join(key) for key in _keys()] + ["vector_rebuild", "fusion", "rate_limit"]
+    known = [".".join(key) for key in _keys()] + ["vector_rebuild", "fusion", "rate_limit", "calls"]
     near = difflib.get_close_matches(".".join(path), known, n=1, cutoff=0.5)
     return f"unknown key {'.'.join(path)!r} is ignored" + (f"; did you mean {near[0]!r}?" if near else "")
 

@@ -58,6 +58,15 @@ class RateLimit(Group):
     burst: int = Field(100, ge=1, le=1_000_000, description="Calls that may come at once, before the limit of the minute counts.")
 
 
+class Calls(Group):
+    """How many calls are answered at once and how many may wait. More are refused, with `Retry-After`."""
+
+    at_once: int = Field(100, ge=1, le=100, description="Calls that are answered at the same time.")
+    at_once_per_persona: int = Field(50, ge=1, le=100, description="The same, of one persona.")
+    waiting: int = Field(400, ge=0, le=100_000, description="Calls that may wait for their turn; more are refused with 503.")
+    waiting_per_persona: int = Field(200, ge=0, le=100_000, description="The same, of one persona; more are refused with 429.")
+
+
 class Settings(Group):
     """Everything that config.json may say. Every key has a default; an empty file is a good one."""
 
@@ -114,6 +123,7 @@ class Settings(Group):
     min_score: float = Field(
         0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
     )
+    calls: Calls = Field(Calls(), description="How many calls are answered at once, and how many may wait.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the server's log says.")
 
     @property

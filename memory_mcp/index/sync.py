@@ -146,6 +146,7 @@ def rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> VectorInd
     """
     with persona.database.read() as connection:
         index = index_files.build(connection, generation)
+    indexes.set_aside_unusable(persona.database, generation)
     if indexes.opened(persona.database, generation) is not None:
         indexes.put(persona.database, index)
     indexes.save(persona.database, index)

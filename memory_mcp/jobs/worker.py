@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
@@ -28,12 +29,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """How the indexes are doing. `waiting` counts memories without a vector, per persona; `failing` are those that are put off."""
+    """How the indexes are doing. `waiting` counts memories without a vector, per persona; `failing` are those that are put off.
+
+    `repaired` says why an index file was set aside and made again since the start.
+    """
 
     lag: int
     waiting: Mapping[str, int]
     re_embedding: Mapping[str, Progress]
     failing: tuple[str, ...]
+    repaired: Mapping[str, str]
     last_rebuild: datetime | None
     last_error: str | None
 
@@ -111,6 +116,7 @@ class IndexWorker:
             waiting=waiting,
             re_embedding={name: task.progress for name, task in tasks.items() if task.progress},
             failing=tuple(sorted(name for name, task in tasks.items() if task.backoff.failures)),
+            repaired=self._named(self._indexes.mended()),
             last_rebuild=self._last_rebuild,
             last_error=self._last_error,
         )
@@ -230,12 +236,14 @@ class IndexWorker:
 
     def _unsaved(self) -> list[str]:
         """The personas whose open index has changes that their file lacks."""
-        directories = self._indexes.dirty()
-        return (
-            [name for name in self._ledger.snapshot() if self._personas.directory / directory_name(name) in directories]
-            if directories
-            else []
-        )
+        return list(self._named(dict.fromkeys(self._indexes.dirty(), "")))
+
+    def _named(self, by_directory: Mapping[Path, str]) -> dict[str, str]:
+        """The same by the personas' names."""
+        if not by_directory:
+            return {}
+        directories = {self._personas.directory / directory_name(name): name for name in self._ledger.snapshot()}
+        return {directories[path]: said for path, said in by_directory.items() if path in directories}
 
 
 def _generations(models: Models) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,8 @@ from pathlib import Path
 import apsw
 from filelock import FileLock, Timeout
 
-from memory_mcp.errors import Overloaded, StartupError, StoreDamaged
+from memory_mcp.errors import Overloaded, StartupError, StoreDamaged, StoreError
+from memory_mcp.personas.directories import DATABASE_NAME, checked_identity, complete, identity, is_persona, remove_unborn
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store import lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
@@ -29,8 +30,6 @@ OPEN_LIMIT = 128
 # try again, instead of holding the threads that other personas need.
 OPENING_SECONDS = 2.0
 PRIVATE = 0o700  # memories are nobody else's business on this machine
-DATABASE_NAME = "memory.sqlite"
-IDENTITY_NAME = "persona.json"
 LOCK_NAME = ".server.lock"
 LOCK_OWNER_NAME = ".server.json"
 
@@ -104,7 +103,7 @@ class Personas:
 
     def exists(self, name: str) -> bool:
         """Whether anything was ever stored under this canonical name."""
-        return self.path_of(name).exists()
+        return is_persona(self.path_of(name).parent)
 
     def path_of(self, name: str) -> Path:
         """Where the database of a canonical name is, or would be."""
@@ -114,9 +113,9 @@ class Personas:
         """The names of all personas, sorted."""
         found = []
         for entry in self.directory.iterdir():
-            if (entry / DATABASE_NAME).exists():
+            if is_persona(entry):
                 try:
-                    name = _identity(entry) or entry.name
+                    name = identity(entry) or entry.name
                 except StoreDamaged as error:
                     logger.error("%s", error)
                     continue
@@ -158,13 +157,13 @@ class Personas:
         return entry
 
     def _unpin(self, name: str, entry: _Open) -> None:
-        """Puts the least recently used personas that nobody uses away, until few enough are open; so are those that failed to open,
-        and those whose place another has taken."""
+        """Puts the least recently used personas that nobody uses away, until few enough are open; so are those that failed to open or
+        can only be read, which may be over at the next call, and those whose place another has taken."""
         with self._guard:
             entry.users -= 1
             surplus = max(len(self._open) - self._open_limit, 0)
             unused = [other for other, place in self._open.items() if not place.users]
-            failed = [other for other in unused if self._open[other].persona is None]
+            failed = [other for other in unused if _is_to_be_tried_again(self._open[other].persona)]
             idle = [self._open.pop(other).persona for other in {*unused[:surplus], *failed}]
             if not entry.users and self._open.get(name) is not entry:
                 idle.append(entry.persona)
@@ -183,28 +182,25 @@ class Personas:
 
     def _open_persona(self, name: str) -> Persona:
         directory = self.directory / directory_name(name)
+        is_new = not directory.exists()
         try:
-            if not directory.exists():
+            if is_new:
                 directory.mkdir(mode=PRIVATE)
                 sync_directory(self.directory)
-            known_as = _identity(directory)
-            if known_as is None:
-                write_atomically(directory / IDENTITY_NAME, json.dumps({"name": name}, ensure_ascii=False) + "\n")
-            elif known_as != name:
-                raise StoreDamaged(
-                    f"the directory of {name!r} says that it belongs to {known_as!r}",
-                    "",
-                    f"Restore the right {IDENTITY_NAME} in {directory.name}",
-                )
-        except OSError as error:
-            with suppress(OSError):
-                directory.rmdir()  # only if it is empty: nothing half made stays
-            raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
-        database = Database(directory / DATABASE_NAME)
-        try:
-            database.prepare(lambda connection: self._bring_up_to_date(connection, name, directory))
-        except BaseException:
-            database.close()
+            known_as = checked_identity(directory, name)
+            database = Database(directory / DATABASE_NAME)
+            try:
+                database.prepare(lambda connection: self._bring_up_to_date(connection, name, directory))
+                if not database.unwritable:
+                    complete(directory, known_as, name)
+            except BaseException:
+                database.close()
+                raise
+        except (OSError, StoreError) as error:
+            if is_new:
+                remove_unborn(directory)
+            if isinstance(error, OSError):
+                raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
             raise
         return Persona(name, database, PersonaContext(directory / CONTEXT_NAME), self.log)
 
@@ -225,6 +221,10 @@ class Personas:
             logger.info("%s: %s memories of an older server are taken over", name, f"{adopted.metadata['memories']:,}")
 
 
+def _is_to_be_tried_again(persona: Persona | None) -> bool:
+    return persona is None or persona.database.unwritable is not None
+
+
 def _prepare(connection: apsw.Connection) -> Operation | None:
     """Brings a file to today's schema and today's tokens; writes nothing to one that is there already. What an older server
     stored is adopted, and that is returned."""
@@ -238,21 +238,6 @@ def _prepare(connection: apsw.Connection) -> Operation | None:
     finally:
         connection.pragma("foreign_keys", True)
     return adopted
-
-
-def _identity(directory: Path) -> str | None:
-    """The name that a persona's directory says it has; None where an older server made it, which didn't say."""
-    try:
-        name = json.loads((directory / IDENTITY_NAME).read_text(encoding="utf-8"))["name"]
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreDamaged(
-            f"{IDENTITY_NAME} in {directory.name} can't be read",
-            getattr(error, "strerror", None) or str(error),
-            'Restore it: {"name": "the exact name"}',
-        ) from error
-    return str(name)
 
 
 def _locked(directory: Path) -> FileLock:

@@ -11,7 +11,7 @@ from memory_mcp.search.questions import QUERY_LIMIT, token_budget
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, hit_view, local, told, without_blanks
 from memory_mcp.store import memories
-from memory_mcp.store.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
+from memory_mcp.store.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
 from memory_mcp.text.ago import elapsed
 from memory_mcp.text.clean import storable
 from memory_mcp.text.timewords import parse_moment
@@ -113,10 +113,13 @@ def _who(call: Call, persona: Persona) -> tuple[dict[str, Any], str | None]:
     except StoreError as error:
         return {}, f"context_unreadable: {error}"
     state = {name: file[file_name] for name, file_name in STATE_KEYS.items()}
-    last = file[LAST_CONVERSATION]
+    last = file[LAST_CONVERSATION] or None
     since = _since(last, call)
+    # Somebody wrote it by hand; the next memory that is stored puts it right.
+    unreadable = f"context_unreadable: {LAST_CONVERSATION} in {FILE_NAME} is no time" if last and not since else None
+    last = last if since else None
     people = {name: without_blanks(file[name]) for name in PEOPLE}
-    return told(last_conversation_time=last, since_last_conversation=since, state=without_blanks(state), **people), None
+    return told(last_conversation_time=last, since_last_conversation=since, state=without_blanks(state), **people), unreadable
 
 
 def _since(last: Any, call: Call) -> str | None:

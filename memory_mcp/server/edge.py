@@ -14,16 +14,19 @@ from urllib.parse import unquote, unquote_to_bytes
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memory_mcp.errors import MemoryMCPError
-from memory_mcp.server.admission import ADMISSION, Door
+from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, Overloaded
+from memory_mcp.personas.names import canonical_name
+from memory_mcp.server.admission import ADMISSION, Admission, Door
+from memory_mcp.server.places import Places
 from memory_mcp.server.refusals import http_refusal, refusal_headers, status_of
-from memory_mcp.server.request_persona import ARRIVED, PATH_PERSONA
+from memory_mcp.server.request_persona import ARRIVED, HEADER, PATH_PERSONA, from_header
 
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
-PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+PARSE_ERROR, INVALID_REQUEST, OVERLOADED = -32700, -32600, -32000
 
 _HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _REWORDED = {
@@ -39,9 +42,10 @@ _REWORDED = {
 class Edge:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, door: Door, places: Places) -> None:
         self._app = app
         self._door = door
+        self._places = places
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -55,13 +59,56 @@ class Edge:
             await run_in_threadpool(self._door.note, scope, error)
             await _turned_away(scope["path"], error)(scope, receive, send)
             return
+        if not _is_work(scope):
+            await self._app(scope, receive, send)
+            return
+        caller = caller_of(scope)
+        try:
+            with self._places.place(caller):
+                await self._answer(scope, receive, send, caller)
+        except Overloaded as error:
+            await _drain(scope, receive)
+            await _turned_away(scope["path"], error)(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, caller: str) -> None:
         if scope["path"] == "/mcp" and scope["method"] == "POST":
             body, refusal = await _checked_body(scope, receive)
             if refusal:
                 await refusal(scope, receive, send)
                 return
             receive = _replayed(body, receive)
-        await self._app(scope, receive, send)
+        async with self._places.turn(caller):
+            await self._app(scope, receive, send)
+
+
+def caller_of(scope: Scope) -> str:
+    """Whose places a call takes: those of the persona that it names, if its token reaches that one; else the token's own."""
+    headers = Headers(scope=scope)
+    named = scope.get(PATH_PERSONA)
+    try:
+        if named is None and HEADER in headers:
+            named = from_header(headers[HEADER])
+        name = canonical_name(named) if named is not None else ""
+    except InvalidPersonaName:  # refused later, in its own words
+        name = ""
+    admission: Admission = scope[ADMISSION]
+    return f"persona {name}" if admission.reaches(name) else f"token {admission.token}"
+
+
+def _is_work(scope: Scope) -> bool:
+    """Whether it is a call that waits for its turn. What tells how the server is must be answered when nothing else is."""
+    return bool(scope["path"] == "/mcp" or scope["path"].startswith("/api/"))
+
+
+async def _drain(scope: Scope, receive: Receive) -> None:
+    """Reads a refused call to its end, unless it is long: a client that is still sending may never see the answer."""
+    if (_declared_length(scope) or BODY_LIMIT) < BODY_LIMIT:
+        async for _ in _parts(receive):
+            pass
+
+
+def _declared_length(scope: Scope) -> int | None:
+    return next((int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), None)
 
 
 def with_path_persona(scope: Scope) -> Scope:
@@ -84,7 +131,7 @@ def _without_last_slash(scope: Scope) -> Scope:
 
 async def _checked_body(scope: Scope, receive: Receive) -> tuple[bytes, JSONResponse | None]:
     """The whole body of an MCP call, or the refusal of one that nobody could use."""
-    declared = next((int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), 0)
+    declared = _declared_length(scope) or 0
     body = b""
     if declared <= BODY_LIMIT:
         async for part in _parts(receive):
@@ -167,7 +214,7 @@ def _turned_away(path: str, error: MemoryMCPError) -> JSONResponse:
     """The refusal of a caller who is not let in. Its body was not read: nobody knows the id of the call."""
     if path != "/mcp":
         return http_refusal(error)
-    refused = _refusal(status_of(error), INVALID_REQUEST, str(error))
+    refused = _refusal(status_of(error), OVERLOADED if isinstance(error, Overloaded) else INVALID_REQUEST, str(error))
     refused.headers.update(refusal_headers(error))
     return refused
 

@@ -16,6 +16,7 @@ from memory_mcp.server import http_routes, resources
 from memory_mcp.server.admission import Door
 from memory_mcp.server.edge import Edge
 from memory_mcp.server.mcp_tools import compat, core
+from memory_mcp.server.places import Places
 from memory_mcp.server.refusals import RefusalWording
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.scopes import Needs, ScopeGate
@@ -64,7 +65,7 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
     )
     app.state.runtime = runtime
     addresses = {"/mcp", *(route.path for route in http_routes.ROUTES)}
-    return Edge(app, Door(runtime, addresses))
+    return Edge(app, Door(runtime, addresses), Places(lambda: runtime.config.current().calls))
 
 
 def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:

@@ -27,6 +27,7 @@ from memory_mcp.errors import (
     StoreFull,
     TokenRefused,
     TooManyCalls,
+    TooManyOfOne,
 )
 
 P = ParamSpec("P")
@@ -44,6 +45,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (TooManyCalls, 429),
     (MemoryNotFound, 404),
     (EncoderFailed, 503),
+    (TooManyOfOne, 429),
     (Overloaded, 503),
     (StoreFull, 507),
     (StoreError, 500),

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 import apsw
 
-from memory_mcp.errors import MemoryMCPError, Overloaded, StoreDamaged, StoreError, StoreFull, StoreReadOnly
+from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.store import network_drives
+from memory_mcp.store.sqlite_errors import as_ours, translated_errors
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]
@@ -35,7 +36,12 @@ class _Write:
 
 
 class Database:
-    """An open SQLite file. `read` gives a connection inside one snapshot, `write` runs a function in the next commit."""
+    """An open SQLite file. `read` gives a connection inside one snapshot, `write` runs a function in the next commit.
+
+    `unwritable` says why nothing can be written to a file that could only be opened for reading, as on a full disk: open it
+    again to find out whether that is over. After SQLite has found the file damaged everything is refused: what a
+    damaged file still answers may be wrong.
+    """
 
     def __init__(self, path: Path | None) -> None:
         """Opens (and, where nothing is, creates) the file; prepares nothing in it. None: an empty database in memory.
@@ -43,6 +49,8 @@ class Database:
         Raises:
             StoreError: it can't be opened, or is no SQLite file.
         """
+        self.unwritable: StoreError | None = None
+        self._damage: StoreDamaged | None = None
         self.path = path or Path("new persona", "memory")
         self._location = str(path) if path else f"file:/{uuid.uuid4().hex}?vfs=memdb"
         self._idle_readers: queue.LifoQueue[apsw.Connection] = queue.LifoQueue(maxsize=IDLE_READERS)
@@ -50,26 +58,31 @@ class Database:
         self._gate = threading.Lock()
         self._writer: threading.Thread | None = None
         self._closed = False
+        self._flags = apsw.SQLITE_OPEN_READWRITE
         with translated_errors(self.path):
-            self._write_connection = self._connect(apsw.SQLITE_OPEN_CREATE)
-            # Network drives lack the memory that write-ahead logging shares between connections.
-            self._write_connection.pragma("journal_mode", "TRUNCATE" if path and network_drives.holds(path) else "WAL")
+            try:
+                self._write_connection = self._opened_for_writing()
+            except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
+                self._write_connection = self._opened_for_reading(error)
         self.file_id = file_id(path) if path else None
 
     @property
     def replaced(self) -> bool:
         """Whether another file, or none, is now where this one was opened: what is written to this one, nobody will find."""
-        return self._location == str(self.path) and file_id(self.path) != self.file_id
+        return self.file_id is not None and file_id(self.path) != self.file_id
 
     def prepare(self, work: Work) -> None:
         """Runs `work` on the writing connection before anybody else uses the file: for migrations."""
-        with translated_errors(self.path):
-            work(self._write_connection)
+        with self._noting_damage():
+            try:
+                work(self._write_connection)
+            except apsw.ReadOnlyError as error:
+                raise self.unwritable or error from error
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """A connection that sees one state of the file to the end of the block, whatever is written meanwhile."""
-        with translated_errors(self.path):
+        with self._noting_damage():
             connection = self._take_reader()
             try:
                 with connection:  # an APSW connection as a context manager is a savepoint: one snapshot
@@ -86,9 +99,11 @@ class Database:
             Overloaded: too many writes are waiting already.
             StoreError: the commit failed; nothing of `work` is stored.
         """
-        result: Future[T] = Future()
-        self._enqueue(_Write(work, result))
-        with translated_errors(self.path):
+        if self.unwritable:
+            raise self.unwritable
+        with self._noting_damage():
+            result: Future[T] = Future()
+            self._enqueue(_Write(work, result))
             return result.result()
 
     def size_bytes(self) -> int:
@@ -107,6 +122,51 @@ class Database:
             self._idle_readers.get_nowait().close()
         self._write_connection.close()
 
+    def _opened_for_writing(self) -> apsw.Connection:
+        connection = self._connect(apsw.SQLITE_OPEN_CREATE)
+        try:
+            on_network = self._location == str(self.path) and network_drives.holds(self.path)
+            # Network drives lack the memory that write-ahead logging shares between connections.
+            connection.pragma("journal_mode", "TRUNCATE" if on_network else "WAL")
+        except BaseException:
+            connection.close()
+            raise
+        if connection.readonly("main"):
+            connection.close()
+            raise apsw.ReadOnlyError("they may only be read")
+        return connection
+
+    def _opened_for_reading(self, error: apsw.Error) -> apsw.Connection:
+        """For a disk that is full or refuses writing: SQLite makes files even to read, unless it is told how to do without."""
+        if not self.path.is_file() or not self.path.stat().st_size:
+            raise error
+        log = self.path.with_name(f"{self.path.name}-wal")
+        # A log that a crash left holds acknowledged writes: `immutable` would overlook them.
+        how = "mode=ro&readonly_shm=1" if log.exists() and log.stat().st_size else "immutable=1"
+        self._location, self._flags = f"{self.path.absolute().as_uri()}?{how}", apsw.SQLITE_OPEN_READONLY
+        try:
+            connection = self._connect()
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        except apsw.Error:
+            raise error from None
+        ours = as_ours(error, self.path)
+        if not isinstance(ours, StoreError):
+            raise error
+        self.unwritable = ours
+        return connection
+
+    @contextmanager
+    def _noting_damage(self) -> Iterator[None]:
+        if self._damage:
+            raise self._damage
+        try:
+            with translated_errors(self.path):
+                yield
+        except StoreDamaged as error:
+            if isinstance(error.__cause__, apsw.Error):
+                self._damage = error
+            raise
+
     def _take_reader(self) -> apsw.Connection:
         try:
             return self._idle_readers.get_nowait()
@@ -114,10 +174,14 @@ class Database:
             return self._connect()
 
     def _connect(self, further_flags: int = 0) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | further_flags
+        flags = self._flags | apsw.SQLITE_OPEN_URI | further_flags
         connection = apsw.Connection(self._location, flags=flags)
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        connection.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2000")
+        try:
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            connection.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2000")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _give_back(self, connection: apsw.Connection) -> None:
@@ -211,35 +275,3 @@ def immediate(connection: apsw.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-@contextmanager
-def translated_errors(path: Path) -> Iterator[None]:
-    """SQLite's errors as ours: what happened, why, what to do."""
-    name = path.parent.name
-    try:
-        yield
-    except MemoryMCPError:
-        raise
-    except apsw.FullError as error:
-        raise StoreFull(
-            "the disk is full", f"nothing could be written for {name}", "Free some room and try again; reading still works"
-        ) from error
-    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise StoreReadOnly(
-            f"the files of {name} can't be written", str(error), "Make the data directory writable for the server; reading still works"
-        ) from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreDamaged(
-            f"the database of {name} is damaged", str(error), "Stop the server and run `memory-mcp doctor`; other personas are not affected"
-        ) from error
-    except apsw.BusyError as error:
-        raise Overloaded(
-            f"the database of {name} is locked by another program",
-            f"it was still locked after {BUSY_TIMEOUT_MS} ms",
-            "Close that program and try again",
-        ) from error
-    except (apsw.CantOpenError, apsw.IOError) as error:
-        raise StoreError(
-            f"the database of {name} can't be used", str(error), "Check the disk and the permissions of the data directory"
-        ) from error

@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -32,6 +32,8 @@ COMPARED_SPREAD, COMPARED_LATEST = 64, 64
 TOLERANCE = 1e-5
 
 logger = logging.getLogger(__name__)
+
+Mended = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,11 @@ def build(connection: apsw.Connection, generation: str) -> VectorIndex:
     return index
 
 
-def load(database: Database, generation: str) -> VectorIndex | None:
+def load(database: Database, generation: str, mended: Mended = lambda _reason: None) -> VectorIndex | None:
     """The saved index, held against SQLite and caught up with it; built from SQLite where there is none, or none that can be used.
 
-    None when `generation` is no longer the one that answers: whoever wanted it has to begin again.
+    None when `generation` is no longer the one that answers: whoever wanted it has to begin again. `mended` hears why a file
+    had to be set aside.
 
     Raises:
         StoreError: the database can't be read.
@@ -75,13 +78,23 @@ def load(database: Database, generation: str) -> VectorIndex | None:
     with database.read() as connection:
         if vector_table.serving_generation(connection) != generation:
             return None
-        index = _read(database, generation)
+        index, reason = _read(database, generation)
         if index is not None:
             reason = _difference(connection, index)
             if not reason:
                 return index
+        if reason:
             _set_aside(_directory(database), reason)
+            mended(reason)
         return build(connection, generation)
+
+
+def set_aside_unusable(database: Database, generation: str) -> str:
+    """Keeps a file that can't be used from being overwritten by the next save. Returns why it can't; empty where all is well."""
+    _, reason = _read(database, generation)
+    if reason:
+        _set_aside(_directory(database), reason)
+    return reason
 
 
 def save(index: VectorIndex, database: Database) -> None:
@@ -136,24 +149,22 @@ def is_current(database: Database, generation: str, change: int) -> bool:
     return (directory / INDEX_NAME).exists() and found == (_owner(database), generation, change)
 
 
-def _read(database: Database, generation: str) -> VectorIndex | None:
-    """The saved index if it is one of this generation, and what the manifest says; a damaged one is set aside."""
+def _read(database: Database, generation: str) -> tuple[VectorIndex | None, str]:
+    """The saved index if it is one of this generation, and what the manifest says; otherwise why it can't be used."""
     directory = _directory(database)
     if not (directory / INDEX_NAME).exists():
-        return None
+        return None, ""
     try:
         manifest = _manifest(directory)
         if manifest.generation != generation and manifest.persona == _owner(database):
-            return None  # sound, and of no use: the next save replaces it
+            return None, ""  # sound, and of no use: the next save replaces it
         index = _contents(directory / INDEX_NAME, manifest)
     except (_Unusable, OSError, ValueError) as error:
-        _set_aside(directory, str(error))
-        return None
+        return None, getattr(error, "strerror", None) or str(error)
     held = (_owner(database), index.count, index.dimension or manifest.dimension)
     if held != (manifest.persona, manifest.count, manifest.dimension):
-        _set_aside(directory, f"its manifest speaks of {manifest.count} vectors of length {manifest.dimension} of {manifest.persona}")
-        return None
-    return index
+        return None, f"its manifest speaks of {manifest.count} vectors of length {manifest.dimension} of {manifest.persona}"
+    return index, ""
 
 
 def _contents(path: Path, manifest: Manifest) -> VectorIndex:

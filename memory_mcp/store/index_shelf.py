@@ -34,6 +34,7 @@ class IndexShelf:
         self._places: OrderedDict[Key, _Place] = OrderedDict()
         self._guard = threading.Lock()
         self._file_locks: dict[Path, threading.Lock] = {}
+        self._mended: dict[Path, str] = {}
 
     def get(self, database: Database, generation: str) -> VectorIndex | None:
         """The index of a persona, loaded if need be. None when this generation is no longer the one that answers.
@@ -51,7 +52,7 @@ class IndexShelf:
         with place.lock:
             if place.index is None:
                 with self._files_of(database):
-                    place.index = index_files.load(database, generation)
+                    place.index = index_files.load(database, generation, lambda reason: self._note_mended(database, reason))
             index = place.index
         if index is None:
             self._clear(key, place)
@@ -82,6 +83,18 @@ class IndexShelf:
         """
         with self._files_of(database):
             index_files.save(index, database)
+
+    def set_aside_unusable(self, database: Database, generation: str) -> None:
+        """Before a new file is written: keeps one that can't be used, and notes why."""
+        with self._files_of(database):
+            reason = index_files.set_aside_unusable(database, generation)
+        if reason:
+            self._note_mended(database, reason)
+
+    def mended(self) -> dict[Path, str]:
+        """The directories of the personas whose index file had to be set aside since the start, and why."""
+        with self._guard:
+            return dict(self._mended)
 
     def drop(self, database: Database, keep: str | None = None) -> None:
         """Puts a persona's indexes away, but for the one of the generation `keep`."""
@@ -116,6 +129,10 @@ class IndexShelf:
                 if key != keep:
                     surplus -= loaded[key].size_bytes
                     del self._places[key]
+
+    def _note_mended(self, database: Database, reason: str) -> None:
+        with self._guard:
+            self._mended[database.path.parent] = reason
 
     def _files_of(self, database: Database) -> threading.Lock:
         with self._guard:

@@ -13,7 +13,8 @@ from datetime import datetime
 from pathlib import Path
 
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.personas.registry import DATABASE_NAME, IDENTITY_NAME, Personas
+from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
+from memory_mcp.personas.registry import Personas
 from memory_mcp.store import older_files
 from memory_mcp.store.files import sync_directory, write_atomically
 from memory_mcp.store.inspection import is_from_older_server

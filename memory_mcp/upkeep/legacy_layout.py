@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from memory_mcp.errors import InvalidPersonaName
+from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
 from memory_mcp.personas.names import canonical_name, directory_name
-from memory_mcp.personas.registry import DATABASE_NAME, IDENTITY_NAME
 from memory_mcp.store import older_files
 from memory_mcp.store.operations import LOG_NAME
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME

@@ -5,6 +5,7 @@ The suite drives `everything.py`: the product's own server, with the things on i
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ def scenario_of(file: Path) -> Scenario:
 @pytest.fixture(scope="module")
 def server(node: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     settings = '{"embeddings_model": null, "reranker_model": null}'
-    with serving(tmp_path_factory.mktemp("server"), settings, program=(str(HERE / "everything.py"),)) as server:
+    with serving(tmp_path_factory.mktemp("server"), settings, command=(sys.executable, str(HERE / "everything.py"))) as server:
         yield server
 
 

@@ -264,3 +264,32 @@ def test_a_database_that_only_reads_starts_no_thread(tmp_path):
         connection.execute("SELECT 1").fetchall()
     assert threading.active_count() == before
     opened.close()
+
+
+def test_a_file_that_may_only_be_read_is_read_and_says_why_nothing_is_written(database, monkeypatch):
+    database.write(note("a"))
+    database.close()
+
+    def refuses(self):
+        raise apsw.CantOpenError("unable to open database file")
+
+    monkeypatch.setattr(Database, "_opened_for_writing", refuses)
+    again = Database(database.path)
+    assert notes(again) == ["a"]
+    with pytest.raises(StoreError, match="unable to open"):
+        again.write(note("b"))
+    again.close()
+    assert [entry.name for entry in database.path.parent.iterdir()] == ["memory.sqlite"]
+
+
+def test_after_damage_was_found_everything_is_refused(database):
+    database.write(note("a" * 50_000))
+    database.close()
+    content = bytearray(database.path.read_bytes())
+    content[4096:] = b"\xa5" * (len(content) - 4096)
+    database.path.write_bytes(content)
+    again = Database(database.path)
+    for use in (lambda: notes(again), lambda: again.write(note("b")), lambda: again.write(lambda connection: None)):
+        with pytest.raises(StoreDamaged, match="damaged"):
+            use()
+    again.close()

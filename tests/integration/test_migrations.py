@@ -10,7 +10,8 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Question
 from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.personas.registry import DATABASE_NAME, Personas
+from memory_mcp.personas.directories import DATABASE_NAME
+from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise

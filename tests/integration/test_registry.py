@@ -1,5 +1,6 @@
 """The personas of one data directory: opened, pinned, put away, and kept apart."""
 
+import errno
 import json
 import logging
 import os
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from memory_mcp.errors import StartupError, StoreDamaged, StoreError
+from memory_mcp.errors import StartupError, StoreDamaged, StoreError, StoreFull
+from memory_mcp.personas import registry
+from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
 from memory_mcp.personas.names import directory_name
-from memory_mcp.personas.registry import DATABASE_NAME, IDENTITY_NAME, Personas
+from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.store import memories
@@ -269,4 +272,49 @@ def test_a_restored_copy_is_what_is_read_and_written_from_then_on(data_directory
     again = Personas(data_directory)
     with again.reading("nilou") as nilou, nilou.database.read() as connection:
         assert set(memories.by_keys(connection, [before, after])) == {before, after}
+    again.close()
+
+
+@pytest.mark.parametrize("length", [None, 0, 1])
+def test_a_database_that_is_lost_is_said_and_not_replaced_by_an_empty_one(data_directory, length):
+    first = Personas(data_directory)
+    use(first, "nilou")
+    first.close()
+    database = data_directory / "nilou" / DATABASE_NAME
+    if length is None:
+        database.unlink()
+    else:
+        database.write_bytes(database.read_bytes()[:length])
+    again = Personas(data_directory)
+    for opened in (again.reading, again.writing):
+        with pytest.raises(StoreDamaged, match="database of 'nilou' is gone"), opened("nilou"):
+            pass
+    use(again, "さくら")
+    assert again.names() == ["nilou", "さくら"]
+    assert not database.exists() if length is None else database.stat().st_size == length
+    again.close()
+
+
+def test_a_persona_that_can_not_be_created_leaves_nothing_half_made(personas, data_directory, monkeypatch):
+    def full(path, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(registry, "write_atomically", full)
+    with pytest.raises(StoreFull), personas.writing("nilou"):
+        pass
+    assert not (data_directory / "nilou").exists()
+    monkeypatch.undo()
+    use(personas, "nilou")
+    assert personas.names() == ["nilou"]
+
+
+def test_what_a_crash_left_half_written_is_gone_after_the_next_start(data_directory):
+    first = Personas(data_directory)
+    use(first, "nilou")
+    first.close()
+    scrap = data_directory / "nilou" / ".persona_context.json.abcd1234"
+    scrap.write_text("{")
+    again = Personas(data_directory)
+    use(again, "nilou")
+    assert not scrap.exists()
     again.close()

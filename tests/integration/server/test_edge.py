@@ -1,14 +1,18 @@
 """What is refused before anybody parses MCP: bodies that nobody can use, wrong hosts and origins, wrong addresses."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
 from mcp import MCPError
 from starlette.responses import PlainTextResponse
 
+from memory_mcp.config.settings import Calls
 from memory_mcp.server.admission import Door
 from memory_mcp.server.edge import Edge
+from memory_mcp.server.places import Places
 
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 LIBRARY_WORDS = ("pydantic", "Traceback", "https://", "validation error", "sys.")
@@ -110,7 +114,8 @@ def test_a_call_that_does_not_say_it_is_json_is_told_so(post):
 
 def test_a_failure_that_nobody_foresaw_is_answered_without_its_details(portal, server):
     async def asked():
-        transport = httpx2.ASGITransport(Edge(PlainTextResponse("Internal Server Error", status_code=500), Door(server.runtime, ())))
+        edge = Edge(PlainTextResponse("Internal Server Error", status_code=500), Door(server.runtime, ()), Places(Calls))
+        transport = httpx2.ASGITransport(edge)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", verify=False) as client:
             return await client.get("/api/stats")
 
@@ -165,3 +170,31 @@ def test_a_host_that_the_configuration_allows_is_answered(serving, tmp_path):
         for host in ("memory", f"memory:{served.port}", "box.lan", "localhost"):
             assert http.get("/health", headers={"Host": host}).status_code == 200
         assert http.get("/health", headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_a_call_too_many_is_refused_with_a_time_to_come_again_and_counts_for_nothing(own_server, own_http, eventually):
+    release = threading.Event()
+
+    def slowly():
+        yield b"".join(b'{"content": "%d"}\n' % number for number in range(200))  # as many as are stored at once
+        assert release.wait(10)
+
+    with ThreadPoolExecutor(1) as thread:
+        importing = thread.submit(own_http.post, "/api/import", content=slowly(), headers={"X-Persona": "nilou"})
+        eventually(lambda: own_http.get("/api/stats", headers={"X-Persona": "nilou"}).json()["memories"] == 200)
+        own_server.configure(calls={"at_once": 1, "waiting": 0})
+        told = own_http.get("/api/stats")
+        assert told.status_code == 503
+        assert (told.headers["retry-after"], told.json()["error"][:31]) == ("1", "too many calls are waiting: the")
+        called = own_http.post("/mcp", json=call_of(content="b"), headers={**MCP_HEADERS, "X-Persona": "さくら".encode()})
+        assert (called.status_code, called.headers["retry-after"]) == (503, "1")
+        assert called.json()["error"]["code"] == -32000
+        assert own_http.get("/health").status_code == own_http.get("/ready").status_code == 200
+        own_server.configure(calls={"at_once": 2, "at_once_per_persona": 1, "waiting": 0, "waiting_per_persona": 0})
+        for same in ("nilou", "%6eilou"):
+            told = own_http.get("/api/stats", headers={"X-Persona": same})
+            assert (told.status_code, told.headers["retry-after"]) == (429, "1")
+        assert own_http.get("/api/stats", headers={"X-Persona": "さくら".encode()}).status_code == 200
+        release.set()
+        assert importing.result().json()["stored"] == 200
+    assert own_server.directories() == {"nilou"}

@@ -19,6 +19,7 @@ STATUS = {
     errors.MemoryNotFound: 404,
     errors.EncoderFailed: 503,
     errors.Overloaded: 503,
+    errors.TooManyOfOne: 429,
     errors.StoreFull: 507,
     errors.StoreDamaged: 500,
     errors.StoreReadOnly: 500,

@@ -1,0 +1,82 @@
+"""A persona's directory: which one is a persona's, whose it says it is, and what becomes of one that is half made."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from memory_mcp.errors import StoreDamaged
+from memory_mcp.store.files import write_atomically
+from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
+
+DATABASE_NAME = "memory.sqlite"
+IDENTITY_NAME = "persona.json"
+SHORTEST_DATABASE_BYTES = 512  # the least that a page of SQLite has
+
+
+def is_persona(directory: Path) -> bool:
+    """Whether this is a persona's directory. One that has only its name left is one, too: its database was lost."""
+    return (directory / DATABASE_NAME).exists() or (directory / IDENTITY_NAME).exists()
+
+
+def is_lost(directory: Path) -> bool:
+    """Whether a persona's directory has no database, or one so short that SQLite would take it for a new one."""
+    database = directory / DATABASE_NAME
+    return not database.exists() or (database.is_file() and database.stat().st_size < SHORTEST_DATABASE_BYTES)
+
+
+def identity(directory: Path) -> str | None:
+    """The name that a persona's directory says it has; None where an older server made it, which didn't say.
+
+    Raises:
+        StoreDamaged: it says so in a file that can't be read.
+    """
+    try:
+        name = json.loads((directory / IDENTITY_NAME).read_text(encoding="utf-8"))["name"]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreDamaged(
+            f"{IDENTITY_NAME} in {directory.name} can't be read",
+            getattr(error, "strerror", None) or str(error),
+            'Restore it: {"name": "the exact name"}',
+        ) from error
+    return str(name)
+
+
+def checked_identity(directory: Path, name: str) -> str | None:
+    """The name that the directory says it has, if it says one.
+
+    Raises:
+        StoreDamaged: it is another's, or has lost its database.
+    """
+    known_as = identity(directory)
+    if known_as not in {None, name}:
+        raise StoreDamaged(
+            f"the directory of {name!r} says that it belongs to {known_as!r}", "", f"Restore the right {IDENTITY_NAME} in {directory.name}"
+        )
+    if known_as is not None and is_lost(directory):
+        raise StoreDamaged(
+            f"the database of {name!r} is gone",
+            f"{DATABASE_NAME} in {directory.name} is missing, empty or cut off",
+            "Stop the server and restore it from a backup; to begin anew, move the whole directory away. Other personas are not affected",
+        )
+    return known_as
+
+
+def complete(directory: Path, known_as: str | None, name: str) -> None:
+    """What a directory gets once its database is open: its name, and an end to what a crash left half written.
+
+    The name last: a directory with a name and without a database has lost one, and is not a new persona.
+    """
+    for scrap in [*directory.glob(f".{CONTEXT_NAME}.*"), *directory.glob(f".{IDENTITY_NAME}.*")]:
+        scrap.unlink(missing_ok=True)
+    if known_as is None:
+        write_atomically(directory / IDENTITY_NAME, json.dumps({"name": name}, ensure_ascii=False) + "\n")
+
+
+def remove_unborn(directory: Path) -> None:
+    """Nothing half made stays of a persona that could not be created: its database holds no memory yet."""
+    with suppress(OSError):
+        for file in directory.glob(f"{DATABASE_NAME}*"):
+            file.unlink()
+        directory.rmdir()

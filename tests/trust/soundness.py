@@ -1,0 +1,46 @@
+"""Whether the files of a data directory are sound, beside a running server or after it."""
+
+from pathlib import Path
+
+import apsw
+
+from memory_mcp.index import sync
+from memory_mcp.personas.registry import Personas
+from memory_mcp.store.index_shelf import IndexShelf
+
+
+def faults(data: Path) -> list[str]:
+    """What SQLite finds wrong with any persona's database, its lexical index included."""
+    return [f"{path.parent.name}: {fault}" for path in sorted(data.glob("*/memory.sqlite")) for fault in _faults(path)]
+
+
+def _faults(path: Path) -> list[str]:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.set_busy_timeout(30_000)
+        found = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        connection.execute("INSERT INTO lexical(lexical) VALUES ('integrity-check')")
+        (without_words,) = connection.execute(
+            "SELECT count(*) FROM memories WHERE deleted_at IS NULL AND id NOT IN (SELECT rowid FROM lexical)"
+        ).fetchone()
+        return found + ([f"{without_words} memories without words"] if without_words else [])
+    except apsw.Error as error:
+        return [str(error)]
+    finally:
+        connection.close()
+
+
+def index_differences(data: Path) -> dict[str, str]:
+    """Where an index and its database disagree, and what is not embedded, per persona. The server must have stopped."""
+    personas, shelf, found = Personas(data), IndexShelf(), {}
+    try:
+        for name in personas.names():
+            with personas.reading(name) as persona:
+                generation = sync.serving_generation(persona)
+                lag = sync.lag(persona, generation) if generation else None
+                differences = sync.compare(persona, generation, shelf) if generation else None
+                if lag or differences or generation is None:
+                    found[name] = f"answers from {generation}, {lag} without a vector, {differences}"
+    finally:
+        personas.close()
+    return found
