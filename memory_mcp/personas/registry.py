@@ -15,6 +15,7 @@ import apsw
 from filelock import FileLock, Timeout
 
 from memory_mcp.errors import StartupError, StoreDamaged
+from memory_mcp.personas.borrowed import refuse_borrowed
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store import lexical, migrations
 from memory_mcp.store.database import Database, immediate
@@ -165,6 +166,7 @@ class Personas:
             if not directory.exists():
                 directory.mkdir(mode=PRIVATE)
                 sync_directory(self.directory)
+            refuse_borrowed(directory, DATABASE_NAME, IDENTITY_NAME)
             known_as = _identity(directory)
             if known_as is None:
                 write_atomically(directory / IDENTITY_NAME, json.dumps({"name": name}, ensure_ascii=False) + "\n")
