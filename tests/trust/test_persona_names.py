@@ -52,7 +52,7 @@ def assert_lies_in_the_data_directory(directory: str) -> None:
     assert not any(unicodedata.category(character)[0] in "CZ" for character in directory)
     assert not directory.startswith((".", " "))
     assert not directory.endswith((".", " "))
-    assert directory.split(".")[0].casefold() not in RESERVED_ON_WINDOWS
+    assert directory.partition(".")[0].casefold() not in RESERVED_ON_WINDOWS
     assert len(unicodedata.normalize("NFD", directory).encode()) <= 255
     assert len(unicodedata.normalize("NFD", directory).encode("utf-16-le")) <= 255 * 2
 
