@@ -136,3 +136,13 @@ def test_a_session_id_from_before_a_restart_opens_nothing_and_hinders_nobody(tmp
             answer = call(second.url, era, "recall", [*headers, *old], query="ひみつ")
             assert "ひみつは" not in answer.text
             assert told(answer)["persona"] == persona
+
+
+@ERAS
+def test_an_answer_does_not_say_how_long_it_took_or_where_it_came_from(server: RunningServer, era: str) -> None:
+    answers = [call(server.url, era, "recall", [("x-persona", "nilou")], query="ひみつ") for _ in range(2)]
+    for answer in answers:
+        assert set(answer.headers) <= {"date", "content-type", "content-length"}
+        assert set(told(answer)) == {"persona", "mode", "reranked", "degraded", "index_lag", "more", "hits"}
+    first, second = ([{**hit, "ago": ""} for hit in told(answer)["hits"]] for answer in answers)
+    assert first == second != []
