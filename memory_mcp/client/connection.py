@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -88,8 +89,16 @@ class Connection:
             MemoryMCPError: the tool refuses; in its words.
         """
         self.check()  # asked first, because its errors say more than those of the MCP client
-        given = {key: value for key, value in arguments.items() if value is not None}
-        return asyncio.run(self._call_tool(name, given))
+        call = self._call_tool(name, _given(arguments))
+        if not _in_event_loop():
+            return asyncio.run(call)
+        with ThreadPoolExecutor(1) as thread:  # a notebook's cell runs in a loop, which can't be entered twice
+            return thread.submit(asyncio.run, call).result()
+
+    async def call_tool_async(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The same for who has an event loop, which goes on meanwhile."""
+        await asyncio.to_thread(self.check)
+        return await self._call_tool(name, _given(arguments))
 
     async def _call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         # These take 2 s to import, and plain HTTP calls do without them.
@@ -186,6 +195,18 @@ def _is_loopback(host: str) -> bool:
 
 def _refusal(sentence: str) -> MemoryMCPError:
     return MemoryMCPError(sentence.strip().removesuffix("."))
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in arguments.items() if value is not None}
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _blocks(lines: Iterable[bytes], progress: Callable[[int], None] | None) -> Iterator[bytes]:
