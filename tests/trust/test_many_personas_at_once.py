@@ -24,7 +24,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.personas.names import directory_name
 from memory_mcp.server.mcp_server import mcp_server
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 PERSONAS = ("a/b", "a_b", "a-b", "A-B", "..", "さくら", "がく", "con")
 NOBODY = "nobody-yet"
