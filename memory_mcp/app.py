@@ -27,6 +27,9 @@ from memory_mcp.store.tokens import read_tokens
 from memory_mcp.upkeep import legacy
 
 GRACE_SECONDS = 10
+# Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
+# the server hangs up is lost, and with uvicorn's 5 seconds that happens to httpx, whose limit is the same.
+KEEP_ALIVE_SECONDS = 75
 
 logger = logging.getLogger("memory_mcp")
 
@@ -73,7 +76,13 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
         application = http_application(server, runtime, settings)
         # httptools leaves blanks at the end of a header's value; h11 does not, and costs nothing measurable.
         options = uvicorn.Config(
-            application, http="h11", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS
+            application,
+            http="h11",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
         configure_logging(settings.log_level)  # once more: the imports have added handlers of their own
         _announce(listener, config, personas)

@@ -18,7 +18,8 @@
     ├── EncoderFailed           a model could not be asked (an API that is down, a device out of memory)
     ├── Overloaded              more work is waiting than may wait; worth a retry
     │   └── TooManyOfOne        all of it is one persona's
-    └── ServerUnreachable       a client command found no usable server
+    ├── ServerUnreachable       a client command found no usable server
+    └── PersonaUnknown          a client asked for the memories of a persona that has none and never had any
 
 An error says what happened, why, and what to do about it. All three are safe to show to a client:
 no paths of other personas, no tracebacks, no library links. `server/refusals.py` maps them to the wire.
@@ -108,3 +109,7 @@ class TooManyOfOne(Overloaded):
 
 class ServerUnreachable(MemoryMCPError):
     """A client command found no server that it can talk to."""
+
+
+class PersonaUnknown(MemoryMCPError):
+    """A client wants the memories of a persona as which nothing was ever stored."""

@@ -14,6 +14,7 @@ import typer
 
 from memory_mcp.cli.options import Url, connection
 from memory_mcp.config.reading import default_token
+from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.names import canonical_name
 
 INSTRUCTIONS = """\
@@ -152,6 +153,10 @@ def _gemini(target: Target) -> str:
 
 def _open_webui(target: Target) -> str:
     """The persona in the URL, because not every version sends headers."""
+    if target.persona in (".", ".."):  # the call would go to /mcp, and reach the persona of callers that name none
+        raise InvalidInput(
+            f"the persona {target.persona!r} can't be named in a URL", "programs take such a part out of it", "Choose another name"
+        )
     lines = ["Type   MCP (Streamable HTTP)", f"URL    {target.base_url}/p/{quote(target.persona, safe='')}/mcp"]
     lines.append(f"Auth   Bearer {PASTE}" if target.with_token else "Auth   None")
     return "\n".join(

@@ -4,7 +4,6 @@ import logging
 import sys
 
 import fastmcp
-from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.server import create_proxy
 
 from memory_mcp import __version__
@@ -23,5 +22,5 @@ def run(connection: Connection) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="memory-mcp stdio: %(message)s")
     fastmcp.settings.check_for_updates = "off"
     # A transport, not a client: each message then travels in the protocol era that the host speaks.
-    proxy = create_proxy(StreamableHttpTransport(connection.mcp_url, headers=connection.headers), name=NAME, version=__version__)
+    proxy = create_proxy(connection.transport(), name=NAME, version=__version__)
     proxy.run(transport="stdio", show_banner=False, log_level="WARNING")

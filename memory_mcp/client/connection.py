@@ -4,8 +4,9 @@ import asyncio
 import ipaddress
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import httpx2
@@ -13,9 +14,13 @@ import httpx2
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.personas.names import canonical_name
 
+if TYPE_CHECKING:
+    from fastmcp.client.transports import StreamableHttpTransport
+
 MCP_PATH = "/mcp"
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 60.0
+BRIDGED_ANSWER_SECONDS = 300.0  # the host behind the bridge has a limit of its own
 UPLOAD_BLOCK_BYTES = 64 * 1024
 
 _START_ONE = "Start one with `memory-mcp serve`, or say where it is with --url"
@@ -92,17 +97,41 @@ class Connection:
             MemoryMCPError: the tool refuses; in its words.
         """
         self.check()  # asked first, because its errors say more than those of the MCP client
-        given = {key: value for key, value in arguments.items() if value is not None}
-        return asyncio.run(self._call_tool(name, given))
+        call = self._call_tool(name, _given(arguments))
+        if not _in_event_loop():
+            return asyncio.run(call)
+        with ThreadPoolExecutor(1) as thread:  # a notebook's cell runs in a loop, which can't be entered twice
+            return thread.submit(asyncio.run, call).result()
+
+    async def call_tool_async(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The same for who has an event loop, which goes on meanwhile."""
+        await asyncio.to_thread(self.check)
+        return await self._call_tool(name, _given(arguments))
+
+    def transport(self) -> "StreamableHttpTransport":
+        """How a client of MCP reaches the server."""
+        from fastmcp.client.transports import StreamableHttpTransport  # noqa: PLC0415  it takes 2 s to import
+
+        def http(
+            headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None, **options: Any
+        ) -> httpx2.AsyncClient:
+            limits = timeout or httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, read=BRIDGED_ANSWER_SECONDS)
+            return httpx2.AsyncClient(headers=headers, timeout=limits, auth=auth, trust_env=self._heeds_proxies, **options)
+
+        return StreamableHttpTransport(self.mcp_url, headers=self.headers, httpx_client_factory=http)
+
+    @property
+    def _heeds_proxies(self) -> bool:
+        """A proxy that the environment names is for the world outside, and can't reach this machine's own ports."""
+        return not _is_loopback(urlsplit(self.url).hostname or "")
 
     async def _call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         # These take 2 s to import, and plain HTTP calls do without them.
         from fastmcp import Client  # noqa: PLC0415
-        from fastmcp.client.transports import StreamableHttpTransport  # noqa: PLC0415
         from mcp import MCPError  # noqa: PLC0415
 
         try:
-            async with Client(StreamableHttpTransport(self.mcp_url, headers=self.headers), timeout=ANSWER_SECONDS) as client:
+            async with Client(self.transport(), timeout=ANSWER_SECONDS) as client:
                 result = await client.call_tool(name, arguments, raise_on_error=False)
         except MCPError as error:
             raise _refusal(str(error)) from error
@@ -118,10 +147,8 @@ class Connection:
     @contextmanager
     def _client(self, answer_seconds: float | None = ANSWER_SECONDS) -> Iterator[httpx2.Client]:
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=answer_seconds, write=ANSWER_SECONDS)
-        # A proxy that the environment names is for the world outside, and can't reach this machine's own ports.
-        is_remote = not _is_loopback(urlsplit(self.url).hostname or "")
         try:
-            with httpx2.Client(base_url=self.url, headers=self.headers, timeout=timeout, trust_env=is_remote) as client:
+            with httpx2.Client(base_url=self.url, headers=self.headers, timeout=timeout, trust_env=self._heeds_proxies) as client:
                 yield client
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise ServerUnreachable(f"no server answers at {self.url}", str(error), _START_ONE) from error
@@ -190,6 +217,18 @@ def _is_loopback(host: str) -> bool:
 
 def _refusal(sentence: str) -> MemoryMCPError:
     return MemoryMCPError(sentence.strip().removesuffix("."))
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in arguments.items() if value is not None}
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _blocks(lines: Iterable[bytes], progress: Callable[[int], None] | None) -> Iterator[bytes]:

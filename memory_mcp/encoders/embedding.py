@@ -1,5 +1,6 @@
 """Asking an embedding model: through the pool, in small batches, and not twice for one text."""
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ MOST_CHARACTERS_PER_TOKEN = 8  # on average over a text; English has four, Japan
 
 Result = TypeVar("Result")
 EmbedMany = Callable[[list[str]], list[list[float]]]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,7 @@ class PooledEmbedder:
             raise
         except Exception as error:  # whatever a library raises here means that the model could not be asked
             # A library's own time-out is a TimeoutError as well, but its job is done.
-            why = f"{type(error).__name__}: {first_line(error)}" if job.done() else f"it did not answer within {limit_seconds:g} seconds"
+            why = failure_of(error) if job.done() else f"it did not answer within {limit_seconds:g} seconds"
             self._patience.failed(why)
             raise EncoderFailed(f"{self.name} could not be asked", why) from error
 
@@ -169,6 +172,15 @@ def sendable(text: str, max_tokens: int | None) -> str:
     """
     within = text[: max_tokens * MOST_CHARACTERS_PER_TOKEN] if max_tokens else text
     return within.encode("utf-8", "replace").decode("utf-8")
+
+
+def failure_of(error: BaseException) -> str:
+    """Why a model could not be asked, without what it was asked: a library's error may quote the text, and this goes into the log
+    and into what other personas are told of the server. The words are told where they are of a device, a disk or a network.
+    """
+    kind, words = type(error).__name__, first_line(error)
+    logger.debug("a model could not be asked", exc_info=error)
+    return f"{kind}: {words}" if isinstance(error, OSError | MemoryError | RuntimeError) and words.isascii() else kind
 
 
 def first_line(error: BaseException) -> str:

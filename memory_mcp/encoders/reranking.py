@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
-from memory_mcp.encoders.embedding import first_line, sendable
+from memory_mcp.encoders.embedding import failure_of, sendable
 from memory_mcp.encoders.lanes import Urgency
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.pool import ModelPool
@@ -109,5 +109,5 @@ class PooledReranker:
             except EncoderFailed:
                 raise
             except Exception as error:  # whatever a library raises here means that the model could not be asked
-                raise EncoderFailed(f"{self.name} could not be asked", f"{type(error).__name__}: {first_line(error)}") from error
+                raise EncoderFailed(f"{self.name} could not be asked", failure_of(error)) from error
         return found

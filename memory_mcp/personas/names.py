@@ -16,6 +16,12 @@ NAME_LIMIT = 200
 _PLAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _RESERVED_ON_WINDOWS = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
 _INVISIBLE = frozenset(["Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"])
+# Letters, marks and a symbol that show nothing: Unicode's default ignorable code points of other categories, and the empty braille cell.
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0]")
+# They choose between pictures of one character (❤️, 葛󠄀), and keyboards add them unasked.
+_VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# No character becomes more than four when it is decomposed. To compose takes the square of the length, so what is longer is not composed.
+_MOST_DECOMPOSED = 4
 
 
 def canonical_name(name: str) -> str:
@@ -24,7 +30,8 @@ def canonical_name(name: str) -> str:
     Raises:
         InvalidPersonaName: empty, too long, blanks at the ends, or characters that nobody sees.
     """
-    composed = unicodedata.normalize("NFC", name)
+    name = _VARIATION_SELECTORS.sub("", name)
+    composed = unicodedata.normalize("NFC", name) if len(name) <= NAME_LIMIT * _MOST_DECOMPOSED else name
     if not composed.strip():
         raise InvalidPersonaName("the persona name is empty", "", "Send a name in X-Persona, such as nilou or さくら")
     if len(composed) > NAME_LIMIT:
@@ -32,7 +39,7 @@ def canonical_name(name: str) -> str:
     if composed != composed.strip():
         raise InvalidPersonaName("the persona name begins or ends with a blank", "", "Send it without")
     for place, character in enumerate(composed, start=1):
-        if unicodedata.category(character) in _INVISIBLE:
+        if unicodedata.category(character) in _INVISIBLE or _BLANK.match(character):
             raise InvalidPersonaName(
                 f"the persona name holds the invisible character U+{ord(character):04X} at place {place}",
                 "names that look the same must be the same",

@@ -16,7 +16,8 @@ import apsw
 from filelock import FileLock, Timeout
 
 from memory_mcp.errors import Overloaded, StartupError, StoreDamaged, StoreError
-from memory_mcp.personas.directories import DATABASE_NAME, checked_identity, complete, identity, is_persona, remove_unborn
+from memory_mcp.personas.borrowed import refuse_borrowed
+from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, checked_identity, complete, identity, is_persona, remove_unborn
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store import lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
@@ -187,6 +188,7 @@ class Personas:
             if is_new:
                 directory.mkdir(mode=PRIVATE)
                 sync_directory(self.directory)
+            refuse_borrowed(directory, DATABASE_NAME, IDENTITY_NAME)
             known_as = checked_identity(directory, name)
             database = Database(directory / DATABASE_NAME)
             try:

@@ -105,6 +105,24 @@ def test_the_bridge_is_the_server_for_a_host_that_speaks_stdio(running_server: R
     assert "query is empty" in refused.content[0].text
 
 
+def test_a_proxy_for_the_world_outside_is_not_asked_for_a_server_on_this_machine(running_server: RunningServer) -> None:
+    nobody = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"), "http://127.0.0.1:9") | dict.fromkeys(
+        ("NO_PROXY", "no_proxy"), ""
+    )
+    environment = {"MEMORY_MCP_URL": running_server.url, **nobody}
+    ok(command("remember", "抹茶", "-p", "nilou", environment=environment))
+    assert "抹茶" in ok(command("recall", "抹茶", "-p", "nilou", environment=environment))
+
+    async def bridged() -> Any:
+        bridge = StdioTransport(
+            sys.executable, ["-m", "memory_mcp", "stdio", "-p", "nilou"], env=clean_environment(environment), cwd=str(ROOT)
+        )
+        async with Client(bridge) as client:
+            return (await client.call_tool("recall", {"query": "抹茶"})).structured_content
+
+    assert [hit["content"] for hit in asyncio.run(bridged())["hits"]] == ["抹茶"]
+
+
 def test_refusals_arrive_in_the_words_of_the_server(running_server: RunningServer) -> None:
     for arguments, reason in (
         (["remember", " ", "-p", "n"], "content is empty"),

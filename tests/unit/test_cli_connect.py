@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from memory_mcp.cli import app
 from memory_mcp.cli.connect import INSTRUCTIONS, ClientName
+from memory_mcp.errors import InvalidInput
 
 SAKURA = "%E3%81%95%E3%81%8F%E3%82%89"
 JSON_CLIENTS = ["vscode", "cursor", "gemini", "lmstudio", "claude-desktop"]
@@ -69,9 +70,13 @@ def test_open_webui_gets_the_persona_in_the_url() -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "50%", "a b", "nilou"])
-def test_any_name_can_be_read_back_from_the_header_and_the_url(name: str) -> None:
+def test_any_name_can_be_read_back_from_the_header(name: str) -> None:
     (servers,) = json.loads(snippet("cursor", persona=name)).values()
     assert unquote(servers["memory"]["headers"]["X-Persona"]) == name
+
+
+@pytest.mark.parametrize("name", ["a/b", "...", "50%", "a b", "nilou"])
+def test_a_name_can_be_read_back_from_the_url(name: str) -> None:
     (line,) = [line for line in snippet("open-webui", persona=name).splitlines() if line.startswith("URL")]
     assert unquote(line.removesuffix("/mcp").rpartition("/p/")[2]) == name
 
@@ -109,6 +114,13 @@ def test_a_token_in_the_environment_gets_its_place_and_is_never_printed(client: 
     text = connect("--client", client, "-p", "nilou", "--url", "http://h:1")
     assert "TOKEN" in text or "memory-token" in text
     assert "t0k" not in text
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_programs_take_out_of_a_url_is_not_put_into_one(name: str) -> None:
+    done = CliRunner().invoke(app, ["connect", "--client", "open-webui", "-p", name])
+    assert isinstance(done.exception, InvalidInput)
+    assert "can't be named in a URL" in str(done.exception)
 
 
 def test_a_token_of_the_bridge_goes_into_its_environment_and_not_among_its_arguments() -> None:

@@ -1,5 +1,6 @@
 """How an embedding model is asked: how often, with what, and what its failures become."""
 
+import logging
 import threading
 from collections.abc import Iterator
 
@@ -95,6 +96,18 @@ def test_a_failure_says_which_model_and_why(service: Service, pool: ModelPool):
         embedder(service, pool).embed_query("words")
     with pytest.raises(EncoderFailed):
         embedder(service, pool).embed_documents(["words"])
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, RuntimeError])
+def test_a_failure_does_not_say_what_was_asked(service: Service, pool: ModelPool, kind: type[Exception], caplog):
+    service.error = kind("can't embed '桜餅のひみつ'")
+    for ask in (
+        lambda: embedder(service, pool).embed_query("桜餅のひみつ"),
+        lambda: embedder(service, pool).embed_documents(["桜餅のひみつ"]),
+    ):
+        with caplog.at_level(logging.INFO), pytest.raises(EncoderFailed, match=f"could not be asked: {kind.__name__}\\.") as failure:
+            ask()
+        assert "桜餅" not in str(failure.value) + caplog.text
 
 
 def test_a_failure_is_not_remembered(service: Service, pool: ModelPool):

@@ -107,6 +107,8 @@ def test_composed_and_decomposed_spellings_are_one_name():
     ("name", "reason"),
     [
         ("", "empty"), ("   ", "empty"), (" nilou", "blank"), ("nilou\u3000", "blank"), ("x" * (NAME_LIMIT + 1), "limit"),
+        ("\u3164", r"U\+3164"), ("nilou\uffa0", r"U\+FFA0"), ("ni\u034flou", r"U\+034F"), ("\ufe0f", "is empty"), ("\u2800", r"U\+2800"),
+        ("か\u3099" * (NAME_LIMIT + 1), "201 characters"), ("a" + "\u0301\u0323" * 500, "1001 characters"),
         ("ni\u200blou", r"U\+200B at place 3"), ("ni\x00", r"U\+0000"), ("ni\nlou", r"U\+000A"), ("\ud800x", r"U\+D800"), ("a\u202eb", r"U\+202E"),
     ],
 )  # fmt: skip
@@ -117,7 +119,14 @@ def test_an_unusable_name_is_refused_with_its_reason(name, reason):
 
 def test_a_name_may_have_as_many_characters_as_the_limit():
     assert canonical_name("あ" * NAME_LIMIT) == "あ" * NAME_LIMIT
+    assert canonical_name("か\u3099" * NAME_LIMIT) == "が" * NAME_LIMIT
+    assert canonical_name(unicodedata.normalize("NFD", "ᾂ") * NAME_LIMIT) == "ᾂ" * NAME_LIMIT
 
 
 def test_folding_forgets_width_and_case_only():
     assert fold("Ｎｉｌｏｕ") == fold("nilou") != fold("nilo")
+
+
+@pytest.mark.parametrize(("typed", "name"), [("ニィロウ❤\ufe0f", "ニィロウ❤"), ("葛\U000e0100城", "葛城")])
+def test_what_chooses_the_picture_of_a_character_is_no_part_of_a_name(typed: str, name: str) -> None:
+    assert canonical_name(typed) == name
