@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memory_mcp.errors import StartupError, StoreDamaged, StoreError, StoreFull
-from memory_mcp.personas import registry
+from memory_mcp.personas import directories
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -299,7 +299,7 @@ def test_a_persona_that_can_not_be_created_leaves_nothing_half_made(personas, da
     def full(path, text):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(registry, "write_atomically", full)
+    monkeypatch.setattr(directories, "write_atomically", full)
     with pytest.raises(StoreFull), personas.writing("nilou"):
         pass
     assert not (data_directory / "nilou").exists()
