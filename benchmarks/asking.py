@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 
-from benchmarks.latency import IMPORT_TIMEOUT_SECONDS, Bench
+from benchmarks.calls import Tools
+from benchmarks.latency import IMPORT_TIMEOUT_SECONDS
 from benchmarks.server import Server, running
 from benchmarks.sets import Asked, RetrievalSet, Row
 
@@ -63,15 +65,14 @@ class Asking:
         found = []
         for store in self.told.memories:
             same = self.told.same_text(store)
-            async with _client(server, store) as http:
-                bench = Bench(server, http, None)
+            async with Tools(server.url, quote(store)) as tools:
                 here = [question for question in questions if question.store == store]
-                found += [await self._answer(bench, question, same, arguments) for question in here]
+                found += [await self._answer(tools, question, same, arguments) for question in here]
         return found
 
-    async def _answer(self, bench: Bench, question: Asked, same: Mapping[str, frozenset[str]], arguments: Mapping[str, Any]) -> Answer:
+    async def _answer(self, tools: Tools, question: Asked, same: Mapping[str, frozenset[str]], arguments: Mapping[str, Any]) -> Answer:
         self._set_clock(question.now)
-        told = await bench.tool(
+        told = await tools.call(
             "recall", {"query": question.query, "top_k": TOP_K, "detail": "index", "max_tokens": MAX_TOKENS, **arguments}
         )
         return Answer(

@@ -13,7 +13,6 @@ import json
 import statistics
 import time
 from pathlib import Path
-from typing import Any
 
 import httpx2
 
@@ -25,6 +24,11 @@ POOL = 15
 SETTLE_SECONDS = 1200
 
 
+def asked(number: int) -> str:
+    """A question that nobody has asked before: what is remembered costs nothing."""
+    return f"{question(number)} {number}"
+
+
 def floor(embedder: str, reranker: str, rounds: int) -> float:
     """Seconds for one query and its pairs, the median of `rounds`."""
     from sentence_transformers import CrossEncoder, SentenceTransformer  # noqa: PLC0415  takes seconds
@@ -32,7 +36,7 @@ def floor(embedder: str, reranker: str, rounds: int) -> float:
     encode, score = SentenceTransformer(embedder, device="cpu"), CrossEncoder(reranker, device="cpu")
     took = []
     for number in range(rounds):
-        query = question(number)
+        query = asked(number)
         pairs = [(query, f"user: {sentence(number * POOL + place)}") for place in range(POOL)]
         begun = time.perf_counter()
         encode.encode(query, show_progress_bar=False)
@@ -52,18 +56,26 @@ async def settled(http: httpx2.AsyncClient) -> float:
     raise SystemExit(f"not settled: {ready}")
 
 
+def with_models(embedder: str, reranker: str, deadline_ms: int) -> dict[str, object]:
+    """Settings for models that know Japanese and English, whatever their names say."""
+    languages = ["ja", "en"]
+    return {
+        "embeddings_model": embedder,
+        "reranker_model": reranker,
+        "embeddings_languages": languages,
+        "reranker_languages": languages,
+        "rerank_deadline_ms": deadline_ms,
+    }
+
+
 async def measure(arguments: argparse.Namespace) -> None:
     """The server first, then the floor: both models would not fit beside each other in a fair way."""
-    settings: dict[str, Any] = {
-        "embeddings_model": arguments.embedder,
-        "reranker_model": arguments.reranker,
-        "embeddings_languages": ["ja", "en"],
-        "reranker_languages": ["ja", "en"],
-        "rerank_deadline_ms": arguments.deadline_ms,
-    }
+    settings = with_models(arguments.embedder, arguments.reranker, arguments.deadline_ms)
     with running(settings) as server:
-        async with httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120) as http:
-            bench = Bench(server, http, arguments.out)
+        async with (
+            httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120) as http,
+            Bench(server, http, arguments.out) as bench,
+        ):
             bench.report(what="start", answers_after_s=round(server.started_in, 2))
             loaded = await settled(http)
             await bench.fill(arguments.memories)
@@ -76,7 +88,7 @@ async def measure(arguments: argparse.Namespace) -> None:
             ended: collections.Counter[tuple[str, bool]] = collections.Counter()
 
             async def recall(number: int) -> None:
-                answer = await bench.tool("recall", {"query": question(10_000 + len(ended) + number + 997 * clients), "top_k": 5})
+                answer = await bench.tool("recall", {"query": asked(number + 100_000 * clients), "top_k": 5})
                 ended[answer["mode"], answer["reranked"]] += 1
 
             results = {}

@@ -8,17 +8,19 @@ figure as its ratio to that, since machines differ.
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import json
 import platform
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx2
 
+from benchmarks.calls import Tools
 from benchmarks.server import Server, running
 from benchmarks.texts import question, sentence
 
@@ -31,7 +33,14 @@ class Bench:
 
     def __init__(self, server: Server, http: httpx2.AsyncClient, out: Path | None) -> None:
         self._server, self._http, self._out = server, http, out
-        self._ids = itertools.count()
+        self._idle: list[Tools] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for tools in self._idle:
+            await tools.__aexit__()
 
     def report(self, **result: Any) -> None:
         line = json.dumps(result, ensure_ascii=False)
@@ -69,33 +78,17 @@ class Bench:
     async def health(self, _number: int) -> None:
         (await self._http.get("/health")).raise_for_status()
 
+    @contextlib.asynccontextmanager
+    async def _tools(self) -> AsyncIterator[Tools]:
+        """A connection that nobody else uses at the moment."""
+        tools = self._idle.pop() if self._idle else await Tools(self._server.url, "bench").__aenter__()
+        yield tools
+        self._idle.append(tools)
+
     async def tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """One tool call as a client of the current protocol makes it."""
-        meta = {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }
-        answer = await self._http.post(
-            "/mcp",
-            json={
-                "jsonrpc": "2.0",
-                "id": next(self._ids),
-                "method": "tools/call",
-                "params": {"name": name, "arguments": arguments, "_meta": meta},
-            },
-            headers={
-                "Accept": "application/json, text/event-stream",
-                "MCP-Protocol-Version": "2026-07-28",
-                "Mcp-Method": "tools/call",
-                "Mcp-Name": name,
-            },
-        )
-        result: dict[str, Any] = answer.raise_for_status().json()["result"]
-        if result.get("isError"):
-            raise SystemExit(f"{name} was refused: {result['content'][0]['text']}")
-        told: dict[str, Any] = result["structuredContent"]
-        return told
+        """One tool call."""
+        async with self._tools() as tools:
+            return await tools.call(name, arguments)
 
     async def save(self, number: int) -> None:
         await self.tool("remember", {"content": f"単独の保存。{sentence(10_000_000 + number)}", "source": "user"})
@@ -147,7 +140,8 @@ async def _main(arguments: argparse.Namespace) -> None:
     with running() as server:
         limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
         async with httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120, limits=limits) as http:
-            await Bench(server, http, arguments.out).run(arguments)
+            async with Bench(server, http, arguments.out) as bench:
+                await bench.run(arguments)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ class ServiceEmbedder(PooledEmbedder):
 
     def __init__(self, model: "Embeddings", identity: Identity, caches: Caches, patience: Patience | None = None) -> None:
         """Takes the usual patience unless told otherwise."""
-        self._workers = ModelPool(WORKERS)
+        self._workers = ModelPool(WORKERS, bulk_share=1)
         super().__init__(model, identity, self._workers, caches, patience or Patience(QUERY_SECONDS, BULK_SECONDS, REST_SECONDS))
 
     def close(self) -> None:

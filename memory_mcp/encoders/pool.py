@@ -4,8 +4,8 @@ One model call on one thread, several side by side, beats one call on all thread
 spinning made 9 ms into 1,500 on a busy machine, and chunks of 4 pairs on two workers halve the time of one large batch.
 
 Fairness has two halves. Within an urgency, the owners that have something waiting take turns, job by job, so a persona with
-hundreds of jobs delays another by one job. And bulk work leaves a worker free while somebody is asking, because a job that
-has begun can't be interrupted.
+hundreds of jobs delays another by one job. And while somebody is asking, bulk work leaves a worker free, because a job that
+has begun can't be interrupted, and rests after each job, because the cores are as many as the workers.
 
 Whoever is being reranked has waited longest, so reranking goes on until a query has waited `QUERY_PATIENCE_SECONDS`. Queries
 that wait are then embedded together: eight of them in one call cost a third of eight calls, because most of a short text's
@@ -30,6 +30,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ASKED_LATELY_SECONDS = 1.0
+BULK_SHARE = 0.25  # of a worker's time, while somebody is asking
 QUERY_PATIENCE_SECONDS = 0.05
 TOGETHER = 8  # jobs in one call, where they may be
 SHUTDOWN_SECONDS = 10.0
@@ -52,7 +53,10 @@ def on_behalf_of(owner: str) -> Iterator[None]:
 class ModelPool:
     """Runs model calls. Made once by the composition root and closed at the end."""
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None = None, bulk_share: float = BULK_SHARE) -> None:
+        """`bulk_share` is for work that needs a core; what waits for others may have 1."""
+        self._rest = 1 / bulk_share - 1  # after each second of bulk work
+        self._bulk_rests_until = float("-inf")
         self.workers = workers or _usable_cores()
         self._lanes = {urgency: Lane() for urgency in Urgency}
         self._changed = threading.Condition()
@@ -134,6 +138,8 @@ class ModelPool:
             with self._changed:
                 if jobs[0].urgency is Urgency.BULK:
                     self._bulk_running -= 1
+                    ended = time.monotonic()
+                    self._bulk_rests_until = ended + (ended - now) * self._rest
                     self._changed.notify()
 
     def _run(self, jobs: list[Job]) -> None:
@@ -159,8 +165,7 @@ class ModelPool:
                     if urgency is Urgency.BULK:
                         self._bulk_running += 1
                     return self._lanes[urgency].take(TOGETHER)
-                # With bulk work held back, a worker looks again when the last question is long enough ago.
-                self._changed.wait(ASKED_LATELY_SECONDS if self._lanes[Urgency.BULK].waiting else None)
+                self._changed.wait(self._bulk_pause() if self._lanes[Urgency.BULK].waiting else None)
             return []
 
     def _most_urgent(self) -> Urgency | None:
@@ -172,8 +177,15 @@ class ModelPool:
         return Urgency.BULK if bulk.waiting and self._bulk_may_begin() else None
 
     def _bulk_may_begin(self) -> bool:
-        asked_lately = time.monotonic() - self._asked_at < ASKED_LATELY_SECONDS
-        return self._bulk_running < max(1, self.workers - 1 if asked_lately else self.workers)
+        now = time.monotonic()
+        if now - self._asked_at >= ASKED_LATELY_SECONDS:
+            return self._bulk_running < self.workers
+        return self._bulk_running < max(1, self.workers - 1) and now >= self._bulk_rests_until
+
+    def _bulk_pause(self) -> float:
+        """When to look again at bulk work that is held back, in seconds: after its rest, or when nobody has asked for a while."""
+        now = time.monotonic()
+        return min(max(self._bulk_rests_until - now, 0.001), ASKED_LATELY_SECONDS) if self._bulk_rests_until > now else ASKED_LATELY_SECONDS
 
 
 def _usable_cores() -> int:

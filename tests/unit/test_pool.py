@@ -189,3 +189,22 @@ def test_closing_ends_the_threads_and_cancels_what_waits():
     assert threading.active_count() == before
     with pytest.raises(EncoderFailed):
         pool.submit(lambda: None, Urgency.QUERY)
+
+
+def test_bulk_work_rests_while_somebody_asks_and_not_when_nobody_does():
+    with ModelPool(1, bulk_share=0.01) as pool:
+        began: list[float] = []
+
+        def bulk() -> None:
+            began.append(time.monotonic())
+            threading.Event().wait(0.01)
+
+        pool.submit(lambda: None, Urgency.QUERY).result()
+        jobs = [pool.submit(bulk, Urgency.BULK) for _ in range(2)]
+        for job in jobs:
+            job.result()
+        asked_lately = began[1] - began[0]
+        jobs = [pool.submit(bulk, Urgency.BULK) for _ in range(2)]
+        for job in jobs:
+            job.result()
+        assert began[3] - began[2] < asked_lately

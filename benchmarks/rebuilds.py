@@ -1,0 +1,106 @@
+"""What recall costs while the indexes of many personas are brought up to date and made anew, beside recall at rest, in one run.
+
+    python -m benchmarks.rebuilds --embedder DIR --reranker DIR [--personas 20] [--memories 200] [--new 50] [--clients 2]
+
+Every persona gets `--new` memories at once and is asked to make its index anew; somebody else's recalls go on meanwhile.
+"""
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from benchmarks.calls import Tools
+from benchmarks.floor import settled, with_models
+from benchmarks.server import Server, running
+from benchmarks.texts import question, sentence
+
+REST_SECONDS = 15.0
+LIMIT_SECONDS = 300.0
+
+
+def lines(first: int, count: int) -> bytes:
+    """Memories to import, as JSON lines."""
+    return b"".join(json.dumps({"content": sentence(number), "source": "user"}).encode() + b"\n" for number in range(first, first + count))
+
+
+async def imported(http: httpx2.AsyncClient, persona: str, content: bytes) -> None:
+    (await http.post("/api/import", content=content, headers={"X-Persona": persona})).raise_for_status()
+
+
+async def waits_until(server: Server, clients: int, is_over: Callable[[], bool]) -> list[float]:
+    """How long each recall of `clients` callers took, in seconds, sorted."""
+    waits: list[float] = []
+
+    async def caller(first: int) -> None:
+        async with Tools(server.url, "persona-0") as tools:
+            number = first
+            while not is_over():
+                number += clients
+                begun = time.perf_counter()
+                await tools.call("recall", {"query": f"{question(number)} {number}", "top_k": 5})
+                waits.append(time.perf_counter() - begun)
+
+    await asyncio.gather(*(caller(first) for first in range(clients)))
+    return sorted(waits)
+
+
+def summary(waits: list[float]) -> dict[str, Any]:
+    return {
+        "recalls": len(waits),
+        "p50_ms": round(waits[len(waits) // 2] * 1e3, 1),
+        "p95_ms": round(waits[int(len(waits) * 0.95)] * 1e3, 1),
+    }
+
+
+async def measure(arguments: argparse.Namespace) -> None:
+    """At rest first, then with everything to do."""
+    personas = [f"persona-{number}" for number in range(arguments.personas)]
+    settings = {**with_models(arguments.embedder, arguments.reranker, arguments.deadline_ms), "toolsets": ["core", "compat"]}
+    with running(settings) as server:
+        async with httpx2.AsyncClient(base_url=server.url, timeout=120) as http:
+            for place, persona in enumerate(personas):
+                await imported(http, persona, lines(place * arguments.memories, arguments.memories))
+            await settled(http)
+            until = time.perf_counter() + REST_SECONDS
+            rest = await waits_until(server, arguments.clients, lambda: time.perf_counter() > until)
+
+            begun, done = time.perf_counter(), asyncio.Event()
+            busy = asyncio.create_task(waits_until(server, arguments.clients, done.is_set))
+            for place, persona in enumerate(personas):
+                await imported(http, persona, lines(10_000_000 + place * arguments.new, arguments.new))
+                async with Tools(server.url, persona) as tools:
+                    await tools.call("rebuild_vector_store", {})
+            await asyncio.wait_for(settled(http), LIMIT_SECONDS)
+            took = time.perf_counter() - begun
+            done.set()
+            meanwhile = await busy
+    ratio = round(summary(meanwhile)["p95_ms"] / summary(rest)["p95_ms"], 2)
+    for result in (
+        {"what": "at rest", **summary(rest)},
+        {"what": "meanwhile", **summary(meanwhile), "embedded": arguments.new * arguments.personas, "seconds": round(took, 1)},
+        {"what": "ratio", "p95": ratio},
+    ):
+        line = json.dumps({**result, "personas": arguments.personas, "clients": arguments.clients})
+        print(line, flush=True)
+        if arguments.out:
+            with arguments.out.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--embedder", required=True)
+    parser.add_argument("--reranker", required=True)
+    parser.add_argument("--personas", type=int, default=20)
+    parser.add_argument("--memories", type=int, default=200)
+    parser.add_argument("--new", type=int, default=50)
+    parser.add_argument("--clients", type=int, default=2)
+    parser.add_argument("--deadline-ms", type=int, default=600)
+    parser.add_argument("--out", type=Path, help="also append the lines to this file")
+    asyncio.run(measure(parser.parse_args()))
