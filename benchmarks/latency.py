@@ -137,11 +137,13 @@ def _batched(items: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
 
 
 async def _main(arguments: argparse.Namespace) -> None:
+    limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
     with running() as server:
-        limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
-        async with httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120, limits=limits) as http:
-            async with Bench(server, http, arguments.out) as bench:
-                await bench.run(arguments)
+        async with (
+            httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120, limits=limits) as http,
+            Bench(server, http, arguments.out) as bench,
+        ):
+            await bench.run(arguments)
 
 
 if __name__ == "__main__":
