@@ -45,7 +45,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside a rebuild": ("memory_mcp.store.index_files:build", "after", lambda *_: True),
     "before the other model answers": ("memory_mcp.index.sync:_swap", "before", lambda *_: True),
     "after the other model answers": ("memory_mcp.index.sync:_swap", "after", lambda *_: True),
-    "inside the rows of a migration": ("memory_mcp.store.migrations:_moment", "before", lambda *_: True),
+    "inside the rows of a migration": ("memory_mcp.store.legacy_values:_moment", "before", lambda *_: True),
     "inside the words of a migration": ("memory_mcp.store.lexical:_write_rows", "after", lambda *_: True),
     "before a migration is committed": ("memory_mcp.store.lexical:rebuild_if_outdated", "after", lambda *_: True),
     "inside an import, a batch not stored": ("memory_mcp.server.http_routes:import_lines", "before", lambda *_: True),
@@ -53,12 +53,12 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside an export": ("memory_mcp.store.memories:page_for_export", "after", lambda *_: True),
     "inside the reader of an export": ("memory_mcp.cli.transfers:Path.replace", "before", lambda _, to: Path(to).suffix == ".jsonl"),
     "before a new persona's identity": (
-        "memory_mcp.personas.registry:write_atomically",
+        "memory_mcp.personas.directories:write_atomically",
         "before",
         lambda path, _: path.name == "persona.json",
     ),
     "after a new persona's identity": (
-        "memory_mcp.personas.registry:write_atomically",
+        "memory_mcp.personas.directories:write_atomically",
         "after",
         lambda path, _: path.name == "persona.json",
     ),
