@@ -32,6 +32,8 @@ class Variant:
 # What each name takes away. Variants that store the same thing share one data directory.
 ABLATIONS: Mapping[str, Variant] = {
     "dates": Variant(settings={"fusion.date_boost": 0.0}),
+    "named-speakers": Variant(settings={"fusion.speaker_boost": 0.0}),
+    "sessions": Variant(settings={"fusion.session_weight": 0.0}),
     "dense": Variant(arguments={"mode": "keyword"}),
     "words": Variant(settings={"fusion.dense_weight": 1.0}),
     "reranker": Variant(settings={"reranker_model": None}),

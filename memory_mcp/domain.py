@@ -127,11 +127,22 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """When a memory happened, who said it, and in which conversation."""
+
+    happened: datetime
+    source: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A memory that may become a hit, with what each source thinks of it (None: it has no opinion).
 
     `lexical` is a BM25 score, larger is better, and means nothing by itself: `lexical_share` is its part of the best one, 0 to 1.
-    `dense` is a cosine, that of `best_chunk`; `rerank` is the cross-encoder's score.
+    `dense` is a cosine, that of `best_chunk`; `rerank` is the cross-encoder's score. `session_share` is what the best of the others
+    from its conversation have of the best lexical score, 0 to 1. The query names its day where `in_named_date`, and who said it
+    where `by_named_speaker`.
     """
 
     memory_id: int
@@ -140,7 +151,9 @@ class Candidate:
     dense: float | None = None
     best_chunk: int | None = None
     rerank: float | None = None
+    session_share: float = 0.0
     in_named_date: bool = False
+    by_named_speaker: bool = False
     score: float = 0.0
 
 

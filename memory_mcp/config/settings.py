@@ -46,7 +46,16 @@ class Fusion(Group):
         0.5, ge=0, le=1, description="Weight of the embedding against the lexical score. Taken as 0 while no model is there."
     )
     date_boost: float = Field(
-        0.2, ge=0, le=2, description="Added to the score of a memory from a date that the query names. 0 turns it off."
+        0.7, ge=0, le=2, description="Added to the score of a memory from a date that the query names. 0 turns it off."
+    )
+    speaker_boost: float = Field(
+        0.2, ge=0, le=2, description="Added to the fused score of a memory whose `source` the query names. 0 turns it off."
+    )
+    session_weight: float = Field(
+        0.3,
+        ge=0,
+        le=2,
+        description="Weight of what else of the same session the words of the query find, beside the lexical score. 0 turns it off.",
     )
     candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source hands to the fusion.")
 

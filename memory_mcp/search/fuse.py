@@ -1,41 +1,78 @@
 """One order out of several scores.
 
-    a·minmax(cosine) + (1−a)·bm25/max(bm25) + the date term
+    a·minmax(cosine) + (1−a)·(share + the session term) + the date term + the speaker term,    share = bm25/max(bm25)
 
 over the union of the candidates, with both scores for every one of them. Why not reciprocal ranks, and what else was
-tried: docs/decisions/0005-fusion.md.
+tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import nlargest
 
 from memory_mcp.config.settings import Fusion
-from memory_mcp.domain import Candidate, TimeRange
+from memory_mcp.domain import Candidate, Origin, TimeRange
+
+# How many others of its conversation speak for a memory.
+WITNESSES = 5
 
 
-def fuse(
-    candidates: Sequence[Candidate],
-    settings: Fusion,
-    named: Sequence[TimeRange],
-    happened: Mapping[int, datetime],
-    dense_weight: float | None = None,
-) -> list[Candidate]:
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What the query names beside its words, and where each candidate comes from, by its id."""
+
+    dates: Sequence[TimeRange]
+    speakers: Collection[str]
+    origins: Mapping[int, Origin]
+
+
+def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float | None = None) -> list[Candidate]:
     """The candidates with `score` set, best first; of equals the later one in time.
 
-    `named` holds the dates that the query names, `happened` the event time of each candidate. A candidate that has no vector
-    yet is judged by its words alone; where none has one, all are. `dense_weight` goes before the one of the settings.
+    A candidate that has no vector yet is judged by its words alone; where none has one, all are. `dense_weight` goes before the
+    one of the settings.
     """
     lexical = [candidate.lexical or 0.0 for candidate in candidates]
     cosines = [candidate.dense for candidate in candidates if candidate.dense is not None]
     weight = (settings.dense_weight if dense_weight is None else dense_weight) if cosines else 0.0
     top = max(lexical, default=0.0) or 1.0
     low, span = (min(cosines), (max(cosines) - min(cosines)) or 1.0) if cosines else (0.0, 1.0)
+    shares = [words / top for words in lexical]
+    origins = [hints.origins[candidate.memory_id] for candidate in candidates]
     scored = []
-    for candidate, words in zip(candidates, lexical, strict=True):
-        share = words / top
+    for candidate, share, session_share, origin in zip(candidates, shares, _session_shares(shares, origins), origins, strict=True):
         meaning = share if candidate.dense is None else (candidate.dense - low) / span
-        in_named_date = any(happened[candidate.memory_id] in date for date in named)
-        score = weight * meaning + (1 - weight) * share + settings.date_boost * in_named_date
-        scored.append(replace(candidate, score=score, lexical_share=share, in_named_date=in_named_date))
-    return sorted(scored, key=lambda candidate: (-candidate.score, -happened[candidate.memory_id].timestamp()))
+        words = share + settings.session_weight * session_share
+        in_named_date = any(origin.happened in date for date in hints.dates)
+        by_named_speaker = origin.source in hints.speakers
+        named = settings.date_boost * in_named_date + settings.speaker_boost * by_named_speaker
+        scored.append(
+            replace(
+                candidate,
+                score=weight * meaning + (1 - weight) * words + named,
+                lexical_share=share,
+                session_share=session_share,
+                in_named_date=in_named_date,
+                by_named_speaker=by_named_speaker,
+            )
+        )
+    return sorted(scored, key=lambda candidate: (-candidate.score, -hints.origins[candidate.memory_id].happened.timestamp()))
+
+
+def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[float]:
+    """For each candidate the mean share of the best others from its session; fewer than `WITNESSES` count as if the rest had none."""
+    by_session = defaultdict(list)
+    for share, origin in zip(shares, origins, strict=True):
+        by_session[origin.session_id].append(share)
+    best = {session: nlargest(WITNESSES + 1, found) for session, found in by_session.items() if session}
+    return [
+        _sum_of_others(best[origin.session_id], share) / WITNESSES if origin.session_id else 0.0
+        for share, origin in zip(shares, origins, strict=True)
+    ]
+
+
+def _sum_of_others(best: Sequence[float], own: float) -> float:
+    """Of the best of a session, the sum of the first few beside its own."""
+    own_is_among = own >= best[-1]
+    return sum(best[:-1] if not own_is_among and len(best) > WITNESSES else best) - (own if own_is_among else 0.0)

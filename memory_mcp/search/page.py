@@ -31,6 +31,12 @@ def within_budget(ranked: Sequence[tuple[Memory, float, Mapping[str, Any]]], det
 
 def why(candidate: Candidate) -> dict[str, Any]:
     """What each source thought of a candidate, for a reader who wonders why it is here."""
-    opinions = {"lexical": candidate.lexical_share, "dense": candidate.dense, "rerank": candidate.rerank}
+    opinions = {
+        "lexical": candidate.lexical_share,
+        "session": candidate.session_share or None,
+        "dense": candidate.dense,
+        "rerank": candidate.rerank,
+    }
     told: dict[str, Any] = {name: round(value, 3) for name, value in opinions.items() if value is not None}
-    return {**told, **({"date": True} if candidate.in_named_date else {})}
+    named = {"date": candidate.in_named_date, "speaker": candidate.by_named_speaker}
+    return {**told, **{name: True for name, is_named in named.items() if is_named}}

@@ -15,12 +15,13 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import from_named_dates, from_words, union
-from memory_mcp.search.fuse import fuse
+from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.store import chunk_owners, memories, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.text.speakers import named_speakers
 from memory_mcp.text.timewords import named_dates
 
 POOL_FACTOR = 3
@@ -68,10 +69,12 @@ def _ranked(connection: apsw.Connection, question: Question, meaning: Meaning, s
     words = () if question.mode == "semantic" and near else from_words(connection, question, limit)
     dates = from_named_dates(connection, named, question.filters)
     candidates = union(connection, question, meaning, near, words, dates)
-    happened = memories.event_times(connection, [candidate.memory_id for candidate in candidates])
-    ranked = fuse(candidates, settings.fusion, named, happened, dense_weight=1.0 if question.mode == "semantic" else None)
+    origins = memories.origins(connection, [candidate.memory_id for candidate in candidates])
+    speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
+    hints = Hints(named, speakers, origins)
+    ranked = fuse(candidates, settings.fusion, hints, dense_weight=1.0 if question.mode == "semantic" else None)
     if question.mode == "recent":
-        ranked.sort(key=lambda candidate: happened[candidate.memory_id], reverse=True)
+        ranked.sort(key=lambda candidate: origins[candidate.memory_id].happened, reverse=True)
     pool = ranked[: question.top_k * POOL_FACTOR]
     found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
     spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])

@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.domain import Draft, Filters, Memory
+from memory_mcp.domain import Draft, Filters, Memory, Origin
 from memory_mcp.store.rows import packed
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 
@@ -149,10 +149,11 @@ def page_for_export(connection: apsw.Connection, after_id: int, limit: int, incl
     return [_memory(row) for row in found]
 
 
-def event_times(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, datetime]:
-    """When these memories happened."""
-    sql = f"SELECT m.id, {EVENT_TIME} AS happened FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
-    return {memory_id: from_text(text) for memory_id, text in packed(connection, "id, happened", sql, (_json(list(ids)),))}
+def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin]:
+    """When these memories happened, who said them, and in which conversation."""
+    sql = f"SELECT m.id, {EVENT_TIME} AS happened, m.source, m.session_id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
+    rows = packed(connection, "id, happened, source, session_id", sql, (_json(list(ids)),))
+    return {memory_id: Origin(from_text(happened), source, session_id) for memory_id, happened, source, session_id in rows}
 
 
 def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> list[int]:

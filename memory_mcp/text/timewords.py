@@ -11,10 +11,9 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
-
-Days = tuple[date, date]  # the first day, and the first day after the last
-# A date without a year may mean any of the last years when it only raises a score.
-YEARS_MEANT = 5
+from memory_mcp.text.festivals import FESTIVAL, festival
+from memory_mcp.text.nested_days import Days, narrowed
+from memory_mcp.text.yearless import each_year
 
 _KANJI_DIGITS = "〇一二三四五六七八九"
 _NUMBER = r"(\d{1,3}|[一二三四五六七八九十]{1,3})"
@@ -65,11 +64,14 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
 
 
 def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
-    """The spans that a query names, in UTC. One without a year stands for that date in each of the last years."""
+    """The spans that a query names, in UTC. One without a year stands for that date in each of the last years.
+
+    A date inside another narrows it: 今年の1月 is one month.
+    """
     plain = _plain(query)
     today = now.astimezone(zone).date()
     taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
-    spans: dict[Days, None] = {}
+    meanings: list[list[Days]] = []
     for pattern, days_of in _PATTERNS:
         for found in pattern.finditer(plain):
             if any(taken[found.start() : found.end()]):
@@ -77,8 +79,8 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
             days = list(_resolved(days_of, found, today))
             if days:
                 taken[found.start() : found.end()] = b"\1" * (found.end() - found.start())
-                spans |= dict.fromkeys(days)
-    return list(_representable(spans, zone))
+                meanings.append(days)
+    return list(_representable(narrowed(meanings), zone))
 
 
 def _plain(text: str) -> str:
@@ -198,15 +200,6 @@ def _last_weekday(today: date, weekday: int) -> Days:
     return _day(today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1))
 
 
-def _each_year(today: date, span_of: Callable[[int], Days]) -> Iterator[Days]:
-    """A yearless date in this year and the ones before, and none that doesn't exist (29 February)."""
-    for year in range(today.year, today.year - YEARS_MEANT, -1):
-        try:
-            yield span_of(year)
-        except ValueError:
-            continue
-
-
 Resolver = Callable[[re.Match[str], date], Iterator[Days] | list[Days]]
 _WEEKS_BACK = {"先々週": 2, "先週": 1, "今週": 0, "来週": -1}
 _UNITS: dict[str, Callable[[date, int], Days]] = {
@@ -235,23 +228,28 @@ _PATTERNS: list[tuple[re.Pattern[str], Resolver]] = [
     (re.compile(r"(?<!\d)(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})(?!\d)日?"), lambda m, today: [_day(date(*_numbers(m)))]),
     (re.compile(r"(?<!\d)(\d{4})(?:年|[-/](?=\d{1,2}(?![-/\d])))(\d{1,2})(?!\d)月?"), lambda m, today: [_month_of(*_numbers(m))]),
     (re.compile(r"(?<!\d)(\d{4})年(?!\d)|\A(\d{4})\Z"), lambda m, today: [_year(int(m[1] or m[2]))]),
-    (re.compile(r"(?<!\d)(\d{1,2})月(\d{1,2})日"), lambda m, today: _each_year(today, lambda year: _day(date(year, int(m[1]), int(m[2]))))),
-    (re.compile(r"(?<!\d)(\d{1,2})月(?![\d間号])"), lambda m, today: _each_year(today, lambda year: _month_of(year, int(m[1])))),
+    (re.compile(r"(?<!\d)(\d{1,2})月(\d{1,2})日"), lambda m, today: each_year(today, lambda year: _day(date(year, int(m[1]), int(m[2]))))),
+    (re.compile(r"(?<!\d)(\d{1,2})月(?![\d間号])"), lambda m, today: each_year(today, lambda year: _month_of(year, int(m[1])))),
     (re.compile(rf"(?<![a-z]){_MONTH}\s+{_DAY},?\s+(\d{{4}})"), lambda m, today: [_day(date(int(m[3]), _MONTHS[m[1]], int(m[2])))]),
     (re.compile(rf"(?<!\d){_DAY}(?:\s+of)?\s+{_MONTH},?\s+(\d{{4}})"), lambda m, today: [_day(date(int(m[3]), _MONTHS[m[2]], int(m[1])))]),
     (re.compile(rf"(?<![a-z]){_MONTH},?\s+(\d{{4}})"), lambda m, today: [_month_of(int(m[2]), _MONTHS[m[1]])]),
     (
         re.compile(rf"(?<![a-z]){_MONTH}\s+{_DAY}(?!\d)"),
-        lambda m, today: _each_year(today, lambda year: _day(date(year, _MONTHS[m[1]], int(m[2])))),
+        lambda m, today: each_year(today, lambda year: _day(date(year, _MONTHS[m[1]], int(m[2])))),
     ),
     (
         re.compile(rf"(?<!\d){_DAY}(?:\s+of)?\s+{_MONTH}(?![a-z])"),
-        lambda m, today: _each_year(today, lambda year: _day(date(year, _MONTHS[m[2]], int(m[1])))),
+        lambda m, today: each_year(today, lambda year: _day(date(year, _MONTHS[m[2]], int(m[1])))),
     ),
     (
         re.compile(rf"(?<![a-z])(?:in|during|since)\s+{_MONTH}(?![a-z])"),
-        lambda m, today: _each_year(today, lambda year: _month_of(year, _MONTHS[m[1]])),
+        lambda m, today: each_year(today, lambda year: _month_of(year, _MONTHS[m[1]])),
     ),
+    (
+        re.compile(rf"(?<![a-z])last\s+{_MONTH}(?![a-z])"),
+        lambda m, today: [_months_back(today, (today.month - _MONTHS[m[1]] - 1) % 12 + 1)],
+    ),
+    (FESTIVAL, festival),
     (re.compile(r"(?<![a-z])in\s+((?:19|20)\d{2})(?!\d)"), lambda m, today: [_year(int(m[1]))]),
     (
         re.compile("(先々週|先週|今週|来週)の?([月火水木金土日])曜日?"),

@@ -20,10 +20,10 @@ QUERY_TOKENS_LIMIT = 300
 _KANA = "\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〆\U00020000-\U0003ffff"
 _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai, Lao, Burmese, Khmer, Hangul
-_UNSPACED = _KANA + _HAN + _OTHER_UNSPACED
+UNSPACED = _KANA + _HAN + _OTHER_UNSPACED
 _RUN = re.compile(
-    rf"(?P<unspaced>[{_UNSPACED}]+)"
-    rf"|(?P<word>(?:(?![{_UNSPACED}])[^\W_])+(?:'[a-z]+)*)"
+    rf"(?P<unspaced>[{UNSPACED}]+)"
+    rf"|(?P<word>(?:(?![{UNSPACED}])[^\W_])+(?:'[a-z]+)*)"
     r"|(?P<symbol>[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 _KANJI = re.compile(f"[{_HAN}]")

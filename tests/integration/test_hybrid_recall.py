@@ -183,6 +183,15 @@ def test_short_of_time_what_the_page_shows_is_reranked_and_the_answer_says_so(sa
     assert answer.more == 6
 
 
+def test_the_cross_encoder_reads_who_spoke_and_gets_no_speaker_or_session_term_on_top(say, embed, ask, embedder):
+    say("海が好き", source="健太", session_id="s")
+    say("海と山", source="健太", session_id="s")
+    embed()
+    hits = ask("健太は海が好き？", embedder, OverlapReranker()).hits
+    assert all(hit.why["speaker"] and hit.why["session"] for hit in hits)
+    assert [hit.score for hit in hits] == pytest.approx([hit.why["rerank"] for hit in hits], abs=0.001)
+
+
 def test_a_date_that_the_query_names_survives_reranking(say, embed, ask, embedder):
     say("夕飯はカレーだった", occurred_at="2025-10-29")
     say("夕飯は寿司だった", occurred_at="2025-09-01")

@@ -179,7 +179,73 @@ def test_the_date_term_can_be_turned_off(fruit, ask):
     off = Settings(embeddings_model=None, reranker_model=None, fusion=Fusion(date_boost=0))
     raised, plain = ask("10月17日の果物"), ask("10月17日の果物", under=off)
     assert (contents(raised)[0], contents(plain)[-1]) == ("果物は林檎", "果物は林檎")
-    assert raised.hits[0].score == pytest.approx(plain.hits[-1].score + 0.2)
+    assert raised.hits[0].score == pytest.approx(plain.hits[-1].score + Fusion().date_boost)
+
+
+def test_a_month_of_a_named_year_is_that_month_alone(say, ask):
+    for day in ("2024-03-05", "2025-03-05", "2025-06-05"):
+        say("花見の話", occurred_at=day)
+    dated = [hit.memory.occurred_at.year for hit in ask("去年の3月の花見").hits if hit.why.get("date")]
+    assert dated == [2024]
+
+
+def test_a_day_with_a_name_finds_its_memories(say, ask):
+    say("チキンを焼いた", occurred_at="2024-12-25")
+    say("チキンを焼いたりした", occurred_at="2025-06-01")
+    assert contents(ask("クリスマスに焼いたもの"))[0] == "チキンを焼いた"
+
+
+@pytest.fixture
+def guests(say):
+    """What one person said of the sea, and what another said of the first, which has more of the words."""
+    say("海なら一日中いられる", source="健太さん")
+    say("健太は海が好き", source="花子")
+
+
+def test_a_memory_of_the_one_whom_the_query_names_is_raised_and_says_so(guests, ask):
+    speakers = {hit.memory.source: hit.why.get("speaker") for hit in ask("健太は海が好き？").hits}
+    assert speakers == {"健太さん": True, "花子": None}
+
+
+def test_the_speaker_term_can_be_turned_off(guests, ask):
+    off = Settings(embeddings_model=None, reranker_model=None, fusion=Fusion(speaker_boost=0))
+    raised, plain = (
+        next(hit for hit in answer.hits if hit.memory.source == "健太さん")
+        for answer in (ask("健太は海が好き？"), ask("健太は海が好き？", under=off))
+    )
+    assert raised.score == pytest.approx(plain.score + Fusion().speaker_boost)
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "私"])
+def test_a_role_is_no_name(say, ask, role):
+    say("海が好き", source=role)
+    (hit,) = ask(f"{role} は海が好き？").hits
+    assert "speaker" not in hit.why
+
+
+@pytest.fixture
+def trip(say):
+    """Two memories that match alike; around the earlier one the conversation is about the same."""
+    say("宿は海の近く", session_id="trip", occurred_at="2025-10-01T10:00")
+    for hour in (12, 14, 16):
+        say("駅の話", session_id="trip", occurred_at=f"2025-10-01T{hour}:00")
+    say("海の宿と海の魚", session_id="trip", occurred_at="2025-10-01T18:00")
+    say("宿は海の近く", session_id="other", occurred_at="2025-10-02")
+
+
+def test_what_else_its_session_holds_raises_a_memory(trip, ask):
+    def sessions(recalled):
+        return [hit.memory.session_id for hit in recalled.hits if hit.memory.content == "宿は海の近く"]
+
+    off = Settings(embeddings_model=None, reranker_model=None, fusion=Fusion(session_weight=0))
+    assert sessions(ask("海の宿"))[0] == "trip"
+    assert sessions(ask("海の宿", under=off)) == ["other", "trip"]
+
+
+def test_a_hit_says_what_its_session_has_of_the_words(trip, ask):
+    told = {(hit.memory.session_id, hit.memory.content): hit.why for hit in ask("海の宿").hits}
+    assert 0 < told["trip", "宿は海の近く"]["session"] <= 1
+    assert "session" not in told["other", "宿は海の近く"]
 
 
 def test_without_models_on_purpose_nothing_is_degraded(say, ask):

@@ -55,7 +55,9 @@ def test_dates_in_words_are_read_or_refused(figure, thorough):
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("piece", ["昨日", "先週の", "10月", "十", "january ", " to ", "2025-", "1", "in ", " "])
+@pytest.mark.parametrize(
+    "piece", ["昨日", "先週の", "10月", "十", "january ", " to ", "2025-", "1", "in ", " ", "クリスマス", "last christmas ", "last may "]
+)
 def test_a_text_of_any_length_is_read_to_its_end(piece: str) -> None:
     """Time that grows with the square of the length would not come to an end here."""
     text = piece * (300_000 // len(piece))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.config.settings import Fusion
-from memory_mcp.domain import Candidate, TimeRange
-from memory_mcp.search.fuse import fuse
+from memory_mcp.domain import Candidate, Origin, TimeRange
+from memory_mcp.search.fuse import WITNESSES, Hints, fuse
 
 ANY_TIME = datetime(2025, 10, 30, tzinfo=UTC)
 SCORES = st.floats(min_value=0, max_value=100) | st.none()
@@ -16,58 +16,108 @@ CANDIDATES = st.lists(st.tuples(SCORES, st.floats(min_value=-1, max_value=1) | s
 
 
 @pytest.fixture
-def happened(now):
-    return {number: now + timedelta(hours=number) for number in range(10)}
+def origins(now):
+    return {number: Origin(now + timedelta(hours=number)) for number in range(10)}
 
 
-def test_the_lexical_score_alone_is_scaled_to_its_best(happened):
-    ranked = fuse([Candidate(1, lexical=2.0), Candidate(2, lexical=8.0)], Fusion(), [], happened)
+@pytest.fixture
+def no_hints(origins):
+    return Hints([], (), origins)
+
+
+def in_sessions(now, *sessions: str | None) -> Hints:
+    """Memory 0 is from the first of these sessions, memory 1 from the second, and so on."""
+    return Hints([], (), {number: Origin(now, session_id=session) for number, session in enumerate(sessions)})
+
+
+def test_the_lexical_score_alone_is_scaled_to_its_best(no_hints):
+    ranked = fuse([Candidate(1, lexical=2.0), Candidate(2, lexical=8.0)], Fusion(), no_hints)
     assert [(candidate.memory_id, candidate.score) for candidate in ranked] == [(2, 1.0), (1, 0.25)]
     assert [candidate.lexical_share for candidate in ranked] == [1.0, 0.25]
 
 
-def test_meaning_and_words_are_weighed(happened):
+def test_meaning_and_words_are_weighed(no_hints):
     candidates = [Candidate(1, lexical=4.0, dense=0.2), Candidate(2, lexical=1.0, dense=0.8), Candidate(3, lexical=0.0, dense=0.5)]
-    scores = {candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(dense_weight=0.6), [], happened)}
+    scores = {candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(dense_weight=0.6), no_hints)}
     assert scores == pytest.approx({1: 0.4, 2: 0.6 + 0.1, 3: 0.3})
 
 
-def test_a_candidate_without_a_vector_is_judged_by_its_words_alone(happened):
+def test_a_candidate_without_a_vector_is_judged_by_its_words_alone(no_hints):
     candidates = [Candidate(1, lexical=4.0), Candidate(2, lexical=2.0, dense=0.9), Candidate(3, lexical=2.0, dense=0.1)]
-    assert [candidate.score for candidate in fuse(candidates, Fusion(), [], happened)] == [1.0, 0.75, 0.25]
+    assert [candidate.score for candidate in fuse(candidates, Fusion(), no_hints)] == [1.0, 0.75, 0.25]
 
 
-def test_equal_cosines_and_no_lexical_score_divide_by_nothing(happened):
+def test_equal_cosines_and_no_lexical_score_divide_by_nothing(no_hints):
     candidates = [Candidate(1, lexical=0.0, dense=0.5), Candidate(2, lexical=0.0, dense=0.5)]
-    assert [candidate.score for candidate in fuse(candidates, Fusion(), [], happened)] == [0.0, 0.0]
+    assert [candidate.score for candidate in fuse(candidates, Fusion(), no_hints)] == [0.0, 0.0]
 
 
-def test_a_memory_from_a_named_date_is_raised(happened, now):
+def test_a_memory_from_a_named_date_is_raised(origins, now):
     day = TimeRange(now + timedelta(minutes=30), now + timedelta(minutes=90))  # where memory 1 is
-    ranked = fuse([Candidate(2, lexical=1.0), Candidate(1, lexical=0.9)], Fusion(date_boost=0.2), [day], happened)
+    ranked = fuse([Candidate(2, lexical=1.0), Candidate(1, lexical=0.9)], Fusion(date_boost=0.2), Hints([day], (), origins))
     assert [(candidate.memory_id, candidate.in_named_date) for candidate in ranked] == [(1, True), (2, False)]
     assert ranked[0].score == pytest.approx(1.1)
 
 
-def test_a_memory_in_two_named_dates_is_raised_once(happened, now):
+def test_a_memory_in_two_named_dates_is_raised_once(origins, now):
     day = TimeRange(now, now + timedelta(days=1))
-    (raised,) = fuse([Candidate(1, lexical=1.0)], Fusion(date_boost=0.2), [day, day], happened)
+    (raised,) = fuse([Candidate(1, lexical=1.0)], Fusion(date_boost=0.2), Hints([day, day], (), origins))
     assert raised.score == pytest.approx(1.2)
 
 
-def test_of_equals_the_later_comes_first(happened):
-    ranked = fuse([Candidate(number, lexical=1.0) for number in (3, 7, 5)], Fusion(), [], happened)
+def test_a_memory_of_a_named_speaker_is_raised(origins, now):
+    said = {**origins, 1: Origin(now, source="健太")}
+    ranked = fuse([Candidate(2, lexical=1.0), Candidate(1, lexical=0.9)], Fusion(speaker_boost=0.2), Hints([], {"健太"}, said))
+    assert [(candidate.memory_id, candidate.by_named_speaker) for candidate in ranked] == [(1, True), (2, False)]
+    assert ranked[0].score == pytest.approx(1.1)
+
+
+def test_what_else_the_session_holds_speaks_for_a_memory(now):
+    candidates = [Candidate(0, lexical=1.0), Candidate(1, lexical=0.8), Candidate(2, lexical=0.8), Candidate(3, lexical=0.6)]
+    ranked = fuse(candidates, Fusion(session_weight=1), in_sessions(now, None, "one", "two", "two"))
+    assert {candidate.memory_id: candidate.session_share for candidate in ranked} == pytest.approx(
+        {0: 0, 1: 0, 2: 0.6 / WITNESSES, 3: 0.8 / WITNESSES}
+    )
+    assert [candidate.memory_id for candidate in ranked] == [0, 2, 1, 3]
+
+
+def test_only_the_best_others_of_a_session_speak_for_a_memory(now):
+    shares = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4]
+    candidates = [Candidate(number, lexical=share) for number, share in enumerate(shares)]
+    ranked = fuse(candidates, Fusion(), in_sessions(now, *["one"] * len(shares)))
+    expected = {
+        number: sum(sorted(shares[:number] + shares[number + 1 :], reverse=True)[:WITNESSES]) / WITNESSES for number in range(len(shares))
+    }
+    assert {candidate.memory_id: candidate.session_share for candidate in ranked} == pytest.approx(expected)
+
+
+def test_memories_without_a_session_share_none(now):
+    ranked = fuse([Candidate(0, lexical=1.0), Candidate(1, lexical=1.0)], Fusion(), in_sessions(now, None, None))
+    assert [candidate.score for candidate in ranked] == [1.0, 1.0]
+
+
+def test_the_session_weighs_as_much_as_the_words_do(now):
+    """Where the order is by meaning alone, the words of the neighbours say nothing either."""
+    candidates = [Candidate(0, lexical=1.0, dense=0.5), Candidate(1, lexical=1.0, dense=0.5)]
+    hints = in_sessions(now, "one", "one")
+    assert [candidate.score for candidate in fuse(candidates, Fusion(), hints, dense_weight=1.0)] == [0, 0]
+    halves = fuse(candidates, Fusion(dense_weight=0.5, session_weight=0.3), hints)
+    assert [candidate.score for candidate in halves] == pytest.approx([0.5 * (1 + 0.3 / WITNESSES)] * 2)
+
+
+def test_of_equals_the_later_comes_first(no_hints):
+    ranked = fuse([Candidate(number, lexical=1.0) for number in (3, 7, 5)], Fusion(), no_hints)
     assert [candidate.memory_id for candidate in ranked] == [7, 5, 3]
 
 
-def test_nothing_fused_is_nothing(happened):
-    assert fuse([], Fusion(), [], happened) == []
+def test_nothing_fused_is_nothing(no_hints):
+    assert fuse([], Fusion(), no_hints) == []
 
 
 @given(CANDIDATES, st.floats(min_value=0, max_value=1))
 def test_every_candidate_is_ranked_once_between_0_and_1_best_first(scores, weight):
     candidates = [Candidate(number, lexical=lexical, dense=dense) for number, (lexical, dense) in enumerate(scores)]
-    ranked = fuse(candidates, Fusion(dense_weight=weight), [], dict.fromkeys(range(len(scores)), ANY_TIME))
+    ranked = fuse(candidates, Fusion(dense_weight=weight), Hints([], (), dict.fromkeys(range(len(scores)), Origin(ANY_TIME))))
     assert sorted(candidate.memory_id for candidate in ranked) == list(range(len(scores)))
     assert all(0 <= candidate.score <= 1.000001 for candidate in ranked)
     assert [candidate.score for candidate in ranked] == sorted((candidate.score for candidate in ranked), reverse=True)

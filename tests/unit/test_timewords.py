@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.timewords import YEARS_MEANT, named_dates, parse_moment, parse_range
+from memory_mcp.text.timewords import named_dates, parse_moment, parse_range
+from memory_mcp.text.yearless import YEARS_MEANT
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
@@ -115,6 +116,28 @@ def test_a_query_names_its_dates_wherever_they_stand():
     assert named("昨日の夕飯、それと先週の金曜に何を食べた？") == [date(2025, 10, 24), date(2025, 10, 29)]
 
 
+@pytest.mark.parametrize(
+    ("words", "first", "last"),
+    [
+        ("クリスマス", "2024-12-25", "2024-12-25"), ("クリスマスイブ", "2024-12-24", "2024-12-24"), ("クリスマス・イヴ", "2024-12-24", "2024-12-24"),
+        ("バレンタインデー", "2025-02-14", "2025-02-14"), ("お正月", "2025-01-01", "2025-01-03"), ("元旦", "2025-01-01", "2025-01-01"),
+        ("大みそか", "2024-12-31", "2024-12-31"), ("節分", "2025-02-02", "2025-02-03"), ("こどもの日", "2025-05-05", "2025-05-05"),
+        ("ﾊﾛｳｨﾝ", "2024-10-31", "2024-10-31"), ("七夕", "2025-07-07", "2025-07-07"), ("お盆", "2025-08-13", "2025-08-16"),
+        ("Christmas", "2024-12-25", "2024-12-25"), ("Christmas Eve", "2024-12-24", "2024-12-24"), ("Christmas 2021", "2021-12-25", "2021-12-25"),
+        ("New Year's Eve", "2024-12-31", "2024-12-31"), ("New Year’s Day", "2025-01-01", "2025-01-01"), ("last Halloween", "2024-10-31", "2024-10-31"),
+        ("Valentine's Day", "2025-02-14", "2025-02-14"), ("last October", "2024-10-01", "2024-10-31"), ("last May", "2025-05-01", "2025-05-31"),
+        ("先週の水曜", "2025-10-22", "2025-10-22"), ("おととい", "2025-10-28", "2025-10-28"),
+    ],
+)  # fmt: skip
+def test_a_day_may_have_a_name(words, first, last):
+    assert days_of(words) == (first, last)
+
+
+def test_a_named_day_without_a_year_stands_for_each_of_the_last_years_and_the_last_one_for_one():
+    assert named("クリスマスは何をした？") == [date(year, 12, 25) for year in range(2025, 2025 - YEARS_MEANT, -1)]
+    assert named("what did I do last christmas?") == [date(2024, 12, 25)]
+
+
 def test_a_date_that_is_named_twice_counts_once():
     assert named("昨日、そう昨日の夕飯は？") == [date(2025, 10, 29)]
 
@@ -128,11 +151,46 @@ def test_a_date_without_a_year_stands_for_each_of_the_last_years():
     assert named("10月17日は？") == [date(year, 10, 17) for year in range(2025, 2025 - YEARS_MEANT, -1)]
 
 
+@pytest.mark.parametrize(
+    ("query", "first", "last"),
+    [
+        ("今年の1月に何をした？", "2025-01-01", "2025-01-31"), ("去年の10月17日", "2024-10-17", "2024-10-17"),
+        ("1月、そう、今年の", "2025-01-01", "2025-01-31"), ("in March last year", "2024-03-01", "2024-03-31"),
+        ("今月17日、10月17日のこと", "2025-10-17", "2025-10-17"), ("去年のクリスマス", "2024-12-25", "2024-12-25"),
+        ("Christmas Eve in 2023", "2023-12-24", "2023-12-24"), ("今週の水曜、今週の話", "2025-10-29", "2025-10-29"),
+    ],
+)  # fmt: skip
+def test_a_date_inside_another_stands_for_both(query, first, last):
+    (span,) = named_dates(query, NOON, TOKYO)
+    assert span.start.astimezone(TOKYO).date().isoformat() == first
+    assert (span.end.astimezone(TOKYO) - timedelta(days=1)).date().isoformat() == last
+
+
+def test_dates_that_lie_apart_all_stand():
+    assert named("去年の1月と昨日と2022年") == [date(2024, 1, 1), date(2022, 1, 1), date(2025, 10, 29)]
+    assert len(named("10月と12月")) == 2 * YEARS_MEANT
+
+
 def test_a_leap_day_stands_only_for_years_that_have_one():
     assert named("2月29日") == [date(2024, 2, 29)]
 
 
-@pytest.mark.parametrize("query", ["in separate rooms", "at the market 5 times", "last sunset", "in decline", "may I?", "3時間前", "25:00"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "in separate rooms",
+        "at the market 5 times",
+        "last sunset",
+        "in decline",
+        "may I?",
+        "3時間前",
+        "25:00",
+        "クリスマスツリー",
+        "子供の日曜",
+        "正月休み",
+        "lasting",
+    ],
+)
 def test_words_that_only_look_like_dates_name_none(query):
     assert named(query) == []
 
