@@ -85,17 +85,18 @@ class ModelPool:
         return self._put(Job(work, item, Future(), urgency, None))
 
     def expected_seconds(self, urgency: Urgency, jobs: int) -> float:
-        """How long so many new jobs would take to the end of the last, at the pace of late; 0 while none waits.
-
-        A guess, for not beginning what can't be finished. It is 0 in front of an empty lane, so that one slow moment, which
-        the average would remember, can't turn everyone away for good.
+        """How long so many new jobs would take to the end of the last, at the pace of late. A guess, for not beginning what can't
+        be finished.
         """
         with self._changed:
             lane = self._lanes[urgency]
-            if not lane.waiting:
-                return 0.0
-            pace = lane.pace_seconds or lane.average_seconds / self.workers
+            pace = max(lane.pace_seconds, lane.average_seconds / self.workers)
             return (lane.ahead_of(_owner.get(), jobs) + jobs) * pace
+
+    def nothing_waits(self, urgency: Urgency) -> bool:
+        """Whether a new job would be the next one of this urgency."""
+        with self._changed:
+            return not self._lanes[urgency].waiting
 
     def close(self, wait: bool = True) -> None:
         """Ends the workers after the jobs they are at; what waits is cancelled. May be called twice."""

@@ -16,6 +16,8 @@ from memory_mcp.errors import EncoderFailed
 
 # One padded batch makes every pair as long as the longest: chunks of 4 by length take half the CPU and fill all workers.
 CHUNK = 4
+# Work that ends after its deadline has kept others from ending in time: what is begun shall end, also when it takes longer than guessed.
+CAUTION = 1.5
 
 Pair = tuple[str, str]
 
@@ -65,7 +67,9 @@ class PooledReranker:
             if self._in_time(chunks, deadline):
                 break
         else:
-            return None
+            # One slow moment, which the pace would remember, must not turn everyone away for good: somebody tries.
+            if not self._pool.nothing_waits(Urgency.RERANK) or _is_past(deadline):
+                return None
         found = self._scored(query, wanted, chunks, deadline)
         if found is None:
             return None
@@ -76,7 +80,7 @@ class PooledReranker:
         """Whether so many chunks are likely to be done by then. What is known already takes no time."""
         if deadline is None or not chunks:
             return True
-        return time.monotonic() + self._pool.expected_seconds(Urgency.RERANK, len(chunks)) < deadline
+        return time.monotonic() + CAUTION * self._pool.expected_seconds(Urgency.RERANK, len(chunks)) < deadline
 
     def _scored(self, query: str, wanted: dict[bytes, str], chunks: list[list[bytes]], deadline: float | None) -> dict[bytes, float] | None:
         jobs = [self._pool.submit(self._chunk(query, {key: wanted[key] for key in chunk}), Urgency.RERANK, deadline) for chunk in chunks]
@@ -111,3 +115,7 @@ class PooledReranker:
             except Exception as error:  # whatever a library raises here means that the model could not be asked
                 raise EncoderFailed(f"{self.name} could not be asked", failure_of(error)) from error
         return found
+
+
+def _is_past(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline

@@ -144,10 +144,11 @@ def test_bulk_work_takes_every_worker_when_nobody_asks():
         assert sorted(job.result() for job in jobs) == [0, 1]
 
 
-def test_no_time_is_expected_in_front_of_an_empty_line():
-    with ModelPool(1) as pool:
-        pool.submit(lambda: None, Urgency.RERANK).result()
-        assert pool.expected_seconds(Urgency.RERANK, 100) == 0
+def test_a_job_would_be_the_next_one_while_nothing_of_its_urgency_waits(line: Line):
+    line.add("query", Urgency.QUERY)
+    assert line.pool.nothing_waits(Urgency.RERANK)
+    line.add("rerank", Urgency.RERANK)
+    assert not line.pool.nothing_waits(Urgency.RERANK)
 
 
 def test_the_time_expected_grows_with_what_waits(eventually: Callable[[Callable[[], bool]], None]):

@@ -127,6 +127,11 @@ def test_short_of_time_the_first_texts_are_scored(reranker: PooledReranker, pool
     assert scores == [len(text) / 100 for text in texts(60)[: len(scores)]]
 
 
+def test_after_a_slow_moment_somebody_tries_again(reranker: PooledReranker, pool: ModelPool):
+    pool.submit(lambda: threading.Event().wait(0.5), Urgency.RERANK).result()  # what such a job seems to take
+    assert reranker.score("q", ["a"], deadline=time.monotonic() + 0.4) == [0.01]
+
+
 def test_a_far_deadline_changes_nothing(reranker: PooledReranker):
     assert reranker.score("q", ["a"], deadline=time.monotonic() + AN_HOUR) == [0.01]
 
