@@ -14,14 +14,15 @@ from memory_mcp.text.tokens import query_tokens
 CANDIDATES_PER_NAMED_DATE = 10
 
 
-def from_words(connection: apsw.Connection, question: Question, limit: int) -> tuple[Candidate, ...]:
-    """The best lexical matches of the query and, where the caller guessed an answer, of that guess."""
-    query = _words(question)
+def from_words(connection: apsw.Connection, question: Question, limit: int, others: Sequence[Candidate] = ()) -> tuple[Candidate, ...]:
+    """The best lexical matches of the query and, where the caller guessed an answer, of that guess; and those of `others` that match."""
+    query = query_tokens(f"{question.query} {question.hypothetical}")
     if query:
-        found = lexical.search(connection, query, question.filters, limit)
-        return tuple(Candidate(memory_id, lexical=score) for memory_id, score in found)
+        also = [candidate.memory_id for candidate in others]
+        found = lexical.search(connection, query, question.filters, limit, also)
+        return tuple([Candidate(memory_id, lexical=score) for memory_id, score in found])
     scanned = lexical.scan(connection, question.query, question.filters, limit)
-    return tuple(Candidate(memory_id, lexical=1.0) for memory_id in scanned)
+    return tuple([Candidate(memory_id, lexical=1.0) for memory_id in scanned])
 
 
 def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> tuple[Candidate, ...]:
@@ -36,25 +37,16 @@ def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], fi
     return tuple(Candidate(memory_id) for memory_id in dict.fromkeys(found))
 
 
-def union(connection: apsw.Connection, question: Question, meaning: Meaning, *sources: Sequence[Candidate]) -> list[Candidate]:
+def union(connection: apsw.Connection, meaning: Meaning, words: Sequence[Candidate], *others: Sequence[Candidate]) -> list[Candidate]:
     """Every candidate once, with both scores: one that is counted as absent would be ranked as worst.
 
-    Only a memory that has no vector yet has no cosine.
+    `words` has the lexical score of all that match. Only a memory that has no vector yet has no cosine.
     """
-    lexical_scores: dict[int, float | None] = {}
-    for candidate in (candidate for source in sources for candidate in source):
-        known = lexical_scores.get(candidate.memory_id)
-        lexical_scores[candidate.memory_id] = candidate.lexical if known is None else known
-    unscored = [memory_id for memory_id, score in lexical_scores.items() if score is None]
-    scores = {**lexical_scores, **lexical.score(connection, _words(question), unscored)}
+    scores = {candidate.memory_id: 0.0 for source in others for candidate in source}
+    scores.update({candidate.memory_id: candidate.lexical or 0.0 for candidate in words})
     dense = cosines(connection, meaning, list(scores))
+    unembedded = (None, None)
     return [
-        Candidate(memory_id, lexical=score or 0.0, dense=dense[memory_id][0], best_chunk=dense[memory_id][1])
-        if memory_id in dense
-        else Candidate(memory_id, lexical=score or 0.0)
+        Candidate(memory_id, lexical=score, dense=dense.get(memory_id, unembedded)[0], best_chunk=dense.get(memory_id, unembedded)[1])
         for memory_id, score in scores.items()
     ]
-
-
-def _words(question: Question) -> list[str]:
-    return query_tokens(f"{question.query} {question.hypothetical}")

@@ -66,9 +66,10 @@ def _ranked(connection: apsw.Connection, question: Question, meaning: Meaning, s
     named = named_dates(question.query, now, settings.zone)
     limit = settings.fusion.candidates_per_source
     near = from_meaning(connection, meaning, question.filters, limit)
-    words = () if question.mode == "semantic" and near else from_words(connection, question, limit)
     dates = from_named_dates(connection, named, question.filters)
-    candidates = union(connection, question, meaning, near, words, dates)
+    by_meaning_alone = question.mode == "semantic" and near
+    words = from_words(connection, question, 0 if by_meaning_alone else limit, (*near, *dates))
+    candidates = union(connection, meaning, words, near, dates)
     origins = memories.origins(connection, [candidate.memory_id for candidate in candidates])
     speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
     hints = Hints(named, speakers, origins)

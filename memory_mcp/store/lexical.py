@@ -5,7 +5,7 @@ it answers. Joined into the body they would drown it (measured: docs/decisions/0
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
@@ -54,28 +54,29 @@ def rebuild_if_outdated(connection: apsw.Connection) -> None:
     connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_VERSION_PROPERTY, TOKENS_VERSION))
 
 
-def search(connection: apsw.Connection, query: Sequence[str], filters: Filters, limit: int) -> list[tuple[int, float]]:
-    """(memory id, BM25) of the best matches, best first; larger is better. `query` holds tokens."""
+def search(
+    connection: apsw.Connection, query: Sequence[str], filters: Filters, limit: int, also: Sequence[int] = ()
+) -> list[tuple[int, float]]:
+    """(memory id, BM25) of the best `limit` matches, best first, and then of those of `also` that match; larger is better.
+
+    `query` holds tokens; the memories in `also` pass the filters. One walk over all matches finds both.
+    """
     wanted = _without_common(connection, query)
     if not wanted:
         return []
-    if filters:
-        condition, values = where(filters)
-        sql = f"SELECT m.id, -{_BM25} AS score FROM lexical JOIN memories m ON m.id = lexical.rowid WHERE lexical MATCH ? {condition} ORDER BY {_BM25} LIMIT ?"
-    else:
-        values = ()
-        sql = f"SELECT rowid AS id, -{_BM25} AS score FROM lexical WHERE lexical MATCH ? ORDER BY {_BM25} LIMIT ?"
-    return [(memory_id, bm25) for memory_id, bm25 in packed(connection, "id, score", sql, (_match(wanted), *values, limit))]
-
-
-def score(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> Mapping[int, float]:
-    """BM25 of these memories, on the same scale as `search`. One that shares no token with the query is not in the answer."""
-    wanted = _without_common(connection, query)
-    if not wanted or not ids:
-        return {}
-    # The plus keeps SQLite from asking the index once for each of the rows: one walk over all matches is 10 times quicker.
-    sql = f"SELECT rowid AS id, -{_BM25} AS score FROM lexical WHERE lexical MATCH ? AND +rowid IN (SELECT value FROM json_each(?))"
-    return dict(packed(connection, "id, score", sql, (_match(wanted), json.dumps(list(ids)))))
+    condition, values = where(filters) if filters else ("", ())
+    joined = "JOIN memories m ON m.id = lexical.rowid" if filters else ""
+    sql = f"""
+        WITH matching AS MATERIALIZED (
+            SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}
+        ), best AS MATERIALIZED (
+            SELECT id, score FROM matching ORDER BY score DESC LIMIT ?
+        )
+        SELECT id, score FROM best UNION ALL
+        SELECT id, score FROM matching WHERE id IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT id FROM best)
+    """
+    found = packed(connection, "id, score", sql, (_match(wanted), *values, limit, json.dumps(list(also))))
+    return [(memory_id, bm25) for memory_id, bm25 in found]
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:

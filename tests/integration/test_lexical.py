@@ -109,14 +109,17 @@ def test_filters_hold_in_the_index_search(say, found):
     assert found("京都", limit=1) == ["京都の店"] or found("京都", limit=1) == ["京都の寺"]
 
 
-def test_a_score_beside_the_search_is_on_its_scale(say, nilou):
-    keys = [say(content).key for content in ("京都の寺", "京都", "東京")]
+def test_what_is_asked_for_beside_the_best_is_scored_on_their_scale_if_it_matches(say, nilou):
+    keys = [say(content).key for content in ("京都の寺", "京都", "東京", "京都と奈良の店")]
     with nilou.database.read() as connection:
         ids = [memory.id for memory in memories.by_keys(connection, keys).values()]
-        searched = dict(lexical.search(connection, ["京都"], Filters(), 10))
-        assert lexical.score(connection, ["京都"], ids) == pytest.approx(searched)
-        assert len(searched) == 2
-        assert lexical.score(connection, [], ids) == lexical.score(connection, ["京都"], []) == {}
+        everything = lexical.search(connection, ["京都"], Filters(), 10)
+        assert len(everything) == 3
+        best, *others = lexical.search(connection, ["京都"], Filters(), 1, ids)
+        assert best == everything[0]
+        assert sorted(others) == sorted(everything[1:])
+        assert lexical.search(connection, ["京都"], Filters(tags=("旅",)), 1, ()) == []
+        assert lexical.search(connection, [], Filters(), 10, ids) == []
 
 
 def test_a_turn_is_found_by_the_one_before_it_with_less_weight(turns, found):

@@ -39,7 +39,7 @@ def test_settings_cannot_be_changed_in_place():
     [
         {"server_port": 65536}, {"server_port": "8000"}, {"server_port": 80.5}, {"reranker_top_n": 0}, {"reranker_top_n": 51}, {"timezone": "Tokyo"},
         {"timezone": ""}, {"timezone": "../etc/passwd"}, {"embeddings_model": " "}, {"toolsets": []}, {"toolsets": ["nonsense"]},
-        {"fusion": {"dense_weight": 1.1}}, {"fusion": None}, {"vector_rebuild": {"mode": "never"}}, {"log_level": "loud"}, {"min_score": -1},
+        {"fusion": {"dense_weight": 1.1}}, {"fusion": {"speaker_boost": -0.1}}, {"fusion": {"session_weight": 2.5}}, {"fusion": None}, {"vector_rebuild": {"mode": "never"}}, {"log_level": "loud"}, {"min_score": -1},
     ],
 )  # fmt: skip
 def test_a_value_outside_what_is_allowed_is_refused(tree):
@@ -54,7 +54,10 @@ def test_null_means_no_model():
 
 def test_only_a_changed_key_that_needs_it_asks_for_a_restart():
     old = Settings()
-    assert restart_needed(old, old.model_copy(update={"fusion": Fusion(date_boost=1), "timezone": "UTC"})) == []
+    assert (
+        restart_needed(old, old.model_copy(update={"fusion": Fusion(date_boost=1, speaker_boost=0, session_weight=1), "timezone": "UTC"}))
+        == []
+    )
     assert restart_needed(old, old.model_copy(update={"server_port": 1, "allowed_hosts": ["a"]})) == ["allowed_hosts", "server_port"]
 
 
