@@ -61,7 +61,10 @@ class PooledReranker:
         """
         keys = [digest(self._identity, query, text) for text in texts]
         scores = {key: self._caches.scores.get(key) for key in keys}
-        for count in range(len(texts), (len(texts) if at_least is None else min(at_least, len(texts))) - 1, -1):
+        enough = len(texts) if at_least is None else min(at_least, len(texts))
+        # Behind others only what is enough: the rest would be what the next one lacks.
+        most = len(texts) if deadline is None or self._pool.nothing_waits(Urgency.RERANK) else enough
+        for count in range(most, enough - 1, -1):
             wanted = {key: text for key, text in zip(keys[:count], texts, strict=False) if scores[key] is None}
             chunks = list(batches_by_length(wanted, CHUNK))  # the longest first: short ones fill the gaps at the end
             if self._in_time(chunks, deadline):
