@@ -54,8 +54,8 @@ class Lane:
         return taken
 
     def waited_seconds(self, now: float) -> float:
-        """How long the next job has waited; 0 where none does."""
-        return now - self._next().since if self.waiting else 0.0
+        """How long the next job has waited. Only for a lane in which one waits."""
+        return now - self._next().since
 
     def ahead_of(self, owner: str, jobs: int) -> int:
         """How many of the waiting jobs go before the last of so many new ones of this owner."""

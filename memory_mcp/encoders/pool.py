@@ -185,8 +185,8 @@ class ModelPool:
 
     def _bulk_pause(self) -> float:
         """When to look again at bulk work that is held back, in seconds: after its rest, or when nobody has asked for a while."""
-        now = time.monotonic()
-        return min(max(self._bulk_rests_until - now, 0.001), ASKED_LATELY_SECONDS) if self._bulk_rests_until > now else ASKED_LATELY_SECONDS
+        rest = self._bulk_rests_until - time.monotonic()
+        return rest if 0 < rest < ASKED_LATELY_SECONDS else ASKED_LATELY_SECONDS
 
 
 def _usable_cores() -> int:

@@ -33,7 +33,26 @@ def trace(model: "PreTrainedModel", tokenize: Callable[[list[str]], "Features"])
     import torch  # noqa: PLC0415  takes seconds, and only who loads a model needs it
 
     eager = model.forward
-    features = tokenize(_SAMPLES[1])
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")  # of shapes that might become constants: that is what is checked
+            quick = _traced(model, tokenize(_SAMPLES[1]))
+            same = _same(eager, quick, tokenize)
+    except Exception as error:  # noqa: BLE001  each architecture fails in its own way, some only with another shape
+        logger.info("a model runs op by op, because it can't be traced: %s", error)
+        return False
+    if not same:
+        logger.info("a model runs op by op, because its trace answers otherwise")
+        return False
+    model.forward = quick
+    return True
+
+
+def _traced(model: "PreTrainedModel", features: "Features") -> Callable[..., Any]:
+    """A forward pass that runs the trace for the tensors it was made with, and the model's own for any other."""
+    import torch  # noqa: PLC0415  see `trace`
+
+    eager = model.forward
     names = sorted(features)
     outputs = list(model(**features, return_dict=True))
 
@@ -48,13 +67,7 @@ def trace(model: "PreTrainedModel", tokenize: Callable[[list[str]], "Features"])
             found = self.inner(**dict(zip(names, tensors, strict=True)), return_dict=True)
             return tuple(found[name] for name in outputs)
 
-    try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # of shapes that might become constants: that is what is checked below
-            traced = torch.jit.trace(Plain().eval(), tuple(features[name] for name in names), check_trace=False)  # type: ignore[no-untyped-call]
-    except Exception as error:  # noqa: BLE001  each architecture fails in its own way
-        logger.info("a model runs op by op, because it can't be traced: %s", error)
-        return False
+    traced = torch.jit.trace(Plain().eval(), tuple(features[name] for name in names), check_trace=False)  # type: ignore[no-untyped-call]
 
     def forward(**given: Any) -> Any:
         tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
@@ -62,11 +75,7 @@ def trace(model: "PreTrainedModel", tokenize: Callable[[list[str]], "Features"])
             return eager(**given)
         return _as_output(outputs, traced(*(tensors[name] for name in names)))
 
-    if not _same(eager, forward, tokenize):
-        logger.info("a model runs op by op, because its trace answers otherwise")
-        return False
-    model.forward = forward
-    return True
+    return forward
 
 
 def _as_output(names: list[str], tensors: "tuple[Tensor, ...]") -> Any:

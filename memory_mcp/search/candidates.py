@@ -20,9 +20,9 @@ def from_words(connection: apsw.Connection, question: Question, limit: int, othe
     if query:
         also = [candidate.memory_id for candidate in others]
         found = lexical.search(connection, query, question.filters, limit, also)
-        return tuple([Candidate(memory_id, lexical=score) for memory_id, score in found])
+        return tuple(Candidate(memory_id, lexical=score) for memory_id, score in found)
     scanned = lexical.scan(connection, question.query, question.filters, limit)
-    return tuple([Candidate(memory_id, lexical=1.0) for memory_id in scanned])
+    return tuple(Candidate(memory_id, lexical=1.0) for memory_id in scanned)
 
 
 def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> tuple[Candidate, ...]:
@@ -45,8 +45,8 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Sequence[Candida
     scores = {candidate.memory_id: 0.0 for source in others for candidate in source}
     scores.update({candidate.memory_id: candidate.lexical or 0.0 for candidate in words})
     dense = cosines(connection, meaning, list(scores))
-    unembedded = (None, None)
-    return [
-        Candidate(memory_id, lexical=score, dense=dense.get(memory_id, unembedded)[0], best_chunk=dense.get(memory_id, unembedded)[1])
-        for memory_id, score in scores.items()
-    ]
+    candidates = []
+    for memory_id, score in scores.items():
+        cosine, chunk = dense.get(memory_id, (None, None))
+        candidates.append(Candidate(memory_id, lexical=score, dense=cosine, best_chunk=chunk))
+    return candidates

@@ -51,3 +51,18 @@ def test_a_pass_that_answers_otherwise_when_traced_is_not_replaced(reranker_dire
     loaded = LoadedCrossEncoder(reranker_directory, "cpu", "m")
     assert "forward" not in vars(loaded._model[0].auto_model)
     assert all(0 <= score <= 1 for score in loaded(PAIRS))
+
+
+def test_a_pass_whose_trace_holds_for_one_shape_only_is_not_replaced(reranker_directory: Path, monkeypatch: pytest.MonkeyPatch):
+    def rigid(module: Any, example: tuple[Any, ...], **_options: object) -> Any:
+        def run(*tensors: Any) -> Any:
+            if tensors[0].shape != example[0].shape:
+                raise RuntimeError("The size of tensor a must match the size of tensor b")
+            return module(*tensors)
+
+        return run
+
+    monkeypatch.setattr("torch.jit.trace", rigid)
+    loaded = LoadedCrossEncoder(reranker_directory, "cpu", "m")
+    assert "forward" not in vars(loaded._model[0].auto_model)
+    assert all(0 <= score <= 1 for score in loaded(PAIRS))
