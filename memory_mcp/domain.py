@@ -50,6 +50,17 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """A relation in its writer's words: `source` stands in `relation` to `target`. The types are None where nobody said them."""
+
+    source: str
+    relation: str
+    target: str
+    source_type: str | None = None
+    target_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What an export knows of a memory beyond what a caller of `remember` may say."""
 

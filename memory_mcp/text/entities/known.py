@@ -1,7 +1,4 @@
-"""Names that are known already, found in a text by an Aho-Corasick automaton, Japanese without word boundaries included.
-
-Half-width kana with a separate sound mark fold to two characters: such a name is found only where the text writes it whole.
-"""
+"""Names that are known already, found in a text by an Aho-Corasick automaton, Japanese without word boundaries included."""
 
 import re
 import unicodedata
@@ -18,7 +15,7 @@ _KANJI = "\u3400-\u4dbf\u4e00-\u9fff々"
 # What may stand directly before and after a name of hiragana: anything but hiragana, or a particle.
 _BEFORE_HIRAGANA = "はがのをにでともへやかねよ"
 _AFTER_HIRAGANA = "はがのをにでともへやかねよっだじさちくた"
-# After a name of one kanji only what follows a person or a thing, never another kanji: 森 is not in 森林.
+# A name of one kanji stands beside no other: 森 is not in 森林.
 _IS_KANJI = re.compile(f"[{_KANJI}]")
 
 
@@ -26,8 +23,9 @@ class Gazetteer:
     """The names of one persona's entities. Immutable; built anew when names come or go (10,000 names: some 10 ms)."""
 
     def __init__(self, names: Mapping[str, tuple[int, str, str]]) -> None:
-        """`names`: by folded name the entity's id, its name and its type."""
-        self._known = [(known, fold(name)) for name, known in names.items() if len(fold(name)) > 0]
+        """`names`: by what it is called the entity's id, its name and its type. What is called by one letter is not looked for."""
+        folded = ((known, fold(name)) for name, known in names.items())
+        self._known = [(known, name) for known, name in folded if len(name) > 1 or _IS_KANJI.match(name)]
         self._automaton = AhoCorasick([name for _, name in self._known], matchkind=MatchKind.Standard) if self._known else None
 
     def find(self, text: str) -> Iterator[tuple[int, Mention]]:

@@ -2,25 +2,14 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.entities.marks import NAME_LIMIT
 
 RELATION_TYPE_LIMIT = 50
 _ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")
 _FORM = 'write it as "A > works_on > B"'
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """`source` stands in `relation` to `target`. The types are None where nobody said them."""
-
-    source: str
-    relation: str
-    target: str
-    source_type: str | None = None
-    target_type: str | None = None
 
 
 def stated(text: str, types: Collection[str]) -> Stated:

@@ -1,0 +1,23 @@
+"""The to-do list of the graph: memories whose relations in the background are still to be made."""
+
+import json
+from collections.abc import Iterable
+
+import apsw
+
+
+def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
+    connection.execute("INSERT OR IGNORE INTO graph_queue(memory) SELECT value FROM json_each(?)", (json.dumps(list(memory_ids)),))
+
+
+def first(connection: apsw.Connection, limit: int) -> list[int]:
+    """The memories that have waited longest, at most `limit`."""
+    return [row[0] for row in connection.execute("SELECT memory FROM graph_queue ORDER BY memory LIMIT ?", (limit,))]
+
+
+def done(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
+    connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),))
+
+
+def length(connection: apsw.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM graph_queue").get)
