@@ -62,6 +62,27 @@ def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     return []
 
 
+def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
+    """The entity with this id, or what it is merged into; none where there is no such id."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM entities e WHERE e.id = (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)",
+        (entity_id,),
+    )
+    return [_entity(row) for row in rows]
+
+
+def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
+    """Entities with a name that holds this one or is held by it, most mentioned first."""
+    wanted = bare(name)
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
+        "JOIN entities f ON f.id = a.entity WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) "
+        "ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
+        (wanted, limit),
+    )
+    return [_entity(row) for row in rows]
+
+
 def find_or_make(
     connection: apsw.Connection, name: str, type_: str | None, confidence: float, now: datetime, *, subtype: str | None = None
 ) -> int:
