@@ -95,6 +95,7 @@ class Draft:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     category: str | None = None
     privacy_level: PrivacyLevel = "internal"
+    relations: tuple[Stated, ...] = ()
     restored: Restored = Restored()
 
 

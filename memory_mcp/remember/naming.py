@@ -8,7 +8,7 @@ from datetime import datetime
 
 import apsw
 
-from memory_mcp.domain import Memory, Stated
+from memory_mcp.domain import Draft, Stated
 from memory_mcp.store.graph import entities, mentions, queue, relations
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
@@ -20,20 +20,14 @@ from memory_mcp.text.entities.mention import TRUST, Mention, without_overlaps
 STATED_WEIGHT = 0.8
 
 
-def name_entities(
-    connection: apsw.Connection,
-    names: KnownNames,
-    memory_id: int,
-    content: str,
-    stated: Sequence[Stated],
-    happened: datetime,
-    now: datetime,
-) -> None:
+def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
     """Puts down whom a new memory names, and the relations that its writer states."""
-    named = _named(connection, names, content, now)
+    named = _named(connection, names, draft.content, now)
     mentions.add(connection, memory_id, named, now)
-    mentions.count_one_more(connection, {entity for entity, _ in named}, happened)
-    state_relations(connection, memory_id, stated, now)
+    if draft.restored.deleted_at is None:
+        happened = draft.occurred_at or draft.restored.created_at or now
+        mentions.count_one_more(connection, {entity for entity, _ in named}, happened)
+    state_relations(connection, memory_id, draft.relations, now)
     queue.enqueue(connection, [memory_id])
 
 
@@ -61,9 +55,12 @@ def name_again(connection: apsw.Connection, names: KnownNames, memory_id: int, c
     queue.enqueue(connection, [memory_id])
 
 
-def after_coming_or_going(connection: apsw.Connection, changed: Iterable[Memory], now: datetime) -> None:
-    """What the graph says after these memories were put in the trash, taken out of it, or replaced: what they spoke for weighs less, or more."""
-    ids = [memory.id for memory in changed]
+def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
+    """What the graph says after these memories went into the trash, came out of it, or were replaced: what they speak for weighs
+    less, or more."""
+    ids = list(memory_ids)
+    if not ids:
+        return
     named = {entity for found in mentions.of_memories(connection, ids).values() for entity in found}
     mentions.count_again(connection, named)
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)

@@ -15,6 +15,17 @@ def first(connection: apsw.Connection, limit: int) -> list[int]:
     return [row[0] for row in connection.execute("SELECT memory FROM graph_queue ORDER BY memory LIMIT ?", (limit,))]
 
 
+def unnamed(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, str]:
+    """Those of them that were never read for names, with their text."""
+    return dict(
+        connection.execute(
+            "SELECT q.memory, m.content FROM graph_queue q JOIN memories m ON m.id = q.memory "
+            "WHERE q.named = 0 AND q.memory IN (SELECT value FROM json_each(?)) ORDER BY q.memory",
+            (json.dumps(list(memory_ids)),),
+        )
+    )
+
+
 def done(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
     connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),))
 

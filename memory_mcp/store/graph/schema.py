@@ -165,8 +165,8 @@ CREATE TABLE entity_vectors (
     PRIMARY KEY (entity, generation)
 );
 
--- Memories whose names and relations in the background are still to be worked out.
-CREATE TABLE graph_queue (memory INTEGER PRIMARY KEY);
+-- Memories whose relations in the background are still to be made; where `named` is 0, their names are too.
+CREATE TABLE graph_queue (memory INTEGER PRIMARY KEY, named INTEGER NOT NULL DEFAULT 1);
 """
 
 
@@ -175,4 +175,4 @@ def create(connection: apsw.Connection) -> None:
     connection.execute(_TABLES)
     connection.executemany("INSERT INTO entity_types(name, display_name, description, color) VALUES (?,?,?,?)", ENTITY_TYPES)
     connection.executemany("INSERT INTO relation_types(name, display_name, description, directed) VALUES (?,?,?,?)", RELATION_TYPES)
-    connection.execute("INSERT INTO graph_queue(memory) SELECT id FROM memories WHERE id IS NOT NULL AND deleted_at IS NULL")
+    connection.execute("INSERT INTO graph_queue(memory, named) SELECT id, 0 FROM memories")

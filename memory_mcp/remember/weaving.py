@@ -1,4 +1,5 @@
-"""What the graph learns while nobody calls: who is named together, what follows what. A step works off a few memories of the queue."""
+"""What the graph learns while nobody calls: who is named together, what follows what. A step works off a few memories of the
+queue, and reads those for names that are older than the graph."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,6 +8,7 @@ from itertools import combinations
 import apsw
 
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import naming
 from memory_mcp.store.graph import links, mentions, queue, relations
 from memory_mcp.store.graph.relations import Evidence, Pair
 
@@ -25,6 +27,8 @@ def weave(persona: Persona, now: datetime) -> bool:
         waiting = queue.first(connection, BATCH_MEMORIES)
         if not waiting:
             return False
+        for memory, content in queue.unnamed(connection, waiting).items():
+            naming.name_again(connection, persona.names, memory, content, now)
         changed = _pair_up(connection, waiting, now)
         relations.sum_up(connection, changed, now)
         links.link(connection, waiting, now)
