@@ -1,6 +1,8 @@
 """The names of one persona's entities, kept ready to be looked for in a text."""
 
+import json
 import threading
+from collections.abc import Iterable
 
 import apsw
 
@@ -52,6 +54,42 @@ def changed(connection: apsw.Connection) -> None:
         "INSERT INTO properties(name, value) VALUES ('names_changed', '1') "
         "ON CONFLICT(name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
     )
+
+
+def filed_under(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
+    """Who said these memories, as a Person, and what they are tagged with, of an unknown type."""
+    wanted = json.dumps(list(memory_ids))
+    sources = connection.execute(
+        "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))", (wanted,)
+    ).fetchall()
+    tags = connection.execute(
+        "SELECT DISTINCT CAST(t.value AS TEXT) FROM memories m, json_each(CASE WHEN json_valid(m.tags) THEN m.tags ELSE '[]' END) t "
+        "WHERE m.id IN (SELECT value FROM json_each(?))",
+        (wanted,),
+    ).fetchall()
+    return [*((str(source), "Person") for (source,) in sources), *((str(tag), None) for (tag,) in tags)]
+
+
+def unread(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
+    """The names that older memories were not read for yet, the first first: number and name."""
+    until = connection.execute("SELECT CAST(value AS INTEGER) FROM properties WHERE name = 'names_read_until'").get or 0
+    rows = connection.execute("SELECT id, alias FROM entity_aliases WHERE id > ? ORDER BY id LIMIT ?", (until, limit))
+    return [(int(number), str(alias)) for number, alias in rows]
+
+
+def read_until(connection: apsw.Connection, number: int) -> None:
+    """Older memories were read for the names up to this one."""
+    connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_read_until', ?)", (str(number),))
+
+
+def holding(connection: apsw.Connection, aliases: Iterable[str]) -> list[int]:
+    """The memories that hold one of these names, letter by letter, and don't name its entity yet."""
+    rows = connection.execute(
+        "SELECT DISTINCT m.id FROM json_each(?) n JOIN memories m ON instr(m.content, n.value) "
+        "WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em JOIN entity_aliases a ON a.entity = em.entity WHERE em.memory = m.id AND a.alias = n.value)",
+        (json.dumps([alias for alias in aliases if len(alias) > 1]),),
+    )
+    return [int(row[0]) for row in rows]
 
 
 def _gazetteer(connection: apsw.Connection, after: int) -> Gazetteer:

@@ -10,6 +10,13 @@ def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
     connection.execute("INSERT OR IGNORE INTO graph_queue(memory) SELECT value FROM json_each(?)", (json.dumps(list(memory_ids)),))
 
 
+def enqueue_unnamed(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
+    """These are to be read for names too."""
+    connection.execute(
+        "INSERT OR REPLACE INTO graph_queue(memory, named) SELECT value, 0 FROM json_each(?)", (json.dumps(list(memory_ids)),)
+    )
+
+
 def first(connection: apsw.Connection, limit: int) -> list[int]:
     """The memories that have waited longest, at most `limit`."""
     return [row[0] for row in connection.execute("SELECT memory FROM graph_queue ORDER BY memory LIMIT ?", (limit,))]

@@ -58,7 +58,7 @@ _TECHNOLOGY = frozenset(
     "python javascript typescript java rust go kotlin swift ruby php react vue angular svelte next.js node node.js django flask fastapi rails docker kubernetes "
     "terraform ansible git github gitlab linux ubuntu windows macos android ios postgresql mysql sqlite redis mongodb elasticsearch kafka aws azure gcp "
     "pytorch tensorflow faiss excel word powerpoint figma slack notion obsidian unity blender photoshop chatgpt claude gemini copilot cursor vscode".split()
-)
+) | {"vs code", "visual studio"}
 
 
 def found(text: str) -> Iterator[Mention]:

@@ -25,6 +25,10 @@ _NOBODY = frozenset(
     "お手伝い 配達員 警備員 販売員 講師 同窓 同僚 上司 部下 友達 お友達 親友 先輩 後輩 お相撲 おなか お子 お得意 取引先 オーナー "
     "マスター ドクター ママ パパ ファン ナース スタッフ ワン ニャン クマ ウサギ お父 お母 お兄 お姉 おじい おばあ お爺 お婆 おじ おば おっ 娘 息子 お孫 孫 嫁 婿 旦那 おとう おかあ おにい おねえ にい ねえ とう かあ".split()
 )
+# 仕様, 模様, 同様: words of their own.
+_NOT_BEFORE_SAMA = frozenset("仕 模 同 多 異 有 一 左 今 別 外 図 紋 文 両".split())
+# 描くんだ, 働くのです: a verb and not a name.
+_AFTER_VERB = re.compile("くん(?:だ|で(?!す?も)|じゃ|なら|かな|だろ|です|ですよ)")
 _GENERIC_END = re.compile("(?:屋|[一二三四五六七八九十数何]人|員|手|師|係)$")
 # What a run of kanji may carry before a name: 昨日田中さん, 担当佐藤さん, 営業部鈴木さん.
 _BEFORE_NAME = re.compile(
@@ -67,7 +71,7 @@ _PLACE_FOLLOWS = re.compile("(?:へ|に|で|から|まで|の(?!さん)|駅|旅�
 _SUFFIXED = (
     (
         "Location",
-        "駅|空港|公園|神社|大社|神宮|寺|城|温泉|動物園|水族館|美術館|博物館|図書館|病院|医院|歯科|市場|商店街|海岸|海水浴場|湖|島|大橋|通り|広場|ホテル|旅館|カフェ|喫茶店|食堂|書店|体育館|スタジアム|遊園地|ランド|塔|(?<=..)(?:山|岳|川)|県|市|区|町|村",
+        "駅|空港|公園|神社|大社|神宮|寺|城|温泉|動物園|水族館|美術館|博物館|図書館|病院|医院|歯科|市場|商店街|海岸|海水浴場|湖|島|大橋|通り|広場|ホテル|旅館|カフェ|喫茶店|食堂|書店|体育館|スタジアム|遊園地|ランド|塔|(?<=..)(?:山|岳|川)|県|市|区|(?:町|村)(?=へ|に行|に住|で|役場|民|立|出身)",
     ),
     (
         "Organization",
@@ -86,7 +90,7 @@ _NO_NAME = frozenset(
     "近所 近く 駅前 最寄 最寄り 隣 地元 市立 私立 公立 国立 県立 区立 都立 総合 大 小 中 新 旧 古 本 同 当 各 全 某 母 女子 男子 人 我 他 今回 前回 次回 次 前 後 "
     "毎 新規 共同 長期 短期 年間 月間 週間 事業 生産 旅行 夏 冬 春 秋 無人 宅 事業計画 大型 個人 夜 朝 昼 動物 植物 水族 美術 博物 図書 観光 市 県 町 村 区 都 道 府 "
     "貸し 学 音楽 国際 世界 全国 地方 中央 食 温 文化 学園 体育 収穫 感謝 ビジネス シティ リゾート ラブ カプセル ネット フル ハーフ ネコ 猫 犬 ドッグ 冷凍 小劇場 人生 回遊 "
-    "貯金 返済 勉強 学習 ダイエット 減量 改善 資金 予算 開発 販売 工事 移行 作業 営業 大口 小口 未定".split()
+    "発 壁 学級 学校 校内 社内 電子 貯金 返済 勉強 学習 ダイエット 減量 改善 資金 予算 開発 販売 工事 移行 作業 営業 大口 小口 未定".split()
 )
 _COMPANY = re.compile(
     rf"(?:株式会社|有限会社|合同会社)(?P<after>{_RUN}{{1,20}})|(?P<before>{_RUN}{{1,20}})(?:株式会社|有限会社|合同会社)|(?<![{_KANJI}])(?P<short>[A-Z]|[{_KATAKANA}]{{2,10}}|[A-Za-z]{{2,15}})社(?![{_KANJI}])"
@@ -111,6 +115,8 @@ def _people(text: str) -> Iterator[Mention]:
     for match in _PERSON.finditer(text):
         name = match["name"]
         start = match.start("name")
+        if len(name) == 1 and _AFTER_VERB.match(text, match.end("name")):
+            continue
         if re.match(f"[{_HIRAGANA}]", name):
             name, start = _after_particle(text, name, start)
         else:
@@ -130,6 +136,8 @@ def _after_particle(text: str, name: str, start: int) -> tuple[str, int]:
 
 
 def _is_name(name: str, honorific: str) -> bool:
+    if honorific == "様" and name in _NOT_BEFORE_SAMA:
+        return False
     if name in _NOBODY or _GENERIC_END.search(name) or re.search("^[おご][一-龥]$", name):
         return False
     if (
