@@ -22,7 +22,7 @@ def _not_blank(name: str) -> str:
 
 
 ModelName = Annotated[str, AfterValidator(_not_blank)]
-Toolset = Literal["core", "compat"]
+Toolset = Literal["core", "compat", "graph"]
 
 
 class Group(BaseModel):

@@ -50,6 +50,7 @@ def remember(
     category: Text = "",
     privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = "",
     metadata: Object = {},
+    relations: Annotated[TextList, Field(description="A > works_on > B")] = [],
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
@@ -69,6 +70,7 @@ def remember(
         category=category,
         privacy_level=privacy_level,
         metadata=metadata,
+        relations=relations,
     )
     with call.reading() as persona:
         before = heading(call, persona)

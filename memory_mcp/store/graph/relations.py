@@ -17,6 +17,7 @@ from memory_mcp.store.timestamps import to_text
 Pair = tuple[int, int]
 # The ways of finding a relation that follow from a memory's text, and are found anew when that changes.
 FROM_TEXT = ("co_occurrence", "model")
+REJECTED = "rejected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,13 @@ spoken AS (
         v.valid_from, v.valid_to, v.method, v.validation_status, v.notes, v.created_at
     FROM both b JOIN relation_evidence v ON v.source = b.s AND v.target = b.t
     LEFT JOIN relation_types rt ON rt.name = v.type LEFT JOIN memories m ON m.id = v.memory
-    WHERE (v.memory IS NULL OR ({CURRENT})) AND v.validation_status <> 'rejected'),
+    WHERE (v.memory IS NULL OR ({CURRENT}))),
 placed AS (
     SELECT *, CASE WHEN directed THEN source ELSE min(source, target) END AS a,
         CASE WHEN directed THEN target ELSE max(source, target) END AS b FROM spoken)
 SELECT a, b, type, max(directed), round(1 - exp(sum(ln(1 - min(weight, 0.999)))), 4), count(*), max(confidence),
     max(subtype), max(valid_from), max(valid_to), min(method), max(validation_status), max(notes), min(created_at), max(created_at)
-FROM placed GROUP BY a, b, type
+FROM placed GROUP BY a, b, type HAVING sum(validation_status = 'rejected') = 0
 """
 _FORGET = f"""
 WITH {_PAIRS}
@@ -134,12 +135,34 @@ def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) ->
     )
 
 
-def drop_everywhere(connection: apsw.Connection, entities: Sequence[int]) -> None:
-    """Relations that still stand under entities which were merged into others."""
+def reject(connection: apsw.Connection, source: int, target: int, type_: str, reason: str | None, now: datetime) -> bool:
+    """Nothing speaks for this relation any more, now or later, until `allow`. Returns whether there was one."""
+    there = connection.execute(
+        "SELECT 1 FROM relations WHERE type = ?3 AND ((source = ?1 AND target = ?2) OR (NOT directed AND source = ?2 AND target = ?1))",
+        (source, target, type_),
+    ).fetchone()
+    if there is None:
+        return False
+    no = Evidence(source, target, type_, 1.0, 1.0, REJECTED, validation_status="rejected", notes=reason)
+    sum_up(connection, add(connection, [no], now), now)
+    return True
+
+
+def allow(connection: apsw.Connection, source: int, target: int, type_: str) -> None:
+    """Takes a rejection back."""
+    connection.execute(
+        "DELETE FROM relation_evidence WHERE method = ?4 AND type = ?3 AND ((source = ?1 AND target = ?2) OR (source = ?2 AND target = ?1))",
+        (source, target, type_, REJECTED),
+    )
+
+
+def sum_up_anew(connection: apsw.Connection, entities: Sequence[int], now: datetime) -> None:
+    """All relations of these entities: who is one with whom has changed."""
     connection.execute(
         "DELETE FROM relations WHERE source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1))",
         (json.dumps(list(entities)),),
     )
+    sum_up(connection, pairs_of_entities(connection, entities), now)
 
 
 def directed_types(connection: apsw.Connection) -> dict[str, bool]:

@@ -15,6 +15,7 @@ ENTITY_TYPES = (
     ("Document", "文書", "a file, a book, a record", "#577590"),
     ("Technology", "技術", "a tool, a system", "#43aa8b"),
 )
+ENTITY_TYPE_NAMES = tuple(name for name, *_ in ENTITY_TYPES)
 # How two entities can be related: name, Japanese name, description, whether it has a direction.
 RELATION_TYPES = (
     ("mentions", "言及", "one speaks of the other", 1),
