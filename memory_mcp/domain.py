@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 Kind = Literal["fact", "conversation", "experience", "summary"]
-Mode = Literal["auto", "keyword", "semantic", "recent"]
+Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
 Detail = Literal["full", "index"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
 PrivacyLevel = Literal["public", "internal", "private", "secret"]
@@ -162,7 +162,7 @@ class Candidate:
     `lexical` is a BM25 score, larger is better, and means nothing by itself: `lexical_share` is its part of the best one, 0 to 1.
     `dense` is a cosine, that of `best_chunk`; `rerank` is the cross-encoder's score. `session_share` is what the best of the others
     from its conversation have of the best lexical score, 0 to 1. The query names its day where `in_named_date`, and who said it
-    where `by_named_speaker`.
+    where `by_named_speaker`. `graph_share` is how much of what the graph leads to it is, 0 to 1.
     """
 
     memory_id: int
@@ -172,6 +172,7 @@ class Candidate:
     best_chunk: int | None = None
     rerank: float | None = None
     session_share: float = 0.0
+    graph_share: float = 0.0
     in_named_date: bool = False
     by_named_speaker: bool = False
     score: float = 0.0

@@ -7,7 +7,8 @@ from datetime import datetime
 
 import apsw
 
-from memory_mcp.store.memories import CURRENT, EVENT_TIME
+from memory_mcp.domain import Filters
+from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.entities.mention import Mention
 
@@ -55,16 +56,26 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[
     return found
 
 
-def memories_of(connection: apsw.Connection, entities: Mapping[int, float], limit: int) -> dict[int, float]:
-    """Current memories that name these entities, with the sum over them of the entity's weight × the mention's relevance; the best first."""
+def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[dict[int, int], int]:
+    """How many current memories name each of these, and how many memories there are."""
+    rows = connection.execute(
+        "SELECT id, extraction_count FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
+    )
+    return dict(rows), int(connection.execute("SELECT count(*) FROM memories").get)
+
+
+def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:
+    """Current memories that pass the filters and name these entities, with the sum over them of the entity's weight × the mention's
+    relevance; the best first."""
+    condition, values = where(filters)
     rows = connection.execute(
         "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "
         "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share FROM entity_mentions em "
         "JOIN entities e ON e.id = em.entity JOIN wanted w ON CAST(w.entity AS INTEGER) = coalesce(e.merged_into, e.id) "
         "GROUP BY em.memory, coalesce(e.merged_into, e.id)) "
-        f"SELECT b.memory, sum(b.share) AS score FROM best b JOIN memories m ON m.id = b.memory WHERE {CURRENT} "
+        f"SELECT b.memory, sum(b.share) AS score FROM best b JOIN memories m ON m.id = b.memory WHERE {CURRENT} {condition} "
         "GROUP BY b.memory ORDER BY score DESC, b.memory DESC LIMIT ?",
-        (json.dumps({str(entity): weight for entity, weight in entities.items()}), limit),
+        (json.dumps({str(entity): weight for entity, weight in entities.items()}), *values, limit),
     )
     return {memory: float(score) for memory, score in rows}
 
