@@ -1,4 +1,4 @@
-"""Memories that speak of the same people, places and things: as the question, or as what answers it best. The graph's part of a search.
+"""Memories that speak of the same people, places and things: as what answers the question best. The graph's part of a search.
 
 「バンドのボーカルの勤め先が発注した案件は？」 names nobody. What it finds first names the singer, and what else names the singer
 names the client: so a question is led from one memory to the next (docs/graph.md#in-a-search has what it brings).
@@ -6,7 +6,7 @@ names the client: so a question is led from one memory to the next (docs/graph.m
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
 
@@ -18,39 +18,47 @@ from memory_mcp.store.graph.names import KnownNames
 LEADERS = 3
 # `mode=graph`: how far from whom the question names, and what a hop costs.
 HOPS, DECAY = 3, 0.8
+# What is left of a sum after its parts are taken away again.
+EPSILON = 1e-9
 
 
-def led_to(connection: apsw.Connection, names: KnownNames, question: Question, ranked: Sequence[Candidate], limit: int) -> dict[int, float]:
-    """Memories that name whom the query names, or one of the best candidates: by id, with their share of the best one, 0 to 1."""
+def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Candidate], limit: int) -> dict[int, float]:
+    """Memories that name whom the best candidates name: by id, with their share of the best one, 0 to 1. None speaks for itself.
+
+    Whom the query itself names is no guide: its words have found those already, and counting them twice was measured to hurt.
+    """
+    leaders = [candidate for candidate in ranked[:LEADERS] if candidate.score > 0]
+    named = mentions.relevances(connection, [leader.memory_id for leader in leaders])
+    told = {leader.memory_id: leader.score / leaders[0].score / len(leaders) for leader in leaders}
     weights: dict[int, float] = defaultdict(float)
-    for entity, _ in names.find(connection, question.query):
-        weights[entity] += 1.0
-    leaders = ranked[:LEADERS]
-    top = leaders[0].score if leaders else 0.0
-    named = mentions.of_memories(connection, [leader.memory_id for leader in leaders])
-    for leader in leaders:
-        for entity in named.get(leader.memory_id, ()):
-            weights[entity] += leader.score / top / len(leaders) if top > 0 else 0.0
-    return _shares(connection, _telling(connection, weights), question, limit)
+    for memory_id, share in told.items():
+        for entity in named.get(memory_id, ()):
+            weights[entity] += share
+    telling = _telling(connection, weights)
+    found = (
+        mentions.memories_of(connection, {entity: weights[entity] * telling[entity] for entity in weights}, question.filters, limit)
+        if weights
+        else {}
+    )
+    for memory_id in found.keys() & told.keys():
+        found[memory_id] -= sum(told[memory_id] * telling[entity] * relevance for entity, relevance in named[memory_id].items())
+    return _shares(found)
 
 
 def along_the_graph(connection: apsw.Connection, names: KnownNames, question: Question, limit: int) -> dict[int, float]:
     """Memories that name whom the query names, or who is related to those within three hops: by id, with their share of the best, 0 to 1."""
     start = {entity: 1.0 for entity, _ in names.find(connection, question.query)}
     near = {entity: score for entity, (score, _) in hops.reached(connection, start, HOPS, DECAY).items()} if start else {}
-    return _shares(connection, near, question, limit)
+    return _shares(mentions.memories_of(connection, near, question.filters, limit) if near else {})
 
 
-def _telling(connection: apsw.Connection, weights: Mapping[int, float]) -> dict[int, float]:
-    """Who is named in every memory leads everywhere: the rarer an entity, the more it tells (inverse document frequency)."""
-    often, memories = mentions.frequencies(connection, weights)
-    return {
-        entity: weight * math.log1p(memories / max(often.get(entity, 1), 1)) / math.log1p(max(memories, 1))
-        for entity, weight in weights.items()
-    }
+def _telling(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, float]:
+    """Who is named in every memory leads everywhere: the rarer an entity, the more it tells (inverse document frequency), 0 to 1."""
+    often, memories = mentions.frequencies(connection, entities)
+    most = math.log1p(max(memories, 1))
+    return {entity: math.log1p(memories / max(often.get(entity, 1), 1)) / most for entity in entities}
 
 
-def _shares(connection: apsw.Connection, weights: Mapping[int, float], question: Question, limit: int) -> dict[int, float]:
-    found = mentions.memories_of(connection, weights, question.filters, limit) if weights else {}
+def _shares(found: Mapping[int, float]) -> dict[int, float]:
     top = max(found.values(), default=0.0)
-    return {memory_id: score / top for memory_id, score in found.items()} if top > 0 else {}
+    return {memory_id: score / top for memory_id, score in found.items() if score > EPSILON} if top > EPSILON else {}

@@ -73,7 +73,7 @@ def _ranked(
         else _fused(connection, question, meaning, settings, now)
     )
     if question.mode not in ("graph", "recent") and settings.fusion.graph_weight:
-        hints, ranked = _associated(persona, connection, question, meaning, settings, hints, ranked)
+        hints, ranked = _associated(connection, question, meaning, settings, hints, ranked)
     if question.mode == "recent":
         ranked.sort(key=lambda candidate: hints.origins[candidate.memory_id].happened, reverse=True)
     pool = ranked[: question.top_k * POOL_FACTOR]
@@ -102,7 +102,6 @@ def _fused(
 
 
 def _associated(
-    persona: Persona,
     connection: apsw.Connection,
     question: Question,
     meaning: Meaning,
@@ -110,8 +109,8 @@ def _associated(
     hints: Hints,
     ranked: list[Candidate],
 ) -> tuple[Hints, list[Candidate]]:
-    """The same with what the graph leads to from the question and the best of them, newcomers with every score too."""
-    led = led_to(connection, persona.names, question, ranked, settings.fusion.candidates_per_source)
+    """The same with what the graph leads to from the best of them, newcomers with every score too."""
+    led = led_to(connection, question, ranked, settings.fusion.candidates_per_source)
     if not led:
         return hints, ranked
     newcomers = [Candidate(memory_id) for memory_id in led.keys() - hints.origins.keys()]

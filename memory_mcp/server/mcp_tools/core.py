@@ -96,7 +96,7 @@ def remember(
 def recall(
     query: Annotated[Text, Field(description="question or words; dates such as 昨日 count")] = "",
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None,
-    mode: Annotated[Text, Field(description="auto, keyword, semantic or recent")] = "",
+    mode: Annotated[Text, Field(description="auto, keyword, semantic, graph or recent")] = "",
     tags: Annotated[TextList, Field(description="carries all of these")] = [],
     date_range: Annotated[Text, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = "",
     min_importance: Number = None,

@@ -56,6 +56,19 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[
     return found
 
 
+def relevances(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, dict[int, float]]:
+    """For each of these memories the entities that it names, with the relevance, merged ones as what they are merged into."""
+    rows = connection.execute(
+        "SELECT em.memory, coalesce(e.merged_into, e.id), max(em.relevance) FROM entity_mentions em JOIN entities e ON e.id = em.entity "
+        "WHERE em.memory IN (SELECT value FROM json_each(?)) GROUP BY 1, 2",
+        (json.dumps(list(memory_ids)),),
+    )
+    found: dict[int, dict[int, float]] = {}
+    for memory, entity, relevance in rows:
+        found.setdefault(int(memory), {})[int(entity)] = float(relevance)
+    return found
+
+
 def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[dict[int, int], int]:
     """How many current memories name each of these, and how many memories there are."""
     rows = connection.execute(
