@@ -18,8 +18,8 @@ from memory_mcp.store.graph.names import KnownNames
 LEADERS = 3
 # `mode=graph`: how far from whom the question names, and what a hop costs.
 HOPS, DECAY = 3, 0.8
-# What is left of a sum after its parts are taken away again.
-EPSILON = 1e-9
+# A sum whose parts were taken away again leaves dust; what is equal has to stay equal.
+DIGITS, EPSILON = 6, 1e-9
 
 
 def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Candidate], limit: int) -> dict[int, float]:
@@ -61,4 +61,4 @@ def _telling(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, 
 
 def _shares(found: Mapping[int, float]) -> dict[int, float]:
     top = max(found.values(), default=0.0)
-    return {memory_id: score / top for memory_id, score in found.items() if score > EPSILON} if top > EPSILON else {}
+    return {memory_id: round(score / top, DIGITS) for memory_id, score in found.items() if score > EPSILON} if top > EPSILON else {}
