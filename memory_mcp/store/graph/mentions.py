@@ -15,9 +15,9 @@ from memory_mcp.text.entities.mention import Mention
 
 def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[int, Mention]], now: datetime) -> None:
     """What the memory names, each with the id of its entity."""
-    several = len({entity for entity, _ in mentions})
+    relevance = _relevance(len({entity for entity, _ in mentions}))
     rows = [
-        (memory_id, entity, mention.start, mention.end, _relevance(mention, several), mention.method, mention.confidence, to_text(now))
+        (memory_id, entity, mention.start, mention.end, relevance, mention.method, mention.confidence, to_text(now))
         for entity, mention in mentions
     ]
     connection.executemany(
@@ -36,9 +36,9 @@ def entities_of(connection: apsw.Connection, memory_id: int) -> set[int]:
     return {row[0] for row in connection.execute("SELECT DISTINCT entity FROM entity_mentions WHERE memory = ?", (memory_id,))}
 
 
-def _relevance(mention: Mention, mentions: int) -> float:
-    """A memory that names one entity is about it; one that names ten is a tenth about each. 0 to 1."""
-    return round(mention.confidence / math.sqrt(max(mentions, 1)), 3)
+def _relevance(entities: int) -> float:
+    """A memory that names one entity is about it; the more it names, the less it is about each. 0 to 1."""
+    return round(1 / math.sqrt(max(entities, 1)), 3)
 
 
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, list[int]]:
