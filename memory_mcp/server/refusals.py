@@ -125,11 +125,11 @@ class RefusalWording(Middleware):
             if not isinstance(error.__cause__, pydantic.ValidationError):
                 raise
             words = await self._wrong_arguments(context, error.__cause__)
-            rules: Privacy = get_http_request().app.state.runtime.config.current().privacy
-            raise ToolError(wording(words, rules), log_level=logging.DEBUG) from None
+            raise ToolError(wording(words, _rules_in_force()), log_level=logging.DEBUG) from None
         except NotFoundError:
             known = [tool.name for tool in await self._server(context).list_tools(run_middleware=False)]
-            raise ToolError(f"There is no tool {name[:80]!r}. This server has {', '.join(known)}.", log_level=logging.DEBUG) from None
+            words = f"There is no tool {name[:80]!r}. This server has {', '.join(known)}."
+            raise ToolError(wording(words, _rules_in_force()), log_level=logging.DEBUG) from None
 
     async def _wrong_arguments(self, context: MiddlewareContext[CallToolRequestParams], error: pydantic.ValidationError) -> str:
         name = context.message.name
@@ -142,6 +142,11 @@ class RefusalWording(Middleware):
         if context.fastmcp_context is None:
             raise RuntimeError("a tool call without a context")
         return context.fastmcp_context.fastmcp
+
+
+def _rules_in_force() -> Privacy:
+    rules: Privacy = get_http_request().app.state.runtime.config.current().privacy
+    return rules
 
 
 def _complaint(problem: Any, known: list[str]) -> str:

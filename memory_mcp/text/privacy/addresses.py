@@ -30,7 +30,8 @@ def emails(text: str) -> Iterator[Span]:
         return
     for found in _EMAIL.finditer(text):
         local, _, domain = found.group().partition("@")
-        if not (_VERSION.match(domain) or domain.rpartition(".")[2].lower() in _NO_DOMAIN or local.lower() in _ROLES_OF_MACHINES):
+        no_mailbox = local.lower() in _ROLES_OF_MACHINES or text.startswith("://", found.start() - 3)
+        if not (no_mailbox or _VERSION.match(domain) or domain.rpartition(".")[2].lower() in _NO_DOMAIN):
             yield found.span()
 
 

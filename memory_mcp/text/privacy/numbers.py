@@ -28,13 +28,15 @@ _ISSUER = re.compile(
 )
 _MY_NUMBER_SHAPES = frozenset({(4, 4, 4), (12,)})
 _PHONE_DIGITS = range(8, 16)
+_JAPANESE_MOBILE = re.compile("0[5789]0[1-9][0-9]{7}")
 _COUNTING = frozenset({"0123456789", "01234567890"})
 
 _MY_NUMBER_NEAR = re.compile(r"マイナンバ|個人番号|マイナカード|my ?number|individual number", re.IGNORECASE)
 _CARD_NEAR = re.compile(r"カード|card|クレカ|visa|master|amex|jcb|クレジット|credit", re.IGNORECASE)
 _PHONE_NEAR = re.compile(r"電話|tel|phone|携帯|連絡|mobile|cell|call|fax|ファックス|℡|☎|📞|かけて|ケータイ|スマホ", re.IGNORECASE)
 _OTHER_NUMBER = re.compile(
-    r"注文|伝票|受注|予約|会員|追跡|問い?合わ?せ番号|管理番号|整理番号|受付番号|口座|型番|品番|商品|シリアル|製造番号|発注|請求|契約|登録番号"
+    r"(?:注文|受注|発注|予約|会員|商品|契約|請求|学籍|社員|受験|患者|診察券|お客様)[^。、 　]{0,4}(?:番号|コード|no|id|№)|注文 ?[#＃№]|伝票|追跡"
+    r"|(?:問い?合わ?せ|管理|整理|受付|登録|製造)番号|口座|型番|品番|シリアル"
     r"|order|tracking|invoice|serial|part no|ticket|case|ref|sku|isbn|issn|jan|model|account|booking|customer|lot|パスポート|id[:= ]",
     re.IGNORECASE,
 )
@@ -81,7 +83,7 @@ def my_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
 
 def phones(text: str, within: Iterable[Run]) -> Iterator[Span]:
     """Telephone numbers: Japanese and North American ones as they are written there, and any that begins with + and its country."""
-    for window in _windows(text, within, (5, 4, 3, 2, 1), _PHONE_DIGITS, _begins_phone):
+    for window in _windows(text, within, (6, 5, 4, 3, 2, 1), _PHONE_DIGITS, _begins_phone):
         inner = window.separators[-1:] or (*DASHES, ".")
         if window.before in inner or window.after in inner:
             continue
@@ -100,6 +102,8 @@ def _begins_phone(text: str, start: int, length: int) -> bool:
 def _is_phone(text: str, window: _Window) -> bool:
     if _has_plus(text, window):
         return _is_valid(f"+{window.digits}", None)
+    if _JAPANESE_MOBILE.fullmatch(window.digits) and window.shape in ((11,), (3, 4, 4)):
+        return True
     if window.digits.startswith("0"):
         plausible = len(window.digits) in (10, 11) and len(window.shape) in (1, 3) and window.digits not in _COUNTING
         return plausible and (len(window.shape) == 1 or window.shape[0] >= 2) and _is_valid(window.digits, "JP")
@@ -152,13 +156,14 @@ def _window(text: str, groups: Run, first: int, last: int) -> _Window | None:
     after = text[end : groups[last][0]] if last < len(groups) else ""
     if (not before and hangs_on_left(text, start)) or (not after and hangs_on_right(text, end)):
         return None
-    opened = start - (text[start - 1 : start] == "(" and start > 0)
+    separators = tuple(text[left[1] : right[0]] for left, right in pairwise(chosen))
+    opened = start > 0 and text[start - 1] == "(" and separators[:1] != () and separators[0].startswith(")")
     return _Window(
-        opened,
+        start - opened,
         end,
         digits="".join(text[left:right] for left, right in chosen),
         shape=tuple(right - left for left, right in chosen),
-        separators=tuple(text[left[1] : right[0]] for left, right in pairwise(chosen)),
+        separators=separators,
         before=before,
         after=after,
     )

@@ -35,10 +35,10 @@ def hangs_on_left(text: str, start: int) -> bool:
 
 
 def hangs_on_right(text: str, end: int) -> bool:
-    """Whether what ends here goes on: `123A`, `123-a1`, `123.4`."""
-    after, beyond = text[end : end + 1], text[end + 1 : end + 2]
+    """Whether what ends here goes on: `123A`, `123-a1`, `123.4`, `123.html`."""
+    after = text[end : end + 1]
     if is_ascii_letter_or_digit(text, end) or after == "_":
         return True
     if after == ".":
-        return beyond.isdigit()
+        return is_ascii_letter_or_digit(text, end + 1)
     return bool(after) and after in DASHES and is_ascii_letter_or_digit(text, end + 1)
