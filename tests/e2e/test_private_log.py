@@ -21,7 +21,9 @@ def test_neither_the_log_nor_any_file_of_a_server_holds_a_secret_that_it_was_tol
             done = server.memory_mcp(*arguments, "-p", "nilou")
             assert TOKEN not in done.stdout + done.stderr
         lines = tmp_path / "lines.jsonl"
-        lines.write_text(json.dumps({"content": f"x {TOKEN}"}) + "\n" + json.dumps({"contents": TOKEN}) + "\n" + TOKEN + "\n", encoding="utf-8")
+        lines.write_text(
+            json.dumps({"content": f"x {TOKEN}"}) + "\n" + json.dumps({"contents": TOKEN}) + "\n" + TOKEN + "\n", encoding="utf-8"
+        )
         imported = server.memory_mcp("import", str(lines), "-p", "nilou")
         assert "redacted: 1 api_key" in imported.stdout
         assert TOKEN not in imported.stdout + imported.stderr
