@@ -51,5 +51,6 @@ def marked_anew(memory: Memory, content: str, tags: Sequence[str], rules: Privac
         found.optional(text)
     found.tree(memory.state)
     found.tree(memory.metadata)
-    stale = {f"{MARK}{kind}" for kind in type(rules).model_fields if getattr(rules, kind) == "flag" and kind not in found.flagged}
+    looked_for = {kind for kind in type(rules).model_fields if getattr(rules, kind) != "off"}
+    stale = {f"{MARK}{kind}" for kind in looked_for - found.flagged.keys() - found.redacted.keys()}
     return marked([tag for tag in tags if tag not in stale], found.flagged)

@@ -104,6 +104,12 @@ def test_a_revision_sets_the_marks_anew(nilou, say, now):
     assert revise(nilou, key, Revision(content="太郎の連絡先は忘れた"), now=now).tags == ("友だち",)
 
 
+def test_under_stricter_rules_a_revision_takes_the_mark_with_what_it_marked(nilou, say, now):
+    key = say(f"太郎の番号は{PHONE}").key
+    memory = revise(nilou, key, Revision(content=f"太郎の番号は{PHONE}"), now=now, privacy=REDACT)
+    assert (memory.content, memory.tags) == ("太郎の番号は[REDACTED_PHONE]", ())
+
+
 def test_the_same_write_with_a_secret_in_it_is_the_same_write_again(nilou, now, zone):
     first = remember(nilou, everywhere(TOKEN), now=now, zone=zone)
     again = remember(nilou, everywhere(TOKEN), now=now + timedelta(minutes=1), zone=zone)

@@ -34,10 +34,12 @@ _COUNTING = frozenset({"0123456789", "01234567890"})
 _MY_NUMBER_NEAR = re.compile(r"マイナンバ|個人番号|マイナカード|my ?number|individual number", re.IGNORECASE)
 _CARD_NEAR = re.compile(r"カード|card|クレカ|visa|master|amex|jcb|クレジット|credit", re.IGNORECASE)
 _PHONE_NEAR = re.compile(r"電話|tel|phone|携帯|連絡|mobile|cell|call|fax|ファックス|℡|☎|📞|かけて|ケータイ|スマホ", re.IGNORECASE)
+# What a text calls a number that is no telephone and no card, directly before it.
 _OTHER_NUMBER = re.compile(
-    r"(?:注文|受注|発注|予約|会員|商品|契約|請求|学籍|社員|受験|患者|診察券|お客様)[^。、 　]{0,4}(?:番号|コード|no|id|№)|注文 ?[#＃№]|伝票|追跡"
-    r"|(?:問い?合わ?せ|管理|整理|受付|登録|製造)番号|口座|型番|品番|シリアル"
-    r"|order|tracking|invoice|serial|part no|ticket|case|ref|sku|isbn|issn|jan|model|account|booking|customer|lot|パスポート|id[:= ]",
+    r"(?:(?:注文|受注|発注|予約|会員|商品|契約|請求|学籍|社員|受験|患者|診察券|お客様)[^。、 　]{0,4}(?:番号|コード|no|id|№)|注文 ?[#＃№]|伝票|追跡"
+    r"|(?:問い?合わ?せ|管理|整理|受付|登録|製造|口座)番号|型番|品番|シリアル)[^。、]{0,5}\Z"
+    r"|(?<![a-z])(?:(?:order|tracking|invoice|serial|ref|sku|isbn|issn|jan|id)(?: ?(?:no|number|num|id|code))?"
+    r"|(?:part|ticket|case|model|account|booking|customer|lot) ?(?:no|number|num|id|code|#))[.:=#]{0,2}(?: is)? ?#?\Z",
     re.IGNORECASE,
 )
 _BEFORE, _AROUND = 20, 40
@@ -84,11 +86,19 @@ def my_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
 def phones(text: str, within: Iterable[Run]) -> Iterator[Span]:
     """Telephone numbers: Japanese and North American ones as they are written there, and any that begins with + and its country."""
     for window in _windows(text, within, (6, 5, 4, 3, 2, 1), _PHONE_DIGITS, _begins_phone):
-        inner = window.separators[-1:] or (*DASHES, ".")
-        if window.before in inner or window.after in inner:
+        if _goes_on(text, window):
             continue
         if _is_phone(text, window) and not _is_other_number(text, window, _PHONE_NEAR):
             yield window.start - _has_plus(text, window), window.end
+
+
+def _goes_on(text: str, window: _Window) -> bool:
+    """Whether a group more, in the same way of writing, makes it something longer. After a space a time or a date may well follow."""
+    inner = window.separators[-1:] or (*DASHES, ".")
+    if window.before in inner:
+        return True
+    complete = _has_plus(text, window) or _JAPANESE_MOBILE.fullmatch(window.digits)
+    return window.after in inner and not (window.after == " " and complete)
 
 
 def _begins_card(text: str, start: int, length: int) -> bool:

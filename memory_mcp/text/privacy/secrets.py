@@ -34,7 +34,7 @@ _KEY_LINES = re.compile(r"[A-Za-z0-9+/=\s:,.-]*")
 # What a text calls a secret, and what may stand between that and the secret. ー is a letter here, and no dash.
 _CALLED = re.compile(
     r"(?:api[ _-]?key|access[ _-]?key|secret[ _-]?key|private[ _-]?key|client[ _-]?secret|secret|token|credentials?|passwo?r?d|passphrase|pwd"
-    r"|bearer|authorization: ?basic|apiキー|アクセスキー|秘密鍵|シークレット|トークン|パスワード|パスフレーズ|暗証番号|認証情報)",
+    r"|bearer|authorization: ?basic|apiキー|アクセスキー|秘密鍵|シークレット|トークン|パスワード|パスフレーズ|暗証番号|認証情報)s?",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"""["'’”」』]?[ \t]{0,4}(?:is|was|are|は|が|を|も|[:=>|]{1,3}|「|『)?[ \t]{0,4}["'‘“「『`<(]?""", re.IGNORECASE)
