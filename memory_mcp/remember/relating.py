@@ -5,17 +5,21 @@ from datetime import datetime
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import EntityNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.naming import state_relations
+from memory_mcp.remember.redact import USUAL, relations_redacted
 from memory_mcp.store import operations
 from memory_mcp.store.graph import entities, relations
 from memory_mcp.store.operations import Operation
+from memory_mcp.text.privacy.redaction import Redaction
 
 
-def relate(persona: Persona, stated: Sequence[Stated], *, now: datetime) -> None:
+def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime, privacy: Privacy = USUAL) -> None:
     """Puts relations down. What was taken back before is good again."""
+    stated = relations_redacted(relations_told, Redaction(privacy))
 
     def work(connection: apsw.Connection) -> list[Operation]:
         for one in stated:
@@ -32,12 +36,14 @@ def relate(persona: Persona, stated: Sequence[Stated], *, now: datetime) -> None
         persona.log.append(persona.name, operation)
 
 
-def unrelate(persona: Persona, stated: Stated, *, reason: str | None, now: datetime) -> bool:
+def unrelate(persona: Persona, stated: Stated, *, reason: str | None, now: datetime, privacy: Privacy = USUAL) -> bool:
     """Takes a relation back, whatever speaks for it now or later. Returns whether there was one.
 
     Raises:
         EntityNotFound: one of the two is not known.
     """
+
+    said = Redaction(privacy).optional(reason)
 
     def work(connection: apsw.Connection) -> Operation | None:
         ends = _ends(connection, stated)
@@ -45,9 +51,9 @@ def unrelate(persona: Persona, stated: Stated, *, reason: str | None, now: datet
             raise EntityNotFound(
                 "one of the two is not known", f"{stated.source[:80]!r} or {stated.target[:80]!r}", "Look at entity_neighbors"
             )
-        if not relations.reject(connection, *ends, stated.relation, reason, now):
+        if not relations.reject(connection, *ends, stated.relation, said, now):
             return None
-        operation = Operation("unrelate", None, now, before=_told(stated), metadata={"reason": reason} if reason else {})
+        operation = Operation("unrelate", None, now, before=_told(stated), metadata={"reason": said} if said else {})
         operations.record(connection, operation)
         return operation
 

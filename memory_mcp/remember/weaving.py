@@ -11,6 +11,7 @@ import apsw
 
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
+from memory_mcp.remember.redact import MARK
 from memory_mcp.store.graph import entities, links, mentions, names, queue, relations
 from memory_mcp.store.graph.relations import Evidence, Pair
 from memory_mcp.text.speakers import is_role
@@ -43,7 +44,7 @@ def _take_in(connection: apsw.Connection, persona: Persona, now: datetime) -> No
     for memory, content in queue.unnamed(connection, waiting).items():
         naming.name_again(connection, persona.names, memory, content, now)
     for label, type_ in names.filed_under(connection, waiting):
-        if type_ is None or not is_role(label):
+        if not label.startswith(MARK) and (type_ is None or not is_role(label)):
             entities.find_or_make(connection, label, type_, FILED_CONFIDENCE, now)
     relations.sum_up(connection, _pair_up(connection, waiting, now), now)
     links.link(connection, waiting, now)

@@ -85,7 +85,7 @@ def relate(
             types = entities.types(connection)
     said = [stated(text, types) for text in relations]
     with call.writing() as persona:
-        relating.relate(persona, said, now=call.now)
+        relating.relate(persona, said, now=call.now, privacy=call.settings.privacy)
     return {**before, "related": [f"{one.source} > {one.relation} > {one.target}" for one in said]}
 
 
@@ -97,7 +97,7 @@ def unrelate(
     with call.changing() as persona:
         with persona.database.read() as connection:
             said = stated(relation, entities.types(connection))
-        gone = relating.unrelate(persona, said, reason=drafts.label(reason, "reason"), now=call.now)
+        gone = relating.unrelate(persona, said, reason=drafts.label(reason, "reason"), now=call.now, privacy=call.settings.privacy)
         note = None if gone else "there was no such relation"
         return {**heading(call, persona), "unrelated": gone, **told(note=note)}
 

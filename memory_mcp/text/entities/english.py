@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from memory_mcp.text.entities.mention import Mention
 
 _WORD = r"[A-Z][A-Za-z'’]*[A-Za-z]|[A-Z]{2,}|[A-Z]"
-_RUN = re.compile(rf"(?<![A-Za-z0-9_@#/.-])(?:{_WORD})(?:(?:\s+(?:of|the|de|van|von|and the)\s+|[ -])(?:{_WORD}|[0-9]+)(?![A-Za-z0-9_@]))*")
+_RUN = re.compile(
+    rf"(?<![A-Za-z0-9_@#/.-])(?:{_WORD})(?![A-Za-z0-9_@])(?:(?:\s+(?:of|the|de|van|von|and the)\s+|[ -])(?:{_WORD}|[0-9]+)(?![A-Za-z0-9_@]))*"
+)
 _AT = re.compile(r"(?<![\w.])@(?P<name>[A-Za-z0-9_]{2,30}|[\u3041-\u30fa\u30fc\u4e00-\u9fff]{2,15})")
 _TITLE = re.compile(r"^(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Grandma|Grandpa|Coach|Captain)\.?\s+")
 _TITLED = re.compile(rf"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Coach|Captain)\.? (?P<name>(?:{_WORD})(?: (?:{_WORD}))?)")
