@@ -17,10 +17,7 @@ from typing import Any
 
 from benchmarks.asking import Answer, asking
 from benchmarks.report import Report, compared, machine, summary
-from benchmarks.sets import RetrievalSet, loaded
-
-# What few clients tell, and no figure counts on: the questions that a memory answers.
-QUESTIONS = frozenset({"questions"})
+from benchmarks.sets import QUESTIONS, RetrievalSet, loaded
 
 
 @dataclass(frozen=True, slots=True)

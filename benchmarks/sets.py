@@ -12,6 +12,8 @@ CORPUS = Path(__file__).parent / "corpus"
 QUESTION_FILES = ("questions.jsonl", "multi_hop.jsonl")
 # What answers somebody guessed who did not know them, and which questions some of the memories answer.
 GUESSES_FILE, ANSWERED_FILE = "guesses.jsonl", "answered.jsonl"
+# A field of memories that few clients fill in; no figure counts on it that doesn't say so.
+QUESTIONS = frozenset({"questions"})
 NONE, MULTI_HOP, CHANGE = "none", "multi-hop", "change"
 
 Row = Mapping[str, Any]
