@@ -15,8 +15,7 @@ from urllib.parse import quote
 import httpx2
 
 from benchmarks.calls import Tools
-from benchmarks.latency import IMPORT_TIMEOUT_SECONDS
-from benchmarks.server import Server, running
+from benchmarks.server import IMPORT_TIMEOUT_SECONDS, Server, running
 from benchmarks.sets import Asked, RetrievalSet, Row
 
 SETTLE_SECONDS = 3_600

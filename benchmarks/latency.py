@@ -21,11 +21,10 @@ import httpx2
 
 from benchmarks.calls import Tools
 from benchmarks.report import Report, machine
-from benchmarks.server import Server, running
+from benchmarks.server import IMPORT_TIMEOUT_SECONDS, Server, running
 from benchmarks.texts import question, sentence
 
 Call = Callable[[int], Awaitable[None]]
-IMPORT_TIMEOUT_SECONDS = 1800
 
 
 class Bench:

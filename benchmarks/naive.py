@@ -87,7 +87,8 @@ def script_lines(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         numbers = itertools.count(10_000_000)
         yield _timed("save", arguments.saves, 1, lambda _: script.save([sentence(number := next(numbers))], [f"k{number}"]))
         for clients in (1, arguments.clients):
-            yield _timed("recall", arguments.recalls, clients, lambda number, many=clients: script.recall(asked(number + 100_000 * many)))
+            asks = itertools.count(100_000 * clients)
+            yield _timed("recall", arguments.recalls, clients, lambda _, asks=asks: script.recall(asked(next(asks))))  # type: ignore[misc]
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
     yield {"what": "resident", "by": "script", "mb": round(resident / 1024, 1)}
@@ -125,7 +126,7 @@ async def server_lines(server: Server, arguments: argparse.Namespace, report: Re
         await bench.timed("save", bench.save, arguments.saves, 1, by="server")
         await settled(http)
         for clients in (1, arguments.clients):
-            reranked = []
+            reranked: list[bool] = []
 
             async def recall(number: int, many: int = clients, done: list[bool] = reranked) -> None:
                 answer = await bench.tool("recall", {"query": asked(number + 100_000 * many), "top_k": TOP_K})
