@@ -53,7 +53,7 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Sequence[Candida
 
 
 def _sought(question: Question) -> list[str]:
-    """The tokens to look up. Beside a guess, which may be wrong, those of the query count twice (docs/decisions/0011-questions-and-guesses.md)."""
+    """The tokens to look up. Beside a guess, which may be wrong, those of the query count twice (docs/decisions/0016-questions-and-guesses.md)."""
     asked = query_tokens(question.query)
     known = set(asked)
     guessed = [token for token in query_tokens(question.hypothetical) if token not in known]

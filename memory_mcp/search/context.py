@@ -43,7 +43,7 @@ def context(
 ) -> Context:
     """At most 10 memories for a new conversation, none twice. Topical ones come first: they are the reason for the query.
 
-    The places that no summary takes are the topic's: docs/decisions/0012-layers-of-a-context.md.
+    The places that no summary takes are the topic's: docs/decisions/0017-layers-of-a-context.md.
     """
     layers = settings.context
     with persona.database.read() as connection:

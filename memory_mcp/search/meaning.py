@@ -17,7 +17,7 @@ from memory_mcp.store.vectors import VectorIndex
 # A memory may have several vectors: so many more chunks than memories are asked for.
 CHUNKS_PER_CANDIDATE = 3
 # A question is nearer to questions than any statement is. So much of what a memory's own questions have over its content counts:
-# all of it would put memories that were stored with questions before the others (docs/decisions/0011-questions-and-guesses.md).
+# all of it would put memories that were stored with questions before the others (docs/decisions/0016-questions-and-guesses.md).
 QUESTION_WEIGHT = 0.5
 
 

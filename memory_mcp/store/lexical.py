@@ -2,7 +2,7 @@
 
 The neighbours are columns of their own with smaller weights: an answer such as 「うん、好き」 is found by the question that
 it answers. Joined into the body they would drown it (measured: docs/decisions/0002-lexical-tokens.md). The questions that a
-memory is said to answer stand where a question stood that was asked just before it (docs/decisions/0011-questions-and-guesses.md).
+memory is said to answer stand where a question stood that was asked just before it (docs/decisions/0016-questions-and-guesses.md).
 """
 
 import json
