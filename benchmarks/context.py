@@ -40,8 +40,8 @@ def measured(told: RetrievalSet, arguments: argparse.Namespace) -> Iterator[dict
     questions = [question for question in told.questions if question.relevant]
     with asking(told, QUESTIONS) as place:
         first: dict[str, float] = {}
-        for name, layers in VARIANTS.items():
-            settings = {**_models(arguments), "context": dict(layers)}
+        for name in arguments.variants:
+            settings = {**_models(arguments), "context": dict(VARIANTS[name])}
             began = place.contexts(settings, arguments.max_tokens, questions)
             found = {answer.question.id: needed(answer.question, answer.shown) for answer in began}
             first = first or found
@@ -75,6 +75,7 @@ def _models(arguments: argparse.Namespace) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", action="append", dest="sets", metavar="corpus|DIR", required=True, help="may be given several times")
+    parser.add_argument("--variants", nargs="+", choices=tuple(VARIANTS), default=tuple(VARIANTS), help="the first one is compared with")
     parser.add_argument("--embedder", metavar="DIR")
     parser.add_argument("--languages", nargs="+", help="what the model knows (ja, en), if it doesn't say")
     parser.add_argument("--max-tokens", type=int, help="of each answer; left out: what get_context takes by itself")
