@@ -1,6 +1,7 @@
 """Recall through the server beside the bare models doing the same work in a plain loop, in one run.
 
     python -m benchmarks.floor --embedder DIR --reranker DIR [--memories 10000] [--clients 1 8 50] [--deadline-ms 600]
+                               [--backend onnx-int8]
 
 The floor embeds one query and scores top_k×3 pairs with sentence-transformers as anybody would: one `encode`, one `predict`,
 one after the other. A recall does that and everything else. Figures of one run are ratios; a machine's own speed drops out.
@@ -19,6 +20,8 @@ import httpx2
 from benchmarks.latency import Bench
 from benchmarks.server import running
 from benchmarks.texts import question, sentence
+from memory_mcp.encoders.onnx_files import MANIFEST_NAME, directory_for
+from memory_mcp.encoders.presence import Role
 
 POOL = 15
 SETTLE_SECONDS = 1200
@@ -56,6 +59,17 @@ async def settled(http: httpx2.AsyncClient) -> float:
     raise SystemExit(f"not settled: {ready}")
 
 
+def exported(name: str, role: Role, exports: Path) -> str:
+    """The directory with a model's export, which is made, and int8 measured, if it is not there yet."""
+    place = directory_for(name, role, exports)
+    if not (place / MANIFEST_NAME).exists():
+        from memory_mcp.encoders import agreement, onnx_export  # noqa: PLC0415  takes seconds, and torch
+
+        (onnx_export.export_embedder if role == "embedder" else onnx_export.export_reranker)(name, Path(name), place)
+        agreement.measure(place, [sentence(number) for number in range(300)], own=True)
+    return str(place)
+
+
 def with_models(embedder: str, reranker: str, deadline_ms: int) -> dict[str, object]:
     """Settings for models that know Japanese and English, whatever their names say."""
     languages = ["ja", "en"]
@@ -71,6 +85,13 @@ def with_models(embedder: str, reranker: str, deadline_ms: int) -> dict[str, obj
 async def measure(arguments: argparse.Namespace) -> None:
     """The server first, then the floor: both models would not fit beside each other in a fair way."""
     settings = with_models(arguments.embedder, arguments.reranker, arguments.deadline_ms)
+    if arguments.backend != "torch":
+        settings |= {
+            "embeddings_model": exported(arguments.embedder, "embedder", arguments.exports),
+            "reranker_model": exported(arguments.reranker, "reranker", arguments.exports),
+            "inference_backend": "onnx",
+            "onnx_precision": arguments.backend.removeprefix("onnx-"),
+        }
     with running(settings) as server:
         async with (
             httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120) as http,
@@ -85,19 +106,17 @@ async def measure(arguments: argparse.Namespace) -> None:
             )
             await bench.timed("save", bench.save, arguments.saves, 1)
             await settled(http)
-            ended: collections.Counter[tuple[str, bool]] = collections.Counter()
+            ended: collections.Counter[str] = collections.Counter()
 
             async def recall(number: int) -> None:
                 answer = await bench.tool("recall", {"query": asked(number + 100_000 * clients), "top_k": 5})
-                ended[answer["mode"], answer["reranked"]] += 1
+                ended[", ".join([answer["mode"], *["reranked"] * answer["reranked"], *answer["degraded"]])] += 1
 
             results = {}
             for clients in arguments.clients:
                 ended.clear()
                 results[clients] = await bench.timed("recall", recall, max(arguments.recalls, clients * 4), clients)
-                bench.report(
-                    what="answers", clients=clients, counted={f"{mode}, reranked={done}": count for (mode, done), count in ended.items()}
-                )
+                bench.report(what="answers", backend=arguments.backend, clients=clients, counted=dict(ended))
             bench.report(what="memory", resident_mb=round(server.resident_mb(), 1))
     bare = floor(arguments.embedder, arguments.reranker, 20)
     bench.report(what="floor", bare_models_ms=round(bare * 1e3, 1), per_second=round(1 / bare, 1))
@@ -116,6 +135,8 @@ if __name__ == "__main__":
     parser.add_argument("--recalls", type=int, default=60)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 50])
     parser.add_argument("--deadline-ms", type=int, default=600)
+    parser.add_argument("--backend", choices=["torch", "onnx-fp32", "onnx-int8"], default="torch")
+    parser.add_argument("--exports", type=Path, default=Path("exports"), help="where exported models lie, or are put")
     parser.add_argument("--out", type=Path, help="also append the lines to this file")
     print(json.dumps({"what": "benchmark", "name": "floor"}))
     asyncio.run(measure(parser.parse_args()))
