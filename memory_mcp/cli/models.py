@@ -123,11 +123,11 @@ def _where(settings: Settings, role: Role, name: str, exports: Path) -> str:
 
 
 def _asked_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
-    from memory_mcp.encoders.loaders import load_embedder  # noqa: PLC0415  as above
+    from memory_mcp.encoders.loaders import Exports, load_embedder  # noqa: PLC0415  as above
     from memory_mcp.encoders.slots import release  # noqa: PLC0415
 
     began = time.monotonic()
-    embedder = load_embedder(settings, pool, caches, exports)
+    embedder = load_embedder(settings, pool, caches, Exports(exports))
     loaded = time.monotonic()
     for query, _ in _PAIRS:
         embedder.embed_query(query)
@@ -141,10 +141,10 @@ def _asked_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", exp
 
 
 def _asked_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
-    from memory_mcp.encoders.loaders import load_reranker  # noqa: PLC0415  as above
+    from memory_mcp.encoders.loaders import Exports, load_reranker  # noqa: PLC0415  as above
 
     began = time.monotonic()
-    reranker = load_reranker(settings, pool, caches, exports)
+    reranker = load_reranker(settings, pool, caches, Exports(exports))
     loaded = time.monotonic()
     scores = [score for query, text in _PAIRS for score in reranker.score(query, [text]) or []]
     asked_ms = (time.monotonic() - loaded) * 1_000 / len(_PAIRS)

@@ -15,6 +15,7 @@ from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.embedding import BATCH
 from memory_mcp.encoders.onnx_files import Agreement, Export
 from memory_mcp.encoders.onnx_models import OnnxCrossEncoder, OnnxEmbeddings
+from memory_mcp.encoders.onnx_tokens import Tokenizers
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.encoders.reranking import CHUNK, Pair
 from memory_mcp.text.tokens import tokens
@@ -54,13 +55,14 @@ def measure(directory: Path, texts: Sequence[str], own: bool) -> Export:
     Raises:
         EncoderFailed: it can't be loaded.
     """
-    export = onnx_files.read(directory)
+    export, tokenizers = onnx_files.read(directory), Tokenizers()
     if export.role == "embedder":
-        exact, quick = OnnxEmbeddings(directory, "fp32"), OnnxEmbeddings(directory, "int8")
+        exact, quick = OnnxEmbeddings(directory, "fp32", tokenizers), OnnxEmbeddings(directory, "int8", tokenizers)
         pairs = ((exact.embed_queries, exact.embed_documents), (quick.embed_queries, quick.embed_documents))
         found = embedders_agree(*pairs, texts, own)
     else:
-        found = rerankers_agree(OnnxCrossEncoder(directory, "fp32"), OnnxCrossEncoder(directory, "int8"), texts, own)
+        scorers = OnnxCrossEncoder(directory, "fp32", tokenizers), OnnxCrossEncoder(directory, "int8", tokenizers)
+        found = rerankers_agree(*scorers, texts, own)
     export = replace(export, agreement=found)
     onnx_files.write(export, directory)
     return export

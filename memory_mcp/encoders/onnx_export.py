@@ -19,6 +19,7 @@ import numpy as np
 from memory_mcp.encoders import onnx_files, presence
 from memory_mcp.encoders.onnx_files import Export, Padding
 from memory_mcp.encoders.onnx_models import OnnxCrossEncoder, OnnxEmbeddings
+from memory_mcp.encoders.onnx_tokens import Tokenizers
 from memory_mcp.encoders.prefixes import NONE, Prefixes, prefixes_for
 from memory_mcp.encoders.presence import Role
 from memory_mcp.encoders.torch_models import LoadedCrossEncoder, load_embeddings, prepare_torch
@@ -60,7 +61,7 @@ def export_embedder(name: str, source: Path, target: Path) -> Export:
         model = SentenceTransformer(str(source), device="cpu", local_files_only=True)
         export = _written(model, "sentence_embedding", place, _about("embedder", name, source, reference.max_tokens, prefixes))
         export = replace(export, dimension=reference.dimension, pooling=_pooling(model))
-        ours = OnnxEmbeddings(place, "fp32", export)
+        ours = OnnxEmbeddings(place, "fp32", Tokenizers(), export)
         differences = [_difference(reference.model.embed_documents([text]), ours.embed_documents([text])) for text in SAMPLES] + [
             _difference(reference.queries(list(SAMPLES[:4])), ours.embed_queries(list(SAMPLES[:4])))
         ]
@@ -75,8 +76,8 @@ def export_reranker(name: str, source: Path, target: Path) -> Export:
 
         model = CrossEncoder(str(source), device="cpu", local_files_only=True)
         export = _written(model, "scores", place, _about("reranker", name, source, reference.max_tokens, NONE))
-        ours = OnnxCrossEncoder(place, "fp32", export)
-        pairs = [(SAMPLES[number % 3], text) for number, text in enumerate(SAMPLES)]
+        ours = OnnxCrossEncoder(place, "fp32", Tokenizers(), export)
+        pairs = [(SAMPLES[number % 3], text) for number, text in enumerate(SAMPLES)] + [(SAMPLES[-1], SAMPLES[-1])]
         differences = [_difference(reference([pair]), ours([pair])) for pair in pairs]
         return _finished(export, [*differences, _difference(reference(pairs[:5]), ours(pairs[:5]))], place)
 

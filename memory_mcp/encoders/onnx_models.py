@@ -1,9 +1,8 @@
 """Loading exported models with onnxruntime and tokenizers alone: no torch, no transformers, and a fraction of their memory.
 
-Both libraries are imported inside functions, because a server that uses torch, or no model, does without them.
+onnxruntime is imported inside a function, because a server that uses torch, or no model, does without them.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +11,13 @@ import numpy as np
 
 from memory_mcp.encoders import onnx_files
 from memory_mcp.encoders.onnx_files import Export, Precision
+from memory_mcp.encoders.onnx_tokens import Inputs, Tokenizers
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.encoders.reranking import Pair
 from memory_mcp.errors import EncoderFailed
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, RunOptions
-    from tokenizers import Encoding, Tokenizer
 
 PROBE = "今日は誰と話しましたか。 Whom did I talk to today?"
 # Beyond so many tokens in a call, what it needed is given back after it: kept, one text of 1,500 tokens would hold 180 MB for ever.
@@ -28,15 +27,15 @@ KEPT_TOKENS = 1_024
 class OnnxEmbeddings:
     """An exported embedding model that has answered once. Safe to use from several threads; a call runs on the caller's alone."""
 
-    def __init__(self, directory: Path, precision: Precision, export: Export | None = None) -> None:
-        """Loads it; `export` stands for what export.json says while that is not written yet.
+    def __init__(self, directory: Path, precision: Precision, tokenizers: Tokenizers, export: Export | None = None) -> None:
+        """Loads it; a model of the same family may share one of `tokenizers`. `export` stands for what export.json says while that is not written yet.
 
         Raises:
             EncoderFailed: the directory is not whole, or the model answers with something that is no vector.
             Exception: whatever the libraries raise at a file that they can't load.
         """
         self.export = export or onnx_files.read(directory)
-        self._run = _Run(directory, precision, self.export)
+        self._run = _Run(directory, precision, self.export, tokenizers)
         probe = self._run([PROBE, "。"])
         if probe.ndim != 2 or probe.shape[1] != self.export.dimension or not np.isfinite(probe).all():
             raise EncoderFailed(f"{self.export.model} can't be used", f"it answered with shape {probe.shape} instead of vectors")
@@ -62,7 +61,7 @@ class OnnxEmbeddings:
 class OnnxCrossEncoder:
     """An exported cross-encoder that has answered once. Called with pairs, it gives a score of 0 to 1 for each."""
 
-    def __init__(self, directory: Path, precision: Precision, export: Export | None = None) -> None:
+    def __init__(self, directory: Path, precision: Precision, tokenizers: Tokenizers, export: Export | None = None) -> None:
         """Loads it, as `OnnxEmbeddings` does.
 
         Raises:
@@ -71,7 +70,7 @@ class OnnxCrossEncoder:
         """
         self.export = export or onnx_files.read(directory)
         self.max_tokens = self.export.max_tokens
-        self._run = _Run(directory, precision, self.export)
+        self._run = _Run(directory, precision, self.export, tokenizers)
         probe = self._run([(PROBE, PROBE)])
         if probe.shape != (1,) or not 0 <= probe[0] <= 1:
             raise EncoderFailed(f"{self.export.model} can't be used", "it answered with something that is no score")
@@ -84,35 +83,17 @@ class OnnxCrossEncoder:
 class _Run:
     """A tokenizer and a session, from texts or pairs to what the model answers."""
 
-    def __init__(self, directory: Path, precision: Precision, export: Export) -> None:
+    def __init__(self, directory: Path, precision: Precision, export: Export, tokenizers: Tokenizers) -> None:
         file = onnx_files.checked(directory, export, precision)
-        self._tokenizer = _tokenizer(directory, export)
+        shared = tokenizers.get(directory / onnx_files.TOKENIZER_NAME, export.sha256[onnx_files.TOKENIZER_NAME])
+        self._inputs = Inputs(shared, export)
         self._session, self._giving_back = _session(file)
-        self._inputs = export.inputs
 
     def __call__(self, texts: Sequence[str] | Sequence[Pair]) -> Vectors:
-        encoded = self._tokenizer.encode_batch_fast(list(texts))
-        tokens = sum(len(encoding.ids) for encoding in encoded)
-        options = self._giving_back if tokens > KEPT_TOKENS else None
-        answered: Vectors = self._session.run(None, {name: _input(name, encoded) for name in self._inputs}, options)[0]
+        inputs = self._inputs(texts)
+        options = self._giving_back if inputs["input_ids"].size > KEPT_TOKENS else None
+        answered: Vectors = self._session.run(None, inputs, options)[0]
         return answered
-
-
-def _input(name: str, encoded: "list[Encoding]") -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
-    rows = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-    return np.array([getattr(encoding, rows[name]) for encoding in encoded], np.int64)
-
-
-def _tokenizer(directory: Path, export: Export) -> "Tokenizer":
-    # The tokenizer's own threads would compete with the pool's; writing the environment is the only way to tell it.
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from tokenizers import Tokenizer  # noqa: PLC0415  see the top
-
-    tokenizer = Tokenizer.from_file(str(directory / onnx_files.TOKENIZER_NAME))
-    padding = export.padding
-    tokenizer.enable_truncation(export.max_tokens, strategy="longest_first", direction=export.truncation_side)
-    tokenizer.enable_padding(direction=padding.side, pad_id=padding.id, pad_type_id=padding.type_id, pad_token=padding.token)
-    return tokenizer
 
 
 def _session(file: Path) -> "tuple[InferenceSession, RunOptions]":
