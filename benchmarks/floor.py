@@ -12,6 +12,7 @@ import asyncio
 import collections
 import json
 import statistics
+import tempfile
 import time
 from pathlib import Path
 
@@ -136,7 +137,9 @@ if __name__ == "__main__":
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 50])
     parser.add_argument("--deadline-ms", type=int, default=600)
     parser.add_argument("--backend", choices=["torch", "onnx-fp32", "onnx-int8"], default="torch")
-    parser.add_argument("--exports", type=Path, default=Path("exports"), help="where exported models lie, or are put")
+    parser.add_argument(
+        "--exports", type=Path, default=Path(tempfile.gettempdir(), "memory-mcp-exports"), help="where exported models lie, or are put"
+    )
     parser.add_argument("--out", type=Path, help="also append the lines to this file")
     print(json.dumps({"what": "benchmark", "name": "floor"}))
     asyncio.run(measure(parser.parse_args()))
