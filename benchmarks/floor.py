@@ -1,6 +1,7 @@
 """Recall through the server beside the bare models doing the same work in a plain loop, in one run.
 
     python -m benchmarks.floor --embedder DIR --reranker DIR [--memories 10000] [--clients 1 8 50] [--deadline-ms 600]
+                               [--backend onnx-int8]
 
 The floor embeds one query and scores top_k×3 pairs with sentence-transformers as anybody would: one `encode`, one `predict`,
 one after the other. A recall does that and everything else. Figures of one run are ratios; a machine's own speed drops out.
@@ -61,19 +62,17 @@ async def measure(arguments: argparse.Namespace) -> None:
             )
             await bench.timed("save", bench.save, arguments.saves, 1)
             await settled(http)
-            ended: collections.Counter[tuple[str, bool]] = collections.Counter()
+            ended: collections.Counter[str] = collections.Counter()
 
             async def recall(number: int) -> None:
                 answer = await bench.tool("recall", {"query": asked(number + 100_000 * clients), "top_k": 5})
-                ended[answer["mode"], answer["reranked"]] += 1
+                ended[", ".join([answer["mode"], *["reranked"] * answer["reranked"], *answer["degraded"]])] += 1
 
             results = {}
             for clients in arguments.clients:
                 ended.clear()
                 results[clients] = await bench.timed("recall", recall, max(arguments.recalls, clients * 4), clients)
-                bench.report(
-                    what="answers", clients=clients, counted={f"{mode}, reranked={done}": count for (mode, done), count in ended.items()}
-                )
+                bench.report(what="answers", backend=arguments.backend, clients=clients, counted=dict(ended))
             bench.report(what="memory", resident_mb=round(server.resident_mb(), 1))
     bare = floor(arguments.embedder, arguments.reranker, 20)
     bench.report(what="floor", bare_models_ms=round(bare * 1e3, 1), per_second=round(1 / bare, 1))

@@ -1,6 +1,6 @@
 """How soon a server answers after its start, and what it takes of the memory, by words alone or with models.
 
-    python -m benchmarks.memory [--embedder DIR --reranker DIR [--backend torch]] [--memories 10000] [--clients 8]
+    python -m benchmarks.memory [--embedder DIR --reranker DIR [--backend onnx-int8]] [--memories 10000] [--clients 8]
 
 Resident memory is asked after the start, when the models are loaded, when the memories are stored and have their vectors, and
 after recalls by several clients at once. Linux only.
@@ -22,7 +22,7 @@ from benchmarks.server import NO_MODELS, running
 async def measure(arguments: argparse.Namespace, report: Report) -> None:
     """One server, one line for each moment."""
     wanted = bool(arguments.embedder or arguments.reranker)
-    kind = (arguments.backend or "torch") if wanted else "no models"
+    kind = arguments.backend if wanted else "no models"
     begun = time.perf_counter()
     with running(with_models(arguments) if wanted else NO_MODELS) as server:
         async with Tools(server.url, "bench") as tools:

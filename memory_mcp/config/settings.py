@@ -123,6 +123,12 @@ class Settings(Group):
     embeddings_device: Literal["cpu", "cuda", "auto"] = Field(
         "cpu", description="Where the models run; `auto` takes a GPU if there is one."
     )
+    inference_backend: Literal["torch", "onnx"] = Field(
+        "torch", description="What runs the models. `onnx` wants them exported once, by `memory-mcp models export-onnx`."
+    )
+    onnx_precision: Literal["fp32", "int8"] = Field(
+        "fp32", description="Which of the exported weights `onnx` takes: `int8` is smaller and quicker, and ranks a little otherwise."
+    )
     embeddings_class: ModelName | None = Field(
         None,
         description="A LangChain `Embeddings` class to use instead of a local model, as `package.module:Class`; "

@@ -1,5 +1,6 @@
 """Recall with models: meaning and words together, the cross-encoder before the cut, and every absence said aloud."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -177,6 +178,21 @@ def test_a_reranker_that_is_too_slow_leaves_the_fused_order_and_says_so(say, emb
     embed()
     answer = ask("海辺の散歩", embedder, OverlapReranker(), deadline=0.0)
     assert (answer.reranked, answer.degraded) == (False, ("rerank_deadline",))
+
+
+def test_shorter_of_time_only_the_beginnings_of_long_memories_are_read(say, embed, ask, embedder):
+    for number in range(5):
+        say(f"海辺で猫と散歩した。{number}回目。{'また歩いた。' * 40}")
+    embed()
+    long = contents(ask("海辺で猫と散歩した", embedder, top_k=5))
+    reranker = OverlapReranker(scores={long[3][:160]: 1.5})
+    reranker.longest_in_time = 160
+    answer = ask("海辺で猫と散歩した", embedder, reranker, top_k=5, deadline=time.monotonic() + 3_600)
+    assert (answer.reranked, answer.degraded) == (True, ("rerank_cut",))
+    assert contents(answer)[0] == long[3]
+    assert reranker.pairs_asked == 5
+    at_leisure = ask("海辺で猫と散歩した", embedder, reranker, top_k=5)
+    assert (at_leisure.reranked, at_leisure.degraded) == (True, ())
 
 
 def test_short_of_time_what_the_page_shows_is_reranked_and_the_answer_says_so(say, embed, ask, embedder):
