@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memory_mcp.errors import StoreDamaged
 from memory_mcp.store.files import write_atomically
+from memory_mcp.store.keys import KEY_NAME
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 
 DATABASE_NAME = "memory.sqlite"
@@ -68,7 +69,7 @@ def complete(directory: Path, known_as: str | None, name: str) -> None:
 
     The name last: a directory with a name and without a database has lost one, and is not a new persona.
     """
-    for scrap in [*directory.glob(f".{CONTEXT_NAME}.*"), *directory.glob(f".{IDENTITY_NAME}.*")]:
+    for scrap in [scrap for name in (CONTEXT_NAME, IDENTITY_NAME, KEY_NAME) for scrap in directory.glob(f".{name}.*")]:
         scrap.unlink(missing_ok=True)
     if known_as is None:
         write_atomically(directory / IDENTITY_NAME, json.dumps({"name": name}, ensure_ascii=False) + "\n")
@@ -77,6 +78,6 @@ def complete(directory: Path, known_as: str | None, name: str) -> None:
 def remove_unborn(directory: Path) -> None:
     """Nothing half made stays of a persona that could not be created: its database holds no memory yet."""
     with suppress(OSError):
-        for file in directory.glob(f"{DATABASE_NAME}*"):
+        for file in (*directory.glob(f"{DATABASE_NAME}*"), *directory.glob(KEY_NAME)):
             file.unlink()
         directory.rmdir()
