@@ -19,6 +19,11 @@ def is_persona(directory: Path) -> bool:
     return (directory / DATABASE_NAME).exists() or (directory / IDENTITY_NAME).exists()
 
 
+def identity_text(name: str) -> str:
+    """What persona.json holds."""
+    return json.dumps({"name": name}, ensure_ascii=False) + "\n"
+
+
 def is_lost(directory: Path) -> bool:
     """Whether a persona's directory has no database, or one so short that SQLite would take it for a new one."""
     database = directory / DATABASE_NAME
@@ -72,7 +77,7 @@ def complete(directory: Path, known_as: str | None, name: str) -> None:
     for scrap in [scrap for name in (CONTEXT_NAME, IDENTITY_NAME, KEY_NAME) for scrap in directory.glob(f".{name}.*")]:
         scrap.unlink(missing_ok=True)
     if known_as is None:
-        write_atomically(directory / IDENTITY_NAME, json.dumps({"name": name}, ensure_ascii=False) + "\n")
+        write_atomically(directory / IDENTITY_NAME, identity_text(name))
 
 
 def remove_unborn(directory: Path) -> None:

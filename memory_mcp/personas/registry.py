@@ -89,7 +89,7 @@ class Personas:
     def absent(self, name: str) -> Iterator[Persona]:
         """An empty persona of this name, whether or not there is another one on the disk: which isn't looked at."""
         database = Database(None)
-        database.prepare(_prepare)
+        database.prepare(prepare)
         try:
             yield Persona(name, database, PersonaContext(None), self.log, exists=False)
         finally:
@@ -235,7 +235,7 @@ class Personas:
                 older_files.keep_database(connection, older_files.unused(kept / DATABASE_NAME))
             except OSError as error:
                 raise refusal(error, f"what an older server stored for {name} can't be copied", "Make room and start again") from error
-        adopted = _prepare(connection)
+        adopted = prepare(connection)
         if adopted:
             self.log.append(name, adopted)
             logger.info("%s: %s memories of an older server are taken over", name, f"{adopted.metadata['memories']:,}")
@@ -245,7 +245,7 @@ def _is_to_be_tried_again(persona: Persona | None) -> bool:
     return persona is None or persona.database.unwritable is not None
 
 
-def _prepare(connection: apsw.Connection) -> Operation | None:
+def prepare(connection: apsw.Connection) -> Operation | None:
     """Brings a file to today's schema and today's tokens; writes nothing to one that is there already. What an older server
     stored is adopted, and that is returned."""
     if not (migrations.pending(connection) or lexical.is_outdated(connection)):

@@ -2,6 +2,7 @@
 
     .staging/<directory>.new    being made; a crash leaves it, and the next start removes it
     .staging/<directory>.old    what was there, until the other one has its place
+    .staging/<…>.scratch        copies that are needed for a moment
 
 No persona may be open meanwhile: its files are others afterwards. Whoever calls holds the data directory's lock.
 """
@@ -15,7 +16,7 @@ from pathlib import Path
 from memory_mcp.store.files import shred, sync_directory, sync_file
 
 STAGING_NAME = ".staging"
-NEW, OLD = ".new", ".old"
+NEW, OLD, SCRATCH = ".new", ".old", ".scratch"
 PRIVATE = 0o700
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,18 @@ def staging(data_directory: Path) -> Path:
     return directory
 
 
+@contextmanager
+def scratch(data_directory: Path, name: str) -> Iterator[Path]:
+    """An empty directory for copies that are needed for a moment. `name`: nobody else uses it meanwhile."""
+    directory = staging(data_directory) / f"{name}{SCRATCH}"
+    _remove(directory)
+    directory.mkdir(mode=PRIVATE)
+    try:
+        yield directory
+    finally:
+        _remove(directory)
+
+
 def settle(data_directory: Path) -> None:
     """Ends what a crash interrupted: what was whole gets its place, what was not is removed."""
     directory = data_directory / STAGING_NAME
@@ -61,8 +74,8 @@ def settle(data_directory: Path) -> None:
         logger.warning("%s: an operation that was interrupted is ended", folder)
         if old.exists():
             _remove(old)
-    for fresh in directory.glob(f"*{NEW}"):
-        _remove(fresh)
+    for scrap in [*directory.glob(f"*{NEW}"), *directory.glob(f"*{SCRATCH}")]:
+        _remove(scrap)
 
 
 def _put_in_place(data_directory: Path, folder: str) -> None:

@@ -98,6 +98,15 @@ def verify(path: Path, key: bytes | None, expected: Contents) -> None:
         raise StoreDamaged("a copy of the database is not what it should be", "; ".join(faults) or f"{found}, not {expected}", "Try again")
 
 
+def contents_of(path: Path, key: bytes | None) -> Contents:
+    """The numbers of a closed database."""
+    connection = open_copy(path, key)
+    try:
+        return contents(connection)
+    finally:
+        connection.close()
+
+
 def contents(connection: apsw.Connection) -> Contents:
     """The numbers of what a connection sees."""
     counts = memories.counts(connection)
