@@ -27,7 +27,7 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
-from memory_mcp.upkeep import encryption, legacy
+from memory_mcp.upkeep import backup, encryption, legacy
 
 GRACE_SECONDS = 10
 # Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
@@ -124,15 +124,16 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
         pool.close()
 
 
-def _chores() -> list[Chore]:
+def _chores(personas: Personas) -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
-    return []
+    backups = backup.Backups(personas.directory, personas.keys)
+    return [Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL)]
 
 
 @contextmanager
 def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> Iterator[ChoreWorker]:
     """The worker that does the chores; nothing of it runs before `_begin`."""
-    worker = ChoreWorker(personas, _chores(), config.current, clock)
+    worker = ChoreWorker(personas, _chores(personas), config.current, clock)
     try:
         yield worker
     finally:

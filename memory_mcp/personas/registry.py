@@ -118,17 +118,7 @@ class Personas:
 
     def names(self) -> list[str]:
         """The names of all personas, sorted."""
-        found = []
-        for entry in self.directory.iterdir():
-            if is_persona(entry):
-                try:
-                    name = identity(entry) or entry.name
-                except StoreDamaged as error:
-                    logger.error("%s", error)
-                    continue
-                if directory_name(name) == entry.name:
-                    found.append(name)
-        return sorted(found)
+        return names_in(self.directory)
 
     def near(self, name: str, among: Iterable[str] | None = None) -> list[str]:
         """Existing names that `name` may be a slip of, the nearest first; of those in `among`, where that is given."""
@@ -239,6 +229,21 @@ class Personas:
         if adopted:
             self.log.append(name, adopted)
             logger.info("%s: %s memories of an older server are taken over", name, f"{adopted.metadata['memories']:,}")
+
+
+def names_in(directory: Path) -> list[str]:
+    """The names of all personas of a data directory, sorted. One whose name can't be read is logged and left out."""
+    found = []
+    for entry in directory.iterdir():
+        if is_persona(entry):
+            try:
+                name = identity(entry) or entry.name
+            except StoreDamaged as error:
+                logger.error("%s", error)
+                continue
+            if directory_name(name) == entry.name:
+                found.append(name)
+    return sorted(found)
 
 
 def _is_to_be_tried_again(persona: Persona | None) -> bool:

@@ -1,0 +1,36 @@
+"""Backups over HTTP: made on the server's disk while it serves, listed, and for its owner alone."""
+
+import json
+
+from memory_mcp.upkeep.backup import Backups
+
+
+def test_a_backup_is_made_and_listed(own_server, own_http):
+    own_http.post("/api/import", content='{"content": "抹茶が好き"}', headers={"X-Persona": "nilou"}).raise_for_status()
+    made = own_http.post("/api/backups", headers={"X-Persona": "nilou"}).raise_for_status().json()
+    listed = own_http.get("/api/backups", headers={"X-Persona": "nilou"}).raise_for_status().json()
+    assert listed["backups"] == [made]
+    assert listed["directory"] == str(own_server.data / ".backups" / "nilou")
+    assert made["persona"] == "nilou"
+    assert (own_server.data / ".backups" / "nilou" / made["file"]).stat().st_size == made["bytes"]
+
+
+def test_a_persona_that_does_not_exist_has_no_backup_and_is_not_created(own_server, own_http):
+    for answer in (
+        own_http.post("/api/backups", headers={"X-Persona": "nobody"}),
+        own_http.get("/api/backups", headers={"X-Persona": "nobody"}),
+    ):
+        assert (answer.status_code, answer.json()["error"]) == (404, "there is no persona 'nobody'.")
+    assert not (own_server.data / "nobody").exists()
+
+
+def test_a_backup_that_can_t_be_written_says_so(own_server, own_http, tmp_path):
+    own_http.post("/api/import", content='{"content": "抹茶が好き"}').raise_for_status()
+    (tmp_path / "a file").write_text("")
+    own_server.config.write_text(
+        json.dumps({"embeddings_model": None, "reranker_model": None, "backup": {"directory": str(tmp_path / "a file")}})
+    )
+    answer = own_http.post("/api/backups")
+    assert answer.status_code == 500
+    assert "can't be written" in answer.json()["error"]
+    assert Backups(own_server.data, own_server.runtime.personas.keys).listed(own_server.runtime.config.current()) == []
