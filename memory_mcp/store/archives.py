@@ -3,7 +3,7 @@
     manifest.json          what it is, of whom, from when, and how long and with which SHA-256 the others are; always first
     persona.json           the exact name
     persona_context.json   if there was one; not encrypted by itself
-    memory.sqlite          the database; encrypted with the manifest's `database_key` where it names one
+    memory.sqlite          the database, not encrypted by itself either
 
 Without a key that is a `.tar.zst` as other programs know it.
 """
@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, cast
 import zstandard
 
 from memory_mcp.errors import KeyRefused, StoreDamaged
+from memory_mcp.store.cipher_pages import EncryptedPages, PlainPages
 from memory_mcp.store.sealed import HEADER_BYTES, SealedReader, SealedWriter, is_sealed, wanted_key
 from memory_mcp.store.snapshots import Contents, Progress
 from memory_mcp.store.timestamps import from_text, to_text
@@ -36,7 +37,7 @@ PRIVATE_FILE = 0o600
 
 # The key of an id, or None.
 FindKey = Callable[[str], bytes | None]
-Extract = Callable[[Path, Progress], dict[str, bytes]]
+Extract = Callable[[Path, bytes | None, Progress], dict[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +51,40 @@ class Manifest:
     contents: Contents
     context_sha256: str
     files: Mapping[str, tuple[int, str]]
-    database_key: bytes | None = None
 
     def to_json(self) -> bytes:
         told = {**asdict(self), "format": FORMAT, "created_at": to_text(self.created_at)}
-        told["database_key"] = self.database_key.hex() if self.database_key else None
         return json.dumps(told, ensure_ascii=False, indent=2).encode() + b"\n"
 
 
-def measured(path: Path) -> tuple[int, str]:
-    """Length and SHA-256 of a file."""
+@contextmanager
+def plain_pages(path: Path, key: bytes | None) -> Iterator[BinaryIO]:
+    """A database file to be read as the plain one that it is, or stands for under this key."""
     with path.open("rb") as file:
-        return path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
+        yield io.BufferedReader(PlainPages(file, key), BLOCK_BYTES) if key else file
 
 
-def write(target: Path, manifest: Manifest, small: Mapping[str, bytes], database: Path, secret: bytes | None, progress: Progress) -> None:
-    """Writes a backup of what the manifest names, and makes it safe on the disk. `small`: every file but the database.
+def measured(database: Path, key: bytes | None) -> tuple[int, str]:
+    """Length and SHA-256 of a database as a backup has it."""
+    with plain_pages(database, key) as content:
+        digest, size = hashlib.sha256(), 0
+        while block := content.read(BLOCK_BYTES):
+            digest.update(block)
+            size += len(block)
+    return size, digest.hexdigest()
+
+
+def write(
+    target: Path,
+    manifest: Manifest,
+    small: Mapping[str, bytes],
+    database: tuple[Path, bytes | None],
+    secret: bytes | None,
+    progress: Progress,
+) -> None:
+    """Writes a backup of what the manifest names, and makes it safe on the disk.
+
+    `small`: every file but the database. `database`: where it is, and its key if it is encrypted there; it is not in the backup.
 
     Raises:
         OSError: it can't be written.
@@ -79,7 +98,7 @@ def write(target: Path, manifest: Manifest, small: Mapping[str, bytes], database
             for name, content in {MANIFEST_NAME: manifest.to_json(), **small}.items():
                 archive.addfile(_entry(name, len(content), manifest.created_at), io.BytesIO(content))
             size = manifest.files[DATABASE_NAME][0]
-            counted = _Counted(stack.enter_context(database.open("rb")), size, progress)
+            counted = _Counted(stack.enter_context(plain_pages(*database)), size, progress)
             archive.addfile(_entry(DATABASE_NAME, size, manifest.created_at), cast(BinaryIO, counted))
         file.flush()
         os.fsync(file.fileno())
@@ -88,6 +107,8 @@ def write(target: Path, manifest: Manifest, small: Mapping[str, bytes], database
 @contextmanager
 def opened(path: Path, find_key: FindKey) -> Iterator[tuple[Manifest, Extract]]:
     """A backup's manifest, and what takes the rest out of it: writes the database to a path, and returns the other files by name.
+
+    With a key the database is encrypted there, which only that of an encrypted persona can be.
 
     Raises:
         KeyRefused: it is sealed, and its key is not among those that `find_key` knows.
@@ -102,8 +123,8 @@ def opened(path: Path, find_key: FindKey) -> Iterator[tuple[Manifest, Extract]]:
             archive = stack.enter_context(tarfile.open(fileobj=unpacked, mode="r|"))
             manifest = _manifest(archive)
 
-            def extract(database: Path, progress: Progress) -> dict[str, bytes]:
-                small = _extract(archive, manifest, database, progress)
+            def extract(database: Path, key: bytes | None, progress: Progress) -> dict[str, bytes]:
+                small = _extract(archive, manifest, (database, key), progress)
                 while unpacked.read(BLOCK_BYTES):  # to the end: a file that was cut off shows there
                     pass
                 return small
@@ -142,7 +163,6 @@ def _manifest(archive: tarfile.TarFile) -> Manifest:
             "created_at": from_text(told["created_at"]),
             "contents": Contents(**told["contents"]),
             "files": {str(name): (int(size), str(digest)) for name, (size, digest) in told["files"].items()},
-            "database_key": bytes.fromhex(told["database_key"]) if told["database_key"] else None,
         }
         manifest = Manifest(**fields)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -154,7 +174,7 @@ def _manifest(archive: tarfile.TarFile) -> Manifest:
     return manifest
 
 
-def _extract(archive: tarfile.TarFile, manifest: Manifest, database: Path, progress: Progress) -> dict[str, bytes]:
+def _extract(archive: tarfile.TarFile, manifest: Manifest, database: tuple[Path, bytes | None], progress: Progress) -> dict[str, bytes]:
     left, small = dict(manifest.files), dict[str, bytes]()
     while entry := archive.next():
         content = archive.extractfile(entry) if entry.name in left else None
@@ -173,9 +193,11 @@ def _extract(archive: tarfile.TarFile, manifest: Manifest, database: Path, progr
     return small
 
 
-def _copied(content: BinaryIO, target: Path, size: int, progress: Progress) -> tuple[int, str]:
+def _copied(content: BinaryIO, target: tuple[Path, bytes | None], size: int, progress: Progress) -> tuple[int, str]:
     digest, done = hashlib.sha256(), 0
-    with _private(target) as file:
+    path, key = target
+    with _private(path) as plain:
+        file = EncryptedPages(plain, key) if key else plain
         while block := content.read(BLOCK_BYTES):
             digest.update(block)
             file.write(block)

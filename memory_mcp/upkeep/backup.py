@@ -102,10 +102,12 @@ class Backups:
                 path = _unused(target, name, ending)
                 unfinished = target / f".{path.name}.part"
                 database = scratch / DATABASE_NAME
-                manifest, small = _gather(persona, now, database, progress)
-                archives.write(unfinished, manifest, small, database, secret, progress)
+                # What is encrypted is never plain on a disk. The key of the copies is in memory alone.
+                key = secrets.token_bytes(KEY_BYTES) if persona.database.key else None
+                manifest, small = _gather(persona, now, (database, key), progress)
+                archives.write(unfinished, manifest, small, (database, key), secret, progress)
                 database.unlink()
-                _verify(unfinished, secret, database, progress)
+                _verify(unfinished, secret, (database, key), progress)
                 unfinished.replace(path)
                 sync_directory(target)
         except OSError as error:
@@ -140,34 +142,32 @@ class Backups:
         return master.secret if master and master.id == key_id else None
 
 
-def _verify(path: Path, secret: bytes | None, database: Path, progress: Progress) -> None:
+def _verify(path: Path, secret: bytes | None, database: tuple[Path, bytes | None], progress: Progress) -> None:
     """Reads a backup from end to end, and its database too.
 
     Raises:
         StoreDamaged: something is not as it was written.
     """
     with archives.opened(path, lambda _: secret) as (manifest, extract):
-        extract(database, progress)
-    snapshots.verify(database, manifest.database_key, manifest.contents)
+        extract(*database, progress)
+    snapshots.verify(*database, manifest.contents)
 
 
-def _gather(persona: Persona, now: datetime, copy: Path, progress: Progress) -> tuple[Manifest, dict[str, bytes]]:
-    """Copies the database; the manifest that says what there is, and the other files. What is encrypted is never plain on a disk."""
-    # The copy's key is its own. It is in the manifest, which is sealed.
-    key = secrets.token_bytes(KEY_BYTES) if persona.database.key else None
+def _gather(persona: Persona, now: datetime, copy: tuple[Path, bytes | None], progress: Progress) -> tuple[Manifest, dict[str, bytes]]:
+    """Copies the database, under a key or plain; the manifest that says what there is, and the other files."""
     with persona.database.read() as connection:
         if migrations.pending(connection):
             raise StoreError(f"{persona.name} is in an older form", "", "Start the server, which brings it up to date")
         contents = snapshots.contents(connection)
         with translated_errors(persona.database.path):
-            snapshots.copy_snapshot(connection, copy, key, progress)
+            snapshots.copy_snapshot(connection, *copy, progress)
     text = persona.context.text()
     small = {IDENTITY_NAME: identity_text(persona.name).encode()}
     if text:
         small[CONTEXT_NAME] = text.encode()
     files = {name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in small.items()}
-    files[archives.DATABASE_NAME] = archives.measured(copy)
-    return Manifest(persona.name, now, __version__, key is not None, contents, _digest(text), files, key), small
+    files[archives.DATABASE_NAME] = archives.measured(*copy)
+    return Manifest(persona.name, now, __version__, copy[1] is not None, contents, _digest(text), files), small
 
 
 def _due(now: datetime, settings: Settings) -> datetime:

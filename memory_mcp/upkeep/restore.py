@@ -1,17 +1,19 @@
 """Restoring a backup: to a persona that is not there, or instead of one that is. The server is stopped meanwhile."""
 
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas import replacing
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, identity_text
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Personas, prepare
 from memory_mcp.store import archives, buried, operations, snapshots
-from memory_mcp.store.archives import FindKey, Manifest
+from memory_mcp.store.archives import FindKey
 from memory_mcp.store.database import immediate
 from memory_mcp.store.files import refusal, shred, write_atomically
 from memory_mcp.store.operations import Operation
@@ -65,24 +67,25 @@ def restore(
             encrypted = manifest.encrypted or personas.keys.for_new
             with replacing.replacement(personas.directory, directory.name) as fresh:
                 copy = fresh / DATABASE_NAME.replace(".", "-copy.")
-                small = extract(copy, progress)
-                snapshots.verify(copy, manifest.database_key, manifest.contents)
+                key = secrets.token_bytes(KEY_BYTES) if manifest.encrypted else None  # of the copy, in memory alone
+                small = extract(copy, key, progress)
+                snapshots.verify(copy, key, manifest.contents)
                 done = Operation("restore_backup", None, now, metadata={"made_at": manifest.created_at.isoformat()})
-                erased = _brought_up_to_date(copy, manifest, graves, done)
-                _put_together(personas, fresh, copy, manifest, small.get(CONTEXT_NAME, b""), name, encrypted=encrypted)
+                erased = _brought_up_to_date(copy, key, graves, done)
+                _put_together(personas, fresh, (copy, key), small.get(CONTEXT_NAME, b""), name, encrypted=encrypted)
     except OSError as error:
         raise refusal(error, f"{backup.name} can't be restored", "Make the backup readable and the data directory writable") from error
     personas.log.append(name, done)
     return Restored(name, manifest.created_at, manifest.contents, encrypted, erased, unknown)
 
 
-def _put_together(personas: Personas, fresh: Path, copy: Path, manifest: Manifest, context: bytes, name: str, *, encrypted: bool) -> None:
+def _put_together(personas: Personas, fresh: Path, copy: tuple[Path, bytes | None], context: bytes, name: str, *, encrypted: bool) -> None:
     """The files of the persona from those of the backup."""
     key = personas.keys.make(fresh) if encrypted else None
     target = fresh / DATABASE_NAME
-    snapshots.convert(copy, manifest.database_key, target, key.database if key else None)
-    expected = snapshots.contents_of(copy, manifest.database_key)
-    shred(copy)
+    snapshots.convert(*copy, target, key.database if key else None)
+    expected = snapshots.contents_of(*copy)
+    shred(copy[0])
     snapshots.verify(target, key.database if key else None, expected)
     if context:
         write_atomically(fresh / CONTEXT_NAME, seal(context, key.files) if key else context)
@@ -104,8 +107,8 @@ def _erased_since(personas: Personas, names: Iterable[str]) -> tuple[dict[str, s
     return found, unknown
 
 
-def _brought_up_to_date(copy: Path, manifest: Manifest, graves: dict[str, str], done: Operation) -> int:
-    connection = snapshots.open_copy(copy, manifest.database_key)
+def _brought_up_to_date(copy: Path, key: bytes | None, graves: dict[str, str], done: Operation) -> int:
+    connection = snapshots.open_copy(copy, key)
     try:
         connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
         prepare(connection)

@@ -149,7 +149,7 @@ def test_a_backup_without_a_key_is_opened_by_other_programs(filled: House, now: 
         assert archive.getnames() == ["manifest.json", "persona.json", "persona_context.json", "memory.sqlite"]
         told = json.loads(archive.extractfile("manifest.json").read())
         assert json.loads(archive.extractfile("persona_context.json").read())["hobby"] == "お茶"
-    assert (told["persona"], told["contents"]["memories"], told["database_key"]) == ("nilou", 20, None)
+    assert (told["persona"], told["contents"]["memories"], told["encrypted"]) == ("nilou", 20, False)
 
 
 def test_a_backup_moves_to_another_machine_with_its_key(filled: House, elsewhere: Callable[[Keys], House], now: datetime) -> None:
