@@ -24,6 +24,14 @@ KINDS = ("plain", "encrypted")
 Waits = dict[tuple[str, str], list[float]]
 
 
+def made_key(directory: str) -> str:
+    """The path of a new key file."""
+    path = Path(directory, "master.key")
+    path.touch(0o600)
+    path.write_text(secrets.token_hex(32), encoding="ascii")
+    return str(path)
+
+
 async def filled(server: Server, memories: int) -> float:
     """How long an import of so many memories takes, in seconds."""
     begun = time.perf_counter()
@@ -72,10 +80,7 @@ async def measure(arguments: argparse.Namespace) -> None:
     report = Report(arguments.out)
     report.add([machine("encryption", memories=arguments.memories)])
     with tempfile.TemporaryDirectory(prefix="memory-mcp-bench-") as directory:
-        key = Path(directory, "master.key")
-        key.touch(0o600)
-        key.write_text(secrets.token_hex(32), encoding="ascii")
-        settings = {**NO_MODELS, "encryption": {"enabled": True, "key_file": str(key)}}
+        settings = {**NO_MODELS, "encryption": {"enabled": True, "key_file": made_key(directory)}}
         with running(NO_MODELS) as plain, running(settings) as encrypted:
             servers, waits = dict(zip(KINDS, (plain, encrypted), strict=True)), Waits()
             took = {kind: await filled(server, arguments.memories) for kind, server in servers.items()}
