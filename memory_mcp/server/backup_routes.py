@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from memory_mcp.errors import PersonaUnknown
-from memory_mcp.personas.registry import Persona
+from memory_mcp.personas.names import directory_name
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.upkeep.backup import Backup, Backups
 
@@ -19,7 +19,9 @@ async def make(request: Request) -> Response:
 
     def made() -> dict[str, Any]:
         with call.reading() as persona:
-            _refuse_unknown(call, persona)
+            if not persona.exists:
+                near = ", ".join(call.near(persona.name))
+                raise PersonaUnknown(f"there is no persona {persona.name!r}", "", f"Perhaps you mean {near}" if near else "")
             backup, _ = _backups(call).make(persona, call.now, call.settings)
         return _told(persona.name, backup)
 
@@ -32,13 +34,11 @@ async def listed(request: Request) -> Response:
 
     def found() -> dict[str, Any]:
         with call.reading() as persona:
-            _refuse_unknown(call, persona)
-        backups, folder = _backups(call), persona.database.path.parent.name
-        return {
-            "persona": persona.name,
-            "directory": str(backups.directory(call.settings).absolute() / folder),
-            "backups": [_told(persona.name, backup) for backup in backups.listed(call.settings, folder)],
-        }
+            name, exists = persona.name, persona.exists
+        backups = _backups(call)
+        made = backups.listed(call.settings, directory_name(name)) if exists else []
+        directory = str(backups.directory(call.settings).absolute())
+        return {"persona": name, "directory": directory, "backups": [_told(name, backup) for backup in made]}
 
     return JSONResponse(await run_in_threadpool(found))
 
@@ -46,12 +46,6 @@ async def listed(request: Request) -> Response:
 def _backups(call: Call) -> Backups:
     personas = call.runtime.personas
     return Backups(personas.directory, personas.keys)
-
-
-def _refuse_unknown(call: Call, persona: Persona) -> None:
-    if not persona.exists:
-        near = ", ".join(call.near(persona.name))
-        raise PersonaUnknown(f"there is no persona {persona.name!r}", "", f"Perhaps you mean {near}" if near else "")
 
 
 def _told(name: str, backup: Backup) -> dict[str, Any]:
