@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from memory_mcp.errors import StoreError
 from memory_mcp.store.files import shred, sync_directory, sync_file
 
 STAGING_NAME = ".staging"
@@ -27,7 +28,12 @@ def replacement(data_directory: Path, folder: str) -> Iterator[Path]:
     """An empty directory that becomes `data_directory`/`folder` when the block ends well, instead of what is there, if anything is.
 
     Everything in it is on the disk before it takes its place. What was there is overwritten with zeros and removed.
+
+    Raises:
+        StoreError: what is there is a link to another place, which renames can't exchange.
     """
+    if (data_directory / folder).is_symlink():
+        raise StoreError(f"{folder} is a link to another place", "another directory can't be put there", "Move it into the data directory")
     fresh = staging(data_directory) / f"{folder}{NEW}"
     _remove(fresh)
     fresh.mkdir(mode=PRIVATE)
@@ -61,9 +67,13 @@ def scratch(data_directory: Path, name: str) -> Iterator[Path]:
 
 def settle(data_directory: Path) -> None:
     """Ends what a crash interrupted: what was whole gets its place, what was not is removed."""
-    directory = data_directory / STAGING_NAME
-    if not directory.is_dir():
-        return
+    try:
+        _settle(data_directory, data_directory / STAGING_NAME)
+    except OSError as error:  # on a disk that refuses writing what is there must be served all the same
+        logger.error("what an interrupted operation left in %s can't be tidied up: %s", STAGING_NAME, error)
+
+
+def _settle(data_directory: Path, directory: Path) -> None:
     for old in directory.glob(f"*{OLD}"):
         folder = old.name.removesuffix(OLD)
         if not (data_directory / folder).exists():

@@ -276,3 +276,14 @@ def test_a_context_that_its_owner_writes_by_hand_is_read_and_sealed_by_the_next_
 def test_the_files_of_a_key_are_for_their_owner_alone(opened: Opened, master: MasterKey, data_directory: Path, now: datetime) -> None:
     fill(opened(Keys(master, for_new=True)), "nilou", now)
     assert (data_directory / "nilou" / KEY_NAME).stat().st_mode & 0o077 == 0
+
+
+def test_a_persona_that_lies_elsewhere_by_a_link_is_not_changed(
+    opened: Opened, master: MasterKey, data_directory: Path, tmp_path: Path, now: datetime
+) -> None:
+    fill(opened(), "nilou", now)
+    opened().close()
+    (data_directory / "nilou").rename(tmp_path / "another disk")
+    (data_directory / "nilou").symlink_to(tmp_path / "another disk")
+    assert "is a link to another place" in change(encryption.encrypt, opened(Keys(master)), "nilou")["nilou"]
+    assert told(opened(), "nilou")[0]["memories"] == 29
