@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-import sqlcipher3
 
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.errors import KeyRefused, StartupError, StoreDamaged
@@ -130,6 +129,7 @@ def test_another_implementation_of_the_format_opens_the_database(
     opened(Keys(master))
     key = Keys(master).of(data_directory / "nilou")
     assert key
+    sqlcipher3 = pytest.importorskip("sqlcipher3")  # where there is a wheel of it
     with closing(sqlcipher3.connect(str(data_directory / "nilou" / "memory.sqlite"))) as other:
         other.execute(f"PRAGMA key=\"x'{key.database.hex()}'\"")
         assert other.execute("SELECT count(*) FROM memories WHERE content LIKE ?", (f"{SECRET}%",)).fetchone() == (30,)
