@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -11,12 +11,13 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from memory_mcp.cli.options import PersonaName, Url, connection
-from memory_mcp.cli.progress import progress as _progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 STANDARD_STREAM = Path("-")
 COUNTING_BLOCK_BYTES = 1024 * 1024
+
+Advance = Callable[[int], None]
 
 
 class Format(StrEnum):
@@ -162,3 +163,17 @@ def _destination(path: Path) -> Iterator[BinaryIO]:
         raise MemoryMCPError(f"{path} can't be written", error.strerror or str(error), "Choose another place") from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _progress(what: str, total: int | None, quiet: bool = False) -> Iterator[Advance]:
+    """A bar on stderr, where somebody is looking at it."""
+    # Only these two commands need it.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda count: bar.advance(task, count)
