@@ -23,6 +23,7 @@ def _not_blank(name: str) -> str:
 
 ModelName = Annotated[str, AfterValidator(_not_blank)]
 Toolset = Literal["core", "compat"]
+PrivacyMode = Literal["off", "flag", "redact"]
 
 
 class Group(BaseModel):
@@ -105,6 +106,18 @@ class Calls(Group):
     waiting_per_persona: int = Field(200, ge=0, le=100_000, description="The same, of one persona; more are refused with 429.")
 
 
+class Privacy(Group):
+    """What becomes of what is private in a text before it is stored: it stays, it stays and the memory is marked, or a placeholder is stored."""
+
+    api_key: PrivacyMode = Field("redact", description="API keys, tokens, private keys, and passwords that look random.")
+    url_credentials: PrivacyMode = Field("redact", description="The user and password in `scheme://user:password@host`.")
+    credit_card: PrivacyMode = Field("redact", description="Credit card numbers.")
+    my_number: PrivacyMode = Field("redact", description="マイナンバー.")
+    email: PrivacyMode = Field("flag", description="E-mail addresses.")
+    phone: PrivacyMode = Field("flag", description="Telephone numbers.")
+    ip_address: PrivacyMode = Field("off", description="IP addresses.")
+
+
 class Settings(Group):
     """Everything that config.json may say. Every key has a default; an empty file is a good one."""
 
@@ -165,6 +178,7 @@ class Settings(Group):
     calls: Calls = Field(Calls(), description="How many calls are answered at once, and how many may wait.")
     backup: Backup = Field(Backup(), description="Backups of each persona, once a day.")
     encryption: Encryption = Field(Encryption(), description="Encryption at rest.")
+    privacy: Privacy = Field(Privacy(), description="What becomes of what is private in a text before it is stored.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the server's log says.")
 
     @property
