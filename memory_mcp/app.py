@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory_mcp.config.live import LiveConfig
+from memory_mcp.config.master_key import master_key
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loaders import Exports, model_shelf
@@ -26,8 +27,9 @@ from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
-from memory_mcp.upkeep import legacy
+from memory_mcp.upkeep import backup, encryption, legacy
 
 GRACE_SECONDS = 10
 # Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
@@ -51,7 +53,7 @@ def serve(
     Raises:
         ConfigError: config.json can't be used.
         StoreError: there is a tokens.json, and it can't be read.
-        StartupError: the address or the data directory can't be had.
+        StartupError: the address or the data directory can't be had, or the key of what is encrypted.
     """
     configure_logging("info")
     config = LiveConfig(config_path)
@@ -59,8 +61,10 @@ def serve(
     configure_logging(settings.log_level)
     address = host or settings.server_host, settings.server_port if port is None else port
     refuse_open_door(address[0], settings, has_tokens=read_tokens(data_directory) is not None)
+    keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
+    encryption.refuse_without_key(data_directory, keys)
     # Listening begins before the imports below, which take a second: whoever connects meanwhile waits instead of being refused.
-    with _listening(*address) as listener, _opened(data_directory) as personas, _adopting(personas) as adopt:
+    with _listening(*address) as listener, _opened(data_directory, keys) as personas, _adopting(personas) as adopt:
         _run(listener, config, personas, adopt, clock)
 
 
@@ -122,16 +126,20 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
         pool.close()
 
 
-def _chores() -> list[Chore]:
+def _chores(personas: Personas) -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
     always = timedelta()
-    return [Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True)]
+    backups = backup.Backups(personas.directory, personas.keys)
+    return [
+        Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True),
+        Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL),
+    ]
 
 
 @contextmanager
 def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> Iterator[ChoreWorker]:
     """The worker that does the chores; nothing of it runs before `_begin`."""
-    worker = ChoreWorker(personas, _chores(), config.current, clock)
+    worker = ChoreWorker(personas, _chores(personas), config.current, clock)
     try:
         yield worker
     finally:
@@ -223,8 +231,8 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _opened(data_directory: Path) -> Iterator[Personas]:
-    personas = Personas(data_directory)
+def _opened(data_directory: Path, keys: Keys) -> Iterator[Personas]:
+    personas = Personas(data_directory, keys=keys)
     try:
         yield personas
     finally:
@@ -253,6 +261,8 @@ def _announce(listener: socket.socket, config: LiveConfig, personas: Personas) -
     names = personas.names()
     logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), len(names), f" ({', '.join(names[:10])})" if names else "")
     logger.info("settings from %s%s", config.path.resolve(), "" if config.path.exists() else " (not there: defaults)")
+    if plain := personas.keys.for_new and encryption.state(personas.directory).plain:
+        logger.warning("encryption is on, and %d persona(s) are not encrypted: stop the server and run `memory-mcp encrypt`", len(plain))
     tokens = read_tokens(personas.directory)
     logger.info(
         "tokens: %s", "none, every caller reads and writes all" if tokens is None else f"wanted of every caller, {len(tokens)} known"

@@ -15,7 +15,8 @@
     ├── StoreError              a persona's files can't be used now
     │   ├── StoreDamaged        SQLite or a persona file is not what it should be
     │   ├── StoreReadOnly       the disk or the file refuses writing
-    │   └── StoreFull           the disk has no room
+    │   ├── StoreFull           the disk has no room
+    │   └── KeyRefused          what is encrypted can't be opened: no key, or another one
     ├── EncoderFailed           a model could not be asked (an API that is down, a device out of memory)
     ├── Overloaded              more work is waiting than may wait; worth a retry
     │   └── TooManyOfOne        all of it is one persona's
@@ -98,6 +99,10 @@ class StoreReadOnly(StoreError):
 
 class StoreFull(StoreError):
     """The disk has no room left."""
+
+
+class KeyRefused(StoreError):
+    """What is encrypted can't be opened: there is no key, or it is another one. Nothing is damaged."""
 
 
 class EncoderFailed(MemoryMCPError):

@@ -10,21 +10,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.onnx_files import DIRECTORY_NAME, find_configured
 from memory_mcp.encoders.presence import Found, Missing, Role
-from memory_mcp.errors import ConfigError, InvalidPersonaName, StoreDamaged, StoreError
+from memory_mcp.errors import ConfigError, InvalidPersonaName, StartupError, StoreDamaged, StoreError
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, is_lost, is_persona
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.registry import LOCK_OWNER_NAME
 from memory_mcp.store import network_drives
 from memory_mcp.store.inspection import Inspection, inspect
+from memory_mcp.store.keys import Keys
 from memory_mcp.store.older_files import KEPT_NAME
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
 from memory_mcp.store.tokens import FILE_NAME as TOKENS_NAME
 from memory_mcp.store.tokens import read_tokens
+from memory_mcp.upkeep.encryption import refuse_without_key, state
 from memory_mcp.upkeep.legacy_layout import older_things
 
 MEBIBYTE = 1024 * 1024
@@ -68,8 +71,23 @@ def check_models(settings: Settings, data: Path) -> list[Finding]:
     return [embedder, _model(settings, "reranker", settings.reranker_model, data)]
 
 
-def check_data(directory: Path) -> list[Finding]:
-    """The data directory, the server that has it, and every persona in it."""
+def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Finding]]:
+    """What opens encrypted personas, and whether it opens all there are."""
+    try:
+        keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
+        refuse_without_key(directory, keys)
+    except (ConfigError, StartupError) as error:
+        return Keys(), [Finding("wrong", "encryption", f"{error} The server does not start.")]
+    there = state(directory)
+    if keys.master is None:
+        return keys, [Finding("ok", "encryption", "none: whoever reads this disk reads the memories")]
+    said = f"{len(there.encrypted)} of {len(there.encrypted) + len(there.plain)} persona(s) are encrypted; master key {keys.master.id}"
+    mixed = there.plain and (keys.for_new or there.encrypted)
+    return keys, [Finding("note" if mixed else "ok", "encryption", said + (". `memory-mcp encrypt` does the rest" if mixed else ""))]
+
+
+def check_data(directory: Path, keys: Keys) -> list[Finding]:
+    """The data directory, the server that has it, and every persona in it. What is encrypted is opened with `keys`."""
     if not directory.exists():
         return [Finding("wrong", "data", f"{directory} does not exist. Say where the data is with --data; `serve` creates it.")]
     if not directory.is_dir():
@@ -83,7 +101,7 @@ def check_data(directory: Path) -> list[Finding]:
     found = [*_room(directory, process), _server(process), *_tokens(directory), *older, *_kept(directory)]
     if not entries:
         found.append(Finding("ok", "personas", "there is none yet: the first memory that is stored creates one"))
-    return [*found, *(finding for entry in entries for finding in _persona(entry))]
+    return [*found, *(finding for entry in entries for finding in _persona(entry, keys))]
 
 
 def serving_process(directory: Path) -> int | None:
@@ -167,15 +185,19 @@ def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Find
             return Finding("note", role, f"{why} Until then search goes without it, and says so.")
 
 
-def _persona(entry: Path) -> list[Finding]:
+def _persona(entry: Path, keys: Keys) -> list[Finding]:
     name, found = _identity(entry)
     try:
-        PersonaContext(entry / CONTEXT_NAME).read()
+        key = keys.of(entry)
+    except StoreError as error:
+        return [*found, Finding("wrong", name, f"{error} It can't be looked into.")]
+    try:
+        PersonaContext(entry / CONTEXT_NAME, key).read()
     except StoreDamaged as error:
         found.append(Finding("wrong", name, str(error)))
     if is_lost(entry) and (entry / IDENTITY_NAME).exists():
         return [*found, Finding("wrong", name, f"{DATABASE_NAME} is missing, empty or cut off. {RESTORE}.")]
-    return [*found, *_database(name, inspect(entry / DATABASE_NAME))]
+    return [*found, *_database(name, inspect(entry / DATABASE_NAME, key))]
 
 
 def _identity(entry: Path) -> tuple[str, list[Finding]]:

@@ -25,13 +25,14 @@ def doctor(
 ) -> None:
     """Check config, data, databases and models. Exit status 0: nothing is wrong."""
     # The stores and their libraries, which the other commands do without.
-    from memory_mcp.cli.checks import check_config, check_data, check_models  # noqa: PLC0415
+    from memory_mcp.cli.checks import check_config, check_data, check_encryption, check_models  # noqa: PLC0415
 
     config_path = config or default_config_path()
     data_directory = data or default_data_directory()
     settings, findings = check_config(config_path)
     findings += check_models(settings, data_directory)
-    findings += check_data(data_directory)
+    keys, found = check_encryption(settings, data_directory)
+    findings += [*found, *check_data(data_directory, keys)]
     wrong = [finding for finding in findings if finding.verdict == "wrong"]
     for finding in wrong if quiet else findings:
         _print(finding)

@@ -14,7 +14,7 @@ from memory_mcp.config.settings import Group, Settings, documented_keys
 from memory_mcp.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "MEMORY_MCP_"
-_LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN")  # variables that say where things are, and are not settings
+_LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY")  # variables that say where things are, and are not settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ def default_server_url() -> str | None:
 def default_token() -> str | None:
     """The token that client commands send when nobody says: `MEMORY_MCP_TOKEN`."""
     return os.environ.get(f"{ENVIRONMENT_PREFIX}TOKEN") or None
+
+
+def key_in_environment() -> str | None:
+    """The master key of encryption, where the environment has it: `MEMORY_MCP_KEY`."""
+    return os.environ.get(f"{ENVIRONMENT_PREFIX}KEY") or None
 
 
 def load(text: str, source: str, environment: Mapping[str, str] | None = None) -> Loaded:

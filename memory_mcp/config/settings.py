@@ -86,6 +86,27 @@ class Context(Group):
     )
 
 
+class Backup(Group):
+    """Backups of each persona, once a day."""
+
+    enabled: bool = Field(False, description="Makes a backup of each persona every day, unless nothing was written since the last one.")
+    directory: str | None = Field(
+        None, min_length=1, description="Where backups are kept; `null`: in `.backups` inside the data directory. Better: another disk."
+    )
+    hour: int = Field(4, ge=0, le=23, description="From which hour of the day on, in `timezone`.")
+    keep_days: int = Field(30, ge=1, le=36_500, description="How long a backup is kept, in days. A persona's newest one always stays.")
+
+
+class Encryption(Group):
+    """Encryption at rest. Personas that exist already are encrypted by `memory-mcp encrypt`."""
+
+    enabled: bool = Field(False, description="New personas are encrypted from their first byte on. Needs a restart.")
+    key_file: str | None = Field(
+        None, min_length=1, description="The file with the master key, which nobody else may read. Needs a restart."
+    )
+    keyring: bool = Field(False, description="Asks the system's keyring for the master key. Needs a restart.")
+
+
 class RateLimit(Group):
     """How many calls one token, or one address without a token, may make."""
 
@@ -179,6 +200,8 @@ class Settings(Group):
         0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
     )
     calls: Calls = Field(Calls(), description="How many calls are answered at once, and how many may wait.")
+    backup: Backup = Field(Backup(), description="Backups of each persona, once a day.")
+    encryption: Encryption = Field(Encryption(), description="Encryption at rest.")
     privacy: Privacy = Field(Privacy(), description="What becomes of what is private in a text before it is stored.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the server's log says.")
 
@@ -188,7 +211,7 @@ class Settings(Group):
         return ZoneInfo(self.timezone)
 
 
-NEEDS_RESTART = frozenset({"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts"})
+NEEDS_RESTART = frozenset({"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts", "encryption"})
 
 
 def restart_needed(old: Settings, new: Settings) -> list[str]:

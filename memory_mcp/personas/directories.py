@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memory_mcp.errors import StoreDamaged
 from memory_mcp.store.files import write_atomically
+from memory_mcp.store.keys import KEY_NAME
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 
 DATABASE_NAME = "memory.sqlite"
@@ -16,6 +17,11 @@ SHORTEST_DATABASE_BYTES = 512  # the least that a page of SQLite has
 def is_persona(directory: Path) -> bool:
     """Whether this is a persona's directory. One that has only its name left is one, too: its database was lost."""
     return (directory / DATABASE_NAME).exists() or (directory / IDENTITY_NAME).exists()
+
+
+def identity_text(name: str) -> str:
+    """What persona.json holds."""
+    return json.dumps({"name": name}, ensure_ascii=False) + "\n"
 
 
 def is_lost(directory: Path) -> bool:
@@ -68,15 +74,15 @@ def complete(directory: Path, known_as: str | None, name: str) -> None:
 
     The name last: a directory with a name and without a database has lost one, and is not a new persona.
     """
-    for scrap in [*directory.glob(f".{CONTEXT_NAME}.*"), *directory.glob(f".{IDENTITY_NAME}.*")]:
+    for scrap in [scrap for name in (CONTEXT_NAME, IDENTITY_NAME, KEY_NAME) for scrap in directory.glob(f".{name}.*")]:
         scrap.unlink(missing_ok=True)
     if known_as is None:
-        write_atomically(directory / IDENTITY_NAME, json.dumps({"name": name}, ensure_ascii=False) + "\n")
+        write_atomically(directory / IDENTITY_NAME, identity_text(name))
 
 
 def remove_unborn(directory: Path) -> None:
     """Nothing half made stays of a persona that could not be created: its database holds no memory yet."""
     with suppress(OSError):
-        for file in directory.glob(f"{DATABASE_NAME}*"):
+        for file in (*directory.glob(f"{DATABASE_NAME}*"), *directory.glob(KEY_NAME)):
             file.unlink()
         directory.rmdir()

@@ -16,13 +16,15 @@ import apsw
 from filelock import FileLock, Timeout
 
 from memory_mcp.errors import Overloaded, StartupError, StoreDamaged, StoreError
+from memory_mcp.personas import replacing
 from memory_mcp.personas.borrowed import refuse_borrowed
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, checked_identity, complete, identity, is_persona, remove_unborn
 from memory_mcp.personas.names import directory_name, fold
-from memory_mcp.store import lexical, migrations, older_files
+from memory_mcp.store import cipher, lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
 from memory_mcp.store.files import refusal, sync_directory, write_atomically
 from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.store.keys import Keys, PersonaKey, is_encrypted
 from memory_mcp.store.operations import Operation, OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
@@ -34,6 +36,7 @@ OPENING_SECONDS = 2.0
 PRIVATE = 0o700  # memories are nobody else's business on this machine
 LOCK_NAME = ".server.lock"
 LOCK_OWNER_NAME = ".server.json"
+NO_KEYS = Keys()
 
 logger = logging.getLogger(__name__)
 
@@ -62,17 +65,20 @@ class _Open:
 class Personas:
     """All personas of one data directory, and the lock that keeps a second server away from it."""
 
-    def __init__(self, directory: Path, open_limit: int = OPEN_LIMIT, opening_seconds: float = OPENING_SECONDS) -> None:
-        """Creates the directory if need be and takes its lock.
+    def __init__(
+        self, directory: Path, open_limit: int = OPEN_LIMIT, opening_seconds: float = OPENING_SECONDS, keys: Keys = NO_KEYS
+    ) -> None:
+        """Creates the directory if need be, takes its lock, and ends what a crash has left half done. `keys` open what is encrypted.
 
         Raises:
             StartupError: it can't be created or written, or another server has it.
         """
-        self.directory = directory
+        self.directory, self.keys = directory, keys
         self._open_limit, self._opening_seconds = open_limit, opening_seconds
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._guard = threading.Lock()
         self._server_lock = _locked(directory)
+        replacing.settle(directory)
         self.log = OperationsLog(directory)
 
     @contextmanager
@@ -85,7 +91,7 @@ class Personas:
     def absent(self, name: str) -> Iterator[Persona]:
         """An empty persona of this name, whether or not there is another one on the disk: which isn't looked at."""
         database = Database(None)
-        database.prepare(_prepare)
+        database.prepare(prepare)
         try:
             yield Persona(name, database, PersonaContext(None), self.log, KnownNames(), exists=False)
         finally:
@@ -114,17 +120,7 @@ class Personas:
 
     def names(self) -> list[str]:
         """The names of all personas, sorted."""
-        found = []
-        for entry in self.directory.iterdir():
-            if is_persona(entry):
-                try:
-                    name = identity(entry) or entry.name
-                except StoreDamaged as error:
-                    logger.error("%s", error)
-                    continue
-                if directory_name(name) == entry.name:
-                    found.append(name)
-        return sorted(found)
+        return names_in(self.directory)
 
     def near(self, name: str, among: Iterable[str] | None = None) -> list[str]:
         """Existing names that `name` may be a slip of, the nearest first; of those in `among`, where that is given."""
@@ -192,7 +188,8 @@ class Personas:
                 sync_directory(self.directory)
             refuse_borrowed(directory, DATABASE_NAME, IDENTITY_NAME)
             known_as = checked_identity(directory, name)
-            database = Database(directory / DATABASE_NAME)
+            key = self._key(directory)
+            database = Database(directory / DATABASE_NAME, key)
             try:
                 database.prepare(lambda connection: self._bring_up_to_date(connection, name, directory))
                 if not database.unwritable:
@@ -206,7 +203,18 @@ class Personas:
             if isinstance(error, OSError):
                 raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
             raise
-        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME), self.log, KnownNames())
+        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), self.log, KnownNames())
+
+    def _key(self, directory: Path) -> PersonaKey | None:
+        """The key of an encrypted persona. Whether a new one is encrypted is settled before its database has a byte."""
+        if is_encrypted(directory):
+            if cipher.is_plain(directory / DATABASE_NAME):
+                raise StoreDamaged(
+                    f"{directory.name} has a key and a database that is not encrypted", "", "Restore the whole directory from a backup"
+                )
+            return self.keys.of(directory)
+        is_new = not (directory / DATABASE_NAME).exists()
+        return self.keys.make(directory) if is_new and self.keys.for_new else None
 
     def _bring_up_to_date(self, connection: apsw.Connection, name: str, directory: Path) -> None:
         """Prepares the file; what an older server left is copied before anything in it is changed."""
@@ -219,17 +227,32 @@ class Personas:
                 older_files.keep_database(connection, older_files.unused(kept / DATABASE_NAME))
             except OSError as error:
                 raise refusal(error, f"what an older server stored for {name} can't be copied", "Make room and start again") from error
-        adopted = _prepare(connection)
+        adopted = prepare(connection)
         if adopted:
             self.log.append(name, adopted)
             logger.info("%s: %s memories of an older server are taken over", name, f"{adopted.metadata['memories']:,}")
+
+
+def names_in(directory: Path) -> list[str]:
+    """The names of all personas of a data directory, sorted. One whose name can't be read is logged and left out."""
+    found = []
+    for entry in directory.iterdir():
+        if is_persona(entry):
+            try:
+                name = identity(entry) or entry.name
+            except StoreDamaged as error:
+                logger.error("%s", error)
+                continue
+            if directory_name(name) == entry.name:
+                found.append(name)
+    return sorted(found)
 
 
 def _is_to_be_tried_again(persona: Persona | None) -> bool:
     return persona is None or persona.database.unwritable is not None
 
 
-def _prepare(connection: apsw.Connection) -> Operation | None:
+def prepare(connection: apsw.Connection) -> Operation | None:
     """Brings a file to today's schema and today's tokens; writes nothing to one that is there already. What an older server
     stored is adopted, and that is returned."""
     if not (migrations.pending(connection) or lexical.is_outdated(connection)):

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from memory_mcp import __version__
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError
-from memory_mcp.server import openapi
+from memory_mcp.server import backup_routes, openapi
 from memory_mcp.server.admission import ADMISSION, Admission
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
@@ -185,6 +185,8 @@ ROUTES = (
     ApiRoute("/api/stats", "GET", stats),
     ApiRoute("/api/import", "POST", import_memories, frozenset({"write"})),
     ApiRoute("/api/export", "GET", export_memories, frozenset({"export"})),
+    ApiRoute("/api/backups", "GET", backup_routes.listed, frozenset({"admin"})),
+    ApiRoute("/api/backups", "POST", backup_routes.make, frozenset({"admin"})),
 )
 
 

@@ -130,6 +130,21 @@ _SCHEMAS: dict[str, Schema] = {
         flagged=_BY_KIND,
     ),
     "RefusedLine": _object("line", "reason", line={"type": "integer", "minimum": 1}, reason=_TEXT),
+    "Backup": _object(
+        "persona",
+        "file",
+        "made_at",
+        "bytes",
+        "sealed",
+        persona=_TEXT,
+        file=_TEXT,
+        made_at=_MOMENT,
+        bytes=_COUNT,
+        sealed={"type": "boolean"},
+    ),
+    "Backups": _object(
+        "persona", "backups", "directory", persona=_TEXT, backups={"type": "array", "items": _named("Backup")}, directory=_TEXT
+    ),
     "OpenAPI": _object("openapi", "paths", openapi=_TEXT, paths={"type": "object"}),
 }
 
@@ -139,6 +154,10 @@ _PATHS: dict[str, dict[str, dict[str, Any]]] = {
     "/api/openapi.json": {"get": {"summary": "This document.", "answer": _json("OpenAPI")}},
     "/api/personas": {"get": {"summary": "Every persona with its counts.", "answer": _json("Personas")}},
     "/api/stats": {"get": {"summary": "The statistics of one persona.", "of_persona": True, "answer": _json("Statistics")}},
+    "/api/backups": {
+        "get": {"summary": "The backups of one persona, the newest first.", "of_persona": True, "answer": _json("Backups")},
+        "post": {"summary": "Makes a backup of one persona on the server's disk.", "of_persona": True, "answer": _json("Backup")},
+    },
     "/api/import": {
         "post": {
             "summary": "Stores JSON lines, one memory each, while they stream in.",

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
-from memory_mcp.store import network_drives
+from memory_mcp.store import cipher, network_drives
+from memory_mcp.store.keys import PersonaKey
 from memory_mcp.store.sqlite_errors import as_ours, translated_errors
 
 T = TypeVar("T")
@@ -43,13 +44,15 @@ class Database:
     damaged file still answers may be wrong.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        """Opens (and, where nothing is, creates) the file; prepares nothing in it. None: an empty database in memory.
+    def __init__(self, path: Path | None, key: PersonaKey | None = None) -> None:
+        """Opens (and, where nothing is, creates) the file; prepares nothing in it. None: an empty database in memory. With a `key`
+        the file is encrypted.
 
         Raises:
             StoreError: it can't be opened, or is no SQLite file.
         """
         self.unwritable: StoreError | None = None
+        self.key = key
         self._damage: StoreDamaged | None = None
         self.path = path or Path("new persona", "memory")
         self._location = str(path) if path else f"file:/{uuid.uuid4().hex}?vfs=memdb"
@@ -177,6 +180,7 @@ class Database:
         flags = self._flags | apsw.SQLITE_OPEN_URI | further_flags
         connection = apsw.Connection(self._location, flags=flags)
         try:
+            cipher.unlock(connection, self.key.database if self.key else None)
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             connection.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2000")
         except BaseException:

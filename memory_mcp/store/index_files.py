@@ -1,6 +1,7 @@
 """`vector_store/`: the saved index of a persona and the manifest that it is held against. Whatever is wrong with them, SQLite mends it."""
 
 import hashlib
+import io
 import json
 import logging
 import os
@@ -9,15 +10,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import apsw
 import numpy as np
 
-from memory_mcp.errors import StoreDamaged, StoreReadOnly
+from memory_mcp.errors import StoreDamaged, StoreError, StoreReadOnly
 from memory_mcp.store import vector_table
 from memory_mcp.store.database import Database
 from memory_mcp.store.files import sync_directory
+from memory_mcp.store.sealed import SealedReader, SealedWriter
 from memory_mcp.store.vector_table import Ids
 from memory_mcp.store.vectors import VectorIndex, normalised
 
@@ -108,8 +110,8 @@ def save(index: VectorIndex, database: Database) -> None:
     change = index.change
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
-        with _durable(new_index) as file:
-            revision, sha256, count = index.write_to(file)
+        with _durable(new_index) as file, _sealing(file, database) as written:
+            revision, sha256, count = index.write_to(written)
         manifest = Manifest(FORMAT, _owner(database), index.generation, index.dimension, count, change, sha256)
         with _durable(new_manifest) as file:
             file.write(json.dumps(asdict(manifest), indent=2).encode() + b"\n")
@@ -158,8 +160,8 @@ def _read(database: Database, generation: str) -> tuple[VectorIndex | None, str]
         manifest = _manifest(directory)
         if manifest.generation != generation and manifest.persona == _owner(database):
             return None, ""  # sound, and of no use: the next save replaces it
-        index = _contents(directory / INDEX_NAME, manifest)
-    except (_Unusable, OSError, ValueError) as error:
+        index = _contents(directory / INDEX_NAME, manifest, database)
+    except (_Unusable, StoreError, OSError, ValueError) as error:
         return None, getattr(error, "strerror", None) or str(error)
     held = (_owner(database), index.count, index.dimension or manifest.dimension)
     if held != (manifest.persona, manifest.count, manifest.dimension):
@@ -167,12 +169,26 @@ def _read(database: Database, generation: str) -> tuple[VectorIndex | None, str]
     return index, ""
 
 
-def _contents(path: Path, manifest: Manifest) -> VectorIndex:
+def _contents(path: Path, manifest: Manifest, database: Database) -> VectorIndex:
     with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != manifest.sha256:
+        if hashlib.file_digest(_unsealing(file, database), "sha256").hexdigest() != manifest.sha256:
             raise _Unusable("its checksum is wrong")
         file.seek(0)
-        return VectorIndex.read_from(file, manifest.generation, manifest.change)
+        return VectorIndex.read_from(_unsealing(file, database), manifest.generation, manifest.change)
+
+
+@contextmanager
+def _sealing(file: BinaryIO, database: Database) -> Iterator[BinaryIO]:
+    """What is written here arrives sealed where the persona is encrypted: what a memory is about can be guessed from its vector."""
+    if database.key is None:
+        yield file
+        return
+    with SealedWriter(file, database.key.files) as sealed:
+        yield cast(BinaryIO, sealed)
+
+
+def _unsealing(file: io.BufferedReader, database: Database) -> io.BufferedReader:
+    return io.BufferedReader(SealedReader(file, database.key.files)) if database.key else file
 
 
 def _difference(connection: apsw.Connection, index: VectorIndex) -> str:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import apsw
 
-from memory_mcp.store import index_queue, lexical, memories, migrations
+from memory_mcp.store import cipher, index_queue, lexical, memories, migrations
+from memory_mcp.store.keys import PersonaKey
 
 # SQLite lists up to 100 faults; a reader needs to know that there are some, and of what kind.
 FAULTS_SHOWN = 3
@@ -23,20 +24,21 @@ class Inspection:
     outdated: bool = False
 
 
-def inspect(path: Path) -> Inspection:
-    """Checks the whole file, the lexical index with it."""
+def inspect(path: Path, key: PersonaKey | None = None) -> Inspection:
+    """Checks the whole file, the lexical index with it; an encrypted one with its key."""
     quiet = not _is_open_elsewhere(path)
-    seen = _attempt(path, quiet)
+    seen = _attempt(path, quiet, key)
     # Opened by a server while it was looked at: what seemed a fault may have been a change.
-    return _attempt(path, quiet=False) if quiet and seen.faults and _is_open_elsewhere(path) else seen
+    return _attempt(path, False, key) if quiet and seen.faults and _is_open_elsewhere(path) else seen
 
 
-def _attempt(path: Path, quiet: bool) -> Inspection:
+def _attempt(path: Path, quiet: bool, key: PersonaKey | None) -> Inspection:
     # Reading makes files beside one in WAL mode, unless SQLite is told that nobody is changing it.
     location = path.absolute().as_uri() + ("?immutable=1" if quiet else "?mode=ro")
     try:
         connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
+            cipher.unlock(connection, key.database if key else None)
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             return _inspect(connection)
         finally:

@@ -47,8 +47,12 @@ def is_outdated(connection: apsw.Connection) -> bool:
 
 def rebuild_if_outdated(connection: apsw.Connection) -> None:
     """Builds the whole index anew when it was made by another version of the rows."""
-    if not is_outdated(connection):
-        return
+    if is_outdated(connection):
+        rebuild(connection)
+
+
+def rebuild(connection: apsw.Connection) -> None:
+    """Builds the whole index anew."""
     connection.execute("DELETE FROM lexical")
     last = 0
     while page := [row[0] for row in connection.execute("SELECT id FROM memories WHERE id > ? ORDER BY id LIMIT ?", (last, REBUILD_PAGE))]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from memory_mcp.errors import StoreDamaged
 from memory_mcp.store.files import refusal, write_atomically
+from memory_mcp.store.keys import PersonaKey
+from memory_mcp.store.sealed import is_sealed, seal, unseal
 
 FILE_NAME = "persona_context.json"
 PEOPLE = ("user_info", "persona_info")
@@ -27,9 +29,9 @@ LAST_CONVERSATION = "last_conversation_time"
 class PersonaContext:
     """The file of one persona. Fields that it has beyond ours are kept as they are."""
 
-    def __init__(self, path: Path | None) -> None:
-        """`path` is None for a persona that doesn't exist: its context is empty and can't be changed."""
-        self._path = path
+    def __init__(self, path: Path | None, key: PersonaKey | None = None) -> None:
+        """`path` is None for a persona that doesn't exist: its context is empty and can't be changed. With a `key` the file is sealed."""
+        self._path, self._key = path, key
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, Any]:
@@ -55,7 +57,7 @@ class PersonaContext:
             after = {**before, **{name: {**before[name], **value} if name in PEOPLE else value for name, value in changes.items()}}
             if after != stored:
                 try:
-                    write_atomically(self._path, json.dumps(after, ensure_ascii=False, indent=2) + "\n")
+                    write_atomically(self._path, self._sealed(json.dumps(after, ensure_ascii=False, indent=2) + "\n"))
                 except OSError as error:
                     raise refusal(error, f"{FILE_NAME} can't be written", "Make the data directory writable") from error
         return before, after
@@ -64,7 +66,7 @@ class PersonaContext:
         if self._path is None:
             return {}
         try:
-            stored = json.loads(self._path.read_text(encoding="utf-8-sig"))  # some editors mark the file as UTF-8
+            stored = json.loads(self._text(self._path))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
@@ -76,6 +78,24 @@ class PersonaContext:
                 f"{FILE_NAME} is not a JSON object of the expected form", "", "Mend or remove the file; the memories are not affected"
             )
         return stored
+
+    def text(self) -> str:
+        """The file as it is, unsealed; empty where there is none.
+
+        Raises:
+            StoreDamaged: it can't be read.
+        """
+        self._stored()
+        return self._text(self._path) if self._path and self._path.exists() else ""
+
+    def _text(self, path: Path) -> str:
+        content = path.read_bytes()
+        if self._key and is_sealed(content):  # one that its owner wrote by hand is plain until the next change
+            content = unseal(content, self._key.files)
+        return content.decode("utf-8-sig")  # some editors mark the file as UTF-8
+
+    def _sealed(self, text: str) -> bytes:
+        return seal(text.encode(), self._key.files) if self._key else text.encode()
 
 
 def spoke_at(moment: datetime) -> dict[str, str]:

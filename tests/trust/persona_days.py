@@ -14,7 +14,7 @@ from plain_mcp import PlainMcp
 # The same for everybody, so that whatever is cached of a text or a question is asked for by all.
 SHARED = ("昨日は公園で友だちと会って、コーヒーを飲みました。", "彼女は苺のケーキが好きです。", "Next month we travel to Kyoto by train.")
 QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we travel to Kyoto?", "秘密")
-ROUTES = ("/health", "/ready", "/api/personas", "/api/stats", "/api/export", "/api/import", "/api/openapi.json")
+ROUTES = ("/health", "/ready", "/api/personas", "/api/stats", "/api/export", "/api/import", "/api/openapi.json", "/api/backups")
 
 Call = tuple[str, dict[str, Any]]
 

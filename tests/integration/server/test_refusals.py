@@ -23,11 +23,12 @@ STATUS = {
     errors.StoreFull: 507,
     errors.StoreDamaged: 500,
     errors.StoreReadOnly: 500,
+    errors.KeyRefused: 500,
     errors.StoreError: 500,
     errors.ConfigError: 500,
     errors.StartupError: 500,
     errors.ServerUnreachable: 500,
-    errors.PersonaUnknown: 500,
+    errors.PersonaUnknown: 404,
     errors.MemoryMCPError: 500,
 }
 

@@ -1,0 +1,178 @@
+"""Encrypting personas that exist, decrypting them, and changing the master key. The server is stopped meanwhile.
+
+Each persona is made anew beside its directory and takes its place by a rename: whenever the process dies, a persona is wholly
+encrypted or wholly plain, and opens.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory_mcp.config.master_key import MasterKey
+from memory_mcp.errors import KeyRefused, MemoryMCPError, StartupError, StoreDamaged
+from memory_mcp.personas import replacing
+from memory_mcp.personas.directories import DATABASE_NAME, is_persona
+from memory_mcp.personas.names import directory_name
+from memory_mcp.personas.registry import Personas
+from memory_mcp.store import keys as key_files
+from memory_mcp.store import snapshots
+from memory_mcp.store.files import write_atomically
+from memory_mcp.store.index_files import DIRECTORY_NAME as INDEX_DIRECTORY
+from memory_mcp.store.keys import KEY_NAME, Keys, PersonaKey, is_encrypted
+from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.persona_context import PersonaContext
+from memory_mcp.store.sealed import seal
+
+# Made anew, or from the one that is there, instead of being copied.
+_NOT_COPIED = frozenset({KEY_NAME, CONTEXT_NAME, INDEX_DIRECTORY})
+
+Done = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Which personas of a data directory are encrypted, by the names of their directories."""
+
+    encrypted: tuple[str, ...]
+    plain: tuple[str, ...]
+
+
+def state(data_directory: Path) -> State:
+    """How things stand now. Opens nothing."""
+    found = sorted(entry for entry in data_directory.iterdir() if is_persona(entry)) if data_directory.is_dir() else []
+    return State(
+        tuple(entry.name for entry in found if is_encrypted(entry)), tuple(entry.name for entry in found if not is_encrypted(entry))
+    )
+
+
+def refuse_without_key(data_directory: Path, keys: Keys) -> None:
+    """Checks that the master key opens every persona that is encrypted. A key file that is damaged concerns its persona alone.
+
+    Raises:
+        StartupError: there is none, or it is another one; or new personas are to be encrypted without one.
+    """
+    if keys.for_new and keys.master is None:
+        raise StartupError(
+            "new personas are to be encrypted", "encryption.enabled is true and there is no master key",
+            "Make one with `memory-mcp key new FILE` and name it in encryption.key_file",
+        )  # fmt: skip
+    closed: list[str] = []
+    why: KeyRefused | None = None
+    for folder in state(data_directory).encrypted:
+        try:
+            keys.of(data_directory / folder)
+        except KeyRefused as error:
+            closed.append(folder)
+            why = why or error
+        except StoreDamaged:
+            continue  # said when that persona is asked for
+    if why:
+        raise StartupError(f"{len(closed)} encrypted persona(s) can't be opened ({', '.join(closed[:5])})", why.why, why.do)
+
+
+def encrypt(personas: Personas, names: Iterable[str], done: Done) -> None:
+    """Encrypts these personas, each with a key of its own. `done` hears of each name, and an empty text, or why nothing was done.
+
+    Raises:
+        KeyRefused: there is no master key.
+    """
+    if personas.keys.master is None:
+        Keys().make(personas.directory)  # says what is missing
+    _each(names, done, lambda name: _convert(personas, name, encrypted=True))
+
+
+def decrypt(personas: Personas, names: Iterable[str], done: Done) -> None:
+    """Makes these personas plain, and destroys their keys."""
+    _each(names, done, lambda name: _convert(personas, name, encrypted=False))
+
+
+def rotate(data_directory: Path, old: MasterKey, new: MasterKey, put_in_force: Callable[[], None], done: Callable[[str], None]) -> int:
+    """Gives every encrypted persona's key another wrapping. Nothing is encrypted anew. Returns how many personas there were.
+
+    First each is made to open with both master keys; then `put_in_force` makes the new one the one that is found; then the old one
+    opens none any more. A crash before the middle step leaves the old one good for all, one after it the new one.
+
+    Raises:
+        KeyRefused: the old one does not open a persona; nothing was changed for any.
+    """
+    directories = [data_directory / folder for folder in state(data_directory).encrypted]
+    opened = [(directory, _key_by_either(directory, old, new)) for directory in directories]
+    for directory, key in opened:
+        key_files.wrap(directory, key, [old, new])
+    put_in_force()
+    for directory, key in opened:
+        key_files.wrap(directory, key, [new])
+        done(directory.name)
+    return len(opened)
+
+
+def _key_by_either(directory: Path, old: MasterKey, new: MasterKey) -> PersonaKey:
+    # An interrupted rotation that is gone on with has personas that open with the new one alone.
+    by = new if key_files.masters_of(directory) == [new.id] else old
+    key = Keys(by).of(directory)
+    if key is None:
+        raise StoreDamaged(f"the key of {directory.name} is gone", "", "Try again")
+    return key
+
+
+def _each(names: Iterable[str], done: Done, change: Callable[[str], str]) -> None:
+    for name in names:
+        try:
+            refused = change(name)
+        except MemoryMCPError as error:
+            refused = str(error)
+        done(name, refused)
+
+
+def _convert(personas: Personas, name: str, *, encrypted: bool) -> str:
+    """Returns why there was nothing to do, or an empty text."""
+    directory = personas.directory / directory_name(name)
+    if is_encrypted(directory) == encrypted:
+        return "it is already" if encrypted else "it is plain already"
+    with personas.writing(name) as persona, persona.database.read() as connection:  # brought up to date, and sound enough to be opened
+        expected = snapshots.contents(connection)
+        text, old = persona.context.text(), _of_database(persona.database.key)
+    if not _is_closed(directory):
+        return "another program has it open. Stop that first."
+    with replacing.replacement(personas.directory, directory.name) as fresh:
+        key = personas.keys.make(fresh) if encrypted else None
+        database = fresh / DATABASE_NAME
+        snapshots.convert(directory / DATABASE_NAME, old, database, _of_database(key))
+        snapshots.verify(database, _of_database(key), expected)
+        _copy_rest(directory, fresh)
+        if text:
+            write_atomically(fresh / CONTEXT_NAME, seal(text.encode(), key.files) if key else text)
+            PersonaContext(fresh / CONTEXT_NAME, key).read()
+    return ""
+
+
+def _of_database(key: PersonaKey | None) -> bytes | None:
+    return key.database if key else None
+
+
+def _is_closed(directory: Path) -> bool:
+    return not any((directory / f"{DATABASE_NAME}{ending}").exists() for ending in ("-wal", "-journal"))
+
+
+def _copy_rest(source: Path, target: Path) -> None:
+    """Everything else that lies there: its name, what was purged, and what its owner put there."""
+    for entry in source.iterdir():
+        if entry.name in _NOT_COPIED or entry.name.startswith((DATABASE_NAME, f".{CONTEXT_NAME}", f".{KEY_NAME}")):
+            continue
+        if entry.is_dir():
+            shutil.copytree(entry, target / entry.name)
+        else:
+            shutil.copy2(entry, target / entry.name)
+
+
+def meant(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The personas that a command means: those named, or all.
+
+    Raises:
+        MemoryMCPError: one of those named doesn't exist.
+    """
+    for name in names:
+        if name not in known:
+            raise MemoryMCPError(f"there is no persona {name!r}", "", "See `memory-mcp personas`")
+    return list(dict.fromkeys(names)) or list(known)

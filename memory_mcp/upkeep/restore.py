@@ -1,0 +1,120 @@
+"""Restoring a backup: to a persona that is not there, or instead of one that is. The server is stopped meanwhile."""
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from memory_mcp.config.master_key import KEY_BYTES
+from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.personas import replacing
+from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, identity_text
+from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.registry import Personas, prepare
+from memory_mcp.store import archives, buried, operations, snapshots
+from memory_mcp.store.archives import FindKey
+from memory_mcp.store.database import immediate
+from memory_mcp.store.files import refusal, shred, write_atomically
+from memory_mcp.store.operations import Operation
+from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.sealed import seal
+from memory_mcp.store.snapshots import Contents, Progress
+from memory_mcp.upkeep.backup import unseen
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What came of it. `erased_again`: memories that were erased for good after the backup. `unknown_erased`: whether there may be more
+    of those, because what is there now could not be asked."""
+
+    persona: str
+    made_at: datetime
+    contents: Contents
+    encrypted: bool
+    erased_again: int
+    unknown_erased: bool
+
+
+def restore(
+    personas: Personas,
+    backup: Path,
+    find_key: FindKey,
+    now: datetime,
+    *,
+    to: str | None = None,
+    instead: bool = False,
+    progress: Progress = unseen,
+) -> Restored:
+    """Makes a persona of a backup, its own one or the one called `to`. `instead`: the one that is there gives way to it.
+
+    Until all of it has been read, checked and written, what is there stays as it is; then it is exchanged by renames.
+
+    Raises:
+        KeyRefused: the backup is sealed, and its key is not there.
+        InvalidInput: the persona is there, and nobody said that it is to give way.
+        StoreDamaged: it is no backup, or not as it was written.
+    """
+    try:
+        with archives.opened(backup, find_key) as (manifest, extract):
+            name = canonical_name(to if to is not None else manifest.persona)
+            directory = personas.path_of(name).parent
+            if directory.exists() and not instead:
+                raise InvalidInput(
+                    f"there is a persona {name!r} already", "", "Say --replace to have the backup instead of it, or --as and another name"
+                )
+            graves, unknown = _erased_since(personas, {name, manifest.persona})
+            encrypted = manifest.encrypted or personas.keys.for_new
+            with replacing.replacement(personas.directory, directory.name) as fresh:
+                copy = fresh / DATABASE_NAME.replace(".", "-copy.")
+                key = secrets.token_bytes(KEY_BYTES) if manifest.encrypted else None  # of the copy, in memory alone
+                small = extract(copy, key, progress)
+                snapshots.verify(copy, key, manifest.contents)
+                done = Operation("restore_backup", None, now, metadata={"made_at": manifest.created_at.isoformat()})
+                erased = _brought_up_to_date(copy, key, graves, done)
+                _put_together(personas, fresh, (copy, key), small.get(CONTEXT_NAME, b""), name, encrypted=encrypted)
+    except OSError as error:
+        raise refusal(error, f"{backup.name} can't be restored", "Make the backup readable and the data directory writable") from error
+    personas.log.append(name, done)
+    return Restored(name, manifest.created_at, manifest.contents, encrypted, erased, unknown)
+
+
+def _put_together(personas: Personas, fresh: Path, copy: tuple[Path, bytes | None], context: bytes, name: str, *, encrypted: bool) -> None:
+    """The files of the persona from those of the backup."""
+    key = personas.keys.make(fresh) if encrypted else None
+    target = fresh / DATABASE_NAME
+    snapshots.convert(*copy, target, key.database if key else None)
+    expected = snapshots.contents_of(*copy)
+    shred(copy[0])
+    snapshots.verify(target, key.database if key else None, expected)
+    if context:
+        write_atomically(fresh / CONTEXT_NAME, seal(context, key.files) if key else context)
+    write_atomically(fresh / IDENTITY_NAME, identity_text(name))
+
+
+def _erased_since(personas: Personas, names: Iterable[str]) -> tuple[dict[str, str], bool]:
+    """What is known to have been erased of these personas, and whether one of them could not be asked."""
+    found: dict[str, str] = {}
+    unknown = False
+    for name in names:
+        if not personas.exists(name):
+            continue
+        try:
+            with personas.reading(name) as persona, persona.database.read() as connection:
+                found.update(buried.known(connection))
+        except StoreError:  # that it is damaged may be why it is restored
+            unknown = True
+    return found, unknown
+
+
+def _brought_up_to_date(copy: Path, key: bytes | None, graves: dict[str, str], done: Operation) -> int:
+    connection = snapshots.open_copy(copy, key)
+    try:
+        connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
+        prepare(connection)
+        with immediate(connection):
+            erased = buried.bury_again(connection, graves)
+            operations.record(connection, done)
+        return erased
+    finally:
+        connection.close()

@@ -1,0 +1,384 @@
+"""Backups: made beside writers, read back before they count, kept for some time, and restored wherever their key is."""
+
+import io
+import itertools
+import json
+import os
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+import zstandard
+
+from memory_mcp.config.master_key import MasterKey, new_key
+from memory_mcp.config.settings import Settings
+from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError
+from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
+from memory_mcp.remember.drafts import draft
+from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.store import archives, buried, index_queue, lexical
+from memory_mcp.store.keys import Keys, is_encrypted
+from memory_mcp.upkeep.backup import Backup, Backups
+from memory_mcp.upkeep.restore import Restored, restore
+
+UTC_ZONE = ZoneInfo("UTC")
+SECRET = "xylophonic"
+Contents = list[tuple[str, str]]
+
+
+@pytest.fixture
+def master() -> MasterKey:
+    return new_key("a test")
+
+
+@pytest.fixture(params=["plain", "sealed", "encrypted"])
+def keys(request: pytest.FixtureRequest, master: MasterKey) -> Keys:
+    """Nobody has a key; a key that only backups are sealed with; a key that personas are encrypted with, too."""
+    return {"plain": NO_KEYS, "sealed": Keys(master), "encrypted": Keys(master, for_new=True)}[request.param]
+
+
+class House:
+    """A data directory with its backups, as a server, or a command, would have it."""
+
+    def __init__(self, directory: Path, keys: Keys) -> None:
+        directory.mkdir(exist_ok=True)
+        self.keys, self.settings = keys, Settings()
+        self.personas = Personas(directory, open_limit=0, keys=keys)
+        self.backups = Backups(directory, keys)
+        self.directory = directory
+
+    def say(self, content: str, at: datetime, name: str = "nilou") -> str:
+        with self.personas.writing(name) as persona:
+            return remember(persona, draft(content, now=at, zone=UTC_ZONE, session_id="a day"), now=at, zone=UTC_ZONE).key
+
+    def back_up(self, at: datetime, name: str = "nilou") -> Backup:
+        with self.personas.reading(name) as persona:
+            return self.backups.make(persona, at, self.settings)[0]
+
+    def step(self, at: datetime, settings: Settings | None = None) -> list[Backup]:
+        with self.personas.reading("nilou") as persona:
+            assert self.backups.step(persona, at, settings or self.settings) is False
+        return self.backups.listed(settings or self.settings, "nilou")
+
+    def restore(self, backup: Path, at: datetime, master: MasterKey | None = None, **how: object) -> Restored:
+        known = master or self.keys.master
+        return restore(self.personas, backup, lambda wanted: known.secret if known and known.id == wanted else None, at, **how)
+
+    def held(self, name: str = "nilou") -> tuple[Contents, dict[str, object]]:
+        with self.personas.reading(name) as persona, persona.database.read() as connection:
+            rows = connection.execute("SELECT key, content FROM memories ORDER BY id").fetchall()
+            return rows, persona.context.read()
+
+
+@pytest.fixture
+def house(data_directory: Path, keys: Keys) -> Iterator[House]:
+    made = House(data_directory, keys)
+    yield made
+    made.personas.close()
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Callable[[Keys], House]]:
+    """Another machine's data directory."""
+    made: list[House] = []
+
+    def elsewhere(keys: Keys) -> House:
+        made.append(House(tmp_path / f"elsewhere {len(made)}", keys))
+        return made[-1]
+
+    yield elsewhere
+    for other in made:
+        other.personas.close()
+
+
+@pytest.fixture
+def filled(house: House, now: datetime) -> House:
+    """Memories, an earlier text, and a context."""
+    for number in range(20):
+        key = house.say(f"{SECRET} 海辺 {number}", now)
+    with house.personas.writing("nilou") as persona:
+        revise(persona, key, Revision(content=f"{SECRET} 山小屋"), now=now)
+        persona.context.update({"current_emotion": "glad", "hobby": "お茶"})
+    return house
+
+
+def leftovers(house: House) -> list[str]:
+    """What an operation has left that ended."""
+    scraps = [*house.directory.rglob("*.part"), *house.directory.glob(".staging/*"), *house.directory.rglob("*-copy.sqlite*")]
+    return [path.name for path in scraps]
+
+
+def test_a_backup_is_restored_to_what_it_was(filled: House, now: datetime) -> None:
+    before, made = filled.held(), filled.back_up(now)
+    filled.say("later", now)
+    with filled.personas.writing("nilou") as persona:
+        persona.context.update({"current_emotion": "sad"})
+    restored = filled.restore(made.path, now, instead=True)
+    assert filled.held() == before
+    assert (restored.persona, restored.contents.memories, restored.contents.versions) == ("nilou", 20, 1)
+    assert (restored.erased_again, restored.unknown_erased, restored.encrypted) == (0, False, filled.keys.for_new)
+    assert is_encrypted(filled.directory / "nilou") == filled.keys.for_new
+    assert leftovers(filled) == []
+    with filled.personas.reading("nilou") as persona, persona.database.read() as connection:
+        assert connection.execute("SELECT operation FROM operations ORDER BY id DESC LIMIT 1").get == "restore_backup"
+
+
+def test_a_backup_says_nothing_to_whoever_has_no_key(filled: House, now: datetime) -> None:
+    made = filled.back_up(now)
+    content = made.path.read_bytes()
+    assert made.sealed == (filled.keys.master is not None)
+    assert made.path.name == f"20251030T030000Z.tar.zst{'.sealed' if made.sealed else ''}"
+    assert content.startswith(b"MMSEALED" if made.sealed else b"\x28\xb5\x2f\xfd")
+    assert SECRET.encode() not in content
+    assert os.name == "nt" or made.path.stat().st_mode & 0o077 == 0
+    assert made.size_bytes == len(content)
+
+
+@pytest.mark.parametrize("keys", [NO_KEYS], indirect=False)
+def test_a_backup_without_a_key_is_opened_by_other_programs(filled: House, now: datetime, tmp_path: Path) -> None:
+    made = filled.back_up(now)
+    with made.path.open("rb") as file:
+        unpacked = zstandard.ZstdDecompressor().stream_reader(file).read()
+    with tarfile.open(fileobj=io.BytesIO(unpacked)) as archive:
+        assert archive.getnames() == ["manifest.json", "persona.json", "persona_context.json", "memory.sqlite"]
+        told = json.loads(archive.extractfile("manifest.json").read())
+        assert json.loads(archive.extractfile("persona_context.json").read())["hobby"] == "お茶"
+    assert (told["persona"], told["contents"]["memories"], told["encrypted"]) == ("nilou", 20, False)
+
+
+def test_a_backup_moves_to_another_machine_with_its_key(filled: House, elsewhere: Callable[[Keys], House], now: datetime) -> None:
+    made = filled.back_up(now)
+    other = elsewhere(Keys(filled.keys.master))
+    other.restore(made.path, now)
+    assert other.held() == filled.held()
+
+
+def test_without_its_key_or_with_another_a_sealed_backup_is_refused(
+    filled: House, elsewhere: Callable[[Keys], House], master: MasterKey, now: datetime
+) -> None:
+    made = filled.back_up(now)
+    if not made.sealed:
+        pytest.skip("nothing is sealed here")
+    for known in (NO_KEYS, Keys(new_key("another"))):
+        other = elsewhere(known)
+        with pytest.raises(KeyRefused, match=f"the master key {master.id} is not there"):
+            other.restore(made.path, now)
+        assert other.personas.names() == []
+
+
+def test_a_plain_backup_becomes_an_encrypted_persona_where_new_ones_are(
+    elsewhere: Callable[[Keys], House], master: MasterKey, now: datetime
+) -> None:
+    plain, encrypting = elsewhere(NO_KEYS), elsewhere(Keys(master, for_new=True))
+    plain.say(SECRET, now)
+    assert encrypting.restore(plain.back_up(now).path, now).encrypted
+    assert encrypting.held() == plain.held()
+    assert not any(SECRET.encode() in path.read_bytes() for path in encrypting.directory.rglob("*") if path.is_file())
+
+
+def test_a_persona_that_is_there_gives_way_only_when_that_is_said(filled: House, now: datetime) -> None:
+    made = filled.back_up(now)
+    filled.say("later", now)
+    before = filled.held()
+    with pytest.raises(InvalidInput, match="--replace"):
+        filled.restore(made.path, now)
+    assert filled.held() == before
+
+
+def test_a_backup_is_restored_under_another_name_beside_the_first(filled: House, now: datetime) -> None:
+    made = filled.back_up(now)
+    assert filled.restore(made.path, now, to="さくら").persona == "さくら"
+    assert filled.held("さくら") == filled.held()
+    assert filled.personas.names() == ["nilou", "さくら"]
+
+
+def test_a_backup_that_was_changed_anywhere_is_refused_and_nothing_is_touched(filled: House, now: datetime) -> None:
+    made, before = filled.back_up(now), filled.held()
+    content = made.path.read_bytes()
+    places = [*range(0, 60, 7), *range(60, len(content), max(1, len(content) // 40)), len(content) - 1]
+    damaged = [content[:place] + bytes([content[place] ^ 0x41]) + content[place + 1 :] for place in places]
+    damaged += [content[:place] for place in (0, 10, 40, len(content) // 2, len(content) - 1)]
+    unnoticed = 0
+    for broken in damaged:
+        made.path.write_bytes(broken)
+        try:
+            filled.restore(made.path, now, instead=True)
+        except StoreError:
+            continue
+        unnoticed += 1
+        assert filled.held() == before  # in a tar that is not sealed there are bytes that mean nothing
+    assert unnoticed <= (0 if made.sealed else 2)
+    assert filled.held() == before
+    assert leftovers(filled) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"SQLite format 3\x00" + bytes(5000)])
+def test_what_is_no_backup_is_said_to_be_none(filled: House, tmp_path: Path, now: datetime, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(StoreDamaged, match="is no backup"):
+        filled.restore(tmp_path / "file", now, instead=True)
+    with pytest.raises(StoreError, match="can't be restored"):
+        filled.restore(tmp_path / "nowhere", now)
+
+
+def test_an_archive_that_wants_to_write_elsewhere_is_refused(filled: House, tmp_path: Path, now: datetime) -> None:
+    hostile = tmp_path / "hostile.tar.zst"
+    buffer = io.BytesIO()
+    made = filled.back_up(now)
+    with archives.opened(made.path, lambda _: filled.keys.master and filled.keys.master.secret) as (manifest, _):
+        told = manifest.to_json()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in (("manifest.json", told), ("../../escaped", b"x")):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    hostile.write_bytes(zstandard.compress(buffer.getvalue()))
+    with pytest.raises(StoreDamaged, match="escaped"):
+        filled.restore(hostile, now, instead=True)
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_a_backup_beside_eight_writers_is_of_one_moment(house: House, elsewhere: Callable[[Keys], House], now: datetime) -> None:
+    """Each write is a memory and a row of its own table of operations; a copy must have both or neither, and be sound."""
+    numbers, stop = itertools.count(), threading.Event()
+    with house.personas.writing("nilou") as persona:
+
+        def write() -> None:
+            while not stop.is_set():
+                content = f"海辺の散歩 {next(numbers)}"
+                remember(persona, draft(content, now=now, zone=UTC_ZONE), now=now, zone=UTC_ZONE)
+
+        with ThreadPoolExecutor(8) as threads:
+            writers = [threads.submit(write) for _ in range(8)]
+            try:
+                made = [house.backups.make(persona, now + timedelta(seconds=number), house.settings) for number in range(3)]
+            finally:
+                stop.set()
+            for writer in writers:
+                writer.result()
+    for backup, manifest in made:
+        other = elsewhere(Keys(house.keys.master))
+        other.restore(backup.path, now)
+        with other.personas.reading("nilou") as persona, persona.database.read() as connection:
+            stored = {row[0] for row in connection.execute("SELECT key FROM memories")}
+            noted = {row[0] for row in connection.execute("SELECT key FROM operations WHERE operation = 'create'")}
+            indexed = connection.execute("SELECT count(*) FROM lexical").get
+            waiting = index_queue.length(connection)
+        assert stored == noted
+        assert len(stored) == manifest.contents.memories == indexed == waiting
+    assert made[0][1].contents.memories < made[2][1].contents.memories
+
+
+def test_two_backups_of_one_persona_are_not_made_at_once(filled: House, now: datetime) -> None:
+    with filled.personas.reading("nilou") as persona:
+        refused = []
+
+        def during(done: int, _all: int) -> None:
+            if not refused:
+                with pytest.raises(Overloaded) as told:
+                    filled.backups.make(persona, now, filled.settings)
+                refused.append(str(told.value))
+
+        filled.backups.make(persona, now, filled.settings, during)
+    assert refused == ["a backup of nilou is being made already. Try again when it is done."]
+
+
+def test_two_backups_of_the_same_second_are_two(filled: House, now: datetime) -> None:
+    assert filled.back_up(now).path != filled.back_up(now).path
+    assert len(filled.backups.listed(filled.settings)) == 2
+
+
+# The daily step. `now` is noon in Tokyo; backups are due at four.
+
+
+def tokyo(day: int, hour: int) -> datetime:
+    return datetime(2025, 10, day, hour, tzinfo=ZoneInfo("Asia/Tokyo")).astimezone(UTC)
+
+
+def test_the_first_backup_is_made_at_once_and_then_one_a_day_if_something_was_written(filled: House) -> None:
+    assert len(filled.step(tokyo(10, 12))) == 1
+    assert len(filled.step(tokyo(10, 23))) == 1
+    filled.say("そのあと", tokyo(10, 13))
+    assert len(filled.step(tokyo(11, 3))) == 1
+    assert len(filled.step(tokyo(11, 4))) == 2
+    assert len(filled.step(tokyo(12, 4))) == 2  # nothing was written
+    with filled.personas.writing("nilou") as persona:
+        persona.context.update({"current_emotion": "calm"})
+    assert len(filled.step(tokyo(12, 5))) == 3
+
+
+def test_the_hour_and_the_place_are_as_configured(filled: House, tmp_path: Path) -> None:
+    settings = Settings.model_validate({"timezone": "UTC", "backup": {"hour": 9, "directory": str(tmp_path / "disk" / "backups")}})
+    (made,) = filled.step(tokyo(10, 12), settings)
+    assert made.path.is_relative_to(tmp_path / "disk" / "backups" / "nilou")
+    filled.say("そのあと", tokyo(10, 13))
+    assert len(filled.step(datetime(2025, 10, 10, 8, 59, tzinfo=UTC), settings)) == 1
+    assert len(filled.step(datetime(2025, 10, 10, 9, 0, tzinfo=UTC), settings)) == 2
+
+
+def test_backups_go_after_thirty_days_but_never_the_newest(filled: House) -> None:
+    first = filled.step(tokyo(1, 5))[0]
+    filled.say("そのあと", tokyo(2, 5))
+    second = filled.step(tokyo(2, 5))[0]
+    assert [made.path for made in filled.step(tokyo(30, 5))] == [second.path, first.path]
+    assert [made.path for made in filled.step(tokyo(31, 5) + timedelta(days=1))] == [second.path]
+    assert [made.path for made in filled.step(tokyo(31, 5) + timedelta(days=400))] == [second.path]
+
+
+def test_erasing_a_persona_can_take_its_backups_along(filled: House, now: datetime) -> None:
+    filled.say("another", now, "さくら")
+    filled.back_up(now)
+    filled.back_up(now, "さくら")
+    assert filled.backups.remove_all("nilou", filled.settings) == 1
+    assert [made.folder != "nilou" for made in filled.backups.listed(filled.settings)] == [True]
+
+
+# What was erased for good after the backup.
+
+TOMBSTONES = "CREATE TABLE IF NOT EXISTS tombstones (key_digest TEXT PRIMARY KEY, purged_at TEXT NOT NULL) WITHOUT ROWID"
+
+
+def erase(persona: Persona, key: str) -> None:
+    """As a purge does it."""
+
+    def work(connection: object) -> None:
+        connection.execute(TOMBSTONES)
+        connection.execute("DELETE FROM lexical WHERE rowid = (SELECT id FROM memories WHERE key = ?)", (key,))
+        connection.execute("DELETE FROM memories WHERE key = ?", (key,))
+        connection.execute("INSERT INTO tombstones VALUES (?, '2025-10-30T03:00:00+00:00')", (buried.digest(key),))
+
+    persona.database.write(work)
+
+
+def test_what_was_erased_after_the_backup_does_not_come_back(house: House, now: datetime) -> None:
+    with house.personas.writing("nilou") as persona:
+        persona.database.write(lambda connection: connection.execute(TOMBSTONES))
+    keys = [house.say(f"会話 {number} {'unforgettable' if number == 5 else ''}", now + timedelta(seconds=number)) for number in range(10)]
+    made = house.back_up(now)
+    with house.personas.writing("nilou") as persona:
+        erase(persona, keys[5])
+    restored = house.restore(made.path, now, instead=True)
+    assert restored.erased_again == 1
+    assert [key for key, _ in house.held()[0]] == [*keys[:5], *keys[6:]]
+    word = b"unforgettable"
+    files = [path for path in (house.directory / "nilou").rglob("*") if path.is_file()]
+    assert not any(word in path.read_bytes() for path in files)
+    with house.personas.reading("nilou") as persona, persona.database.read() as connection:
+        assert lexical.search(connection, ["unforgettable"], None, 5) == []
+        assert "unforgettable" not in str(connection.execute("SELECT before, after FROM operations").fetchall())
+        assert buried.known(connection) == {buried.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
+    assert house.restore(made.path, now, to="さくら").erased_again == 1  # under another name it does not come back either
+
+
+def test_a_damaged_persona_is_restored_and_it_is_said_that_more_may_have_been_erased(filled: House, now: datetime) -> None:
+    made, before = filled.back_up(now), filled.held()
+    (filled.directory / "nilou" / "memory.sqlite").write_bytes(b"\x00" * 9000)
+    restored = filled.restore(made.path, now, instead=True)
+    assert restored.unknown_erased
+    assert filled.held() == before

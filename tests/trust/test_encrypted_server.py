@@ -1,0 +1,98 @@
+"""A server over encrypted data: no file holds a word of a memory, a kill loses nothing, and without the key it does not start."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crashing import INDEXED, crashing, importable, kill
+from processes import ROOT, clean_environment
+from writers import Caller, settle
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
+
+SECRET = "xylophonic"
+
+
+@pytest.fixture
+def encrypting(tmp_path: Path) -> dict[str, Any]:
+    """Settings under which everything is encrypted, and backups are made at once."""
+    key = tmp_path / "master.key"
+    command = [sys.executable, "-m", "memory_mcp", "key", "new", str(key)]
+    subprocess.run(command, cwd=ROOT, env=clean_environment(), check=True, capture_output=True, timeout=60)
+    return {
+        **INDEXED,
+        "upkeep": {"idle_seconds": 0},
+        "backup": {"enabled": True},
+        "encryption": {"enabled": True, "key_file": str(key)},
+    }
+
+
+def holding(directory: Path, word: str) -> list[str]:
+    return [str(path) for path in directory.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
+
+
+def test_no_file_of_a_server_that_encrypts_holds_a_word_of_a_memory(tmp_path: Path, encrypting: dict[str, Any]) -> None:
+    with crashing(tmp_path, encrypting) as server, Caller(server, "nilou") as caller:
+        keys = [caller("remember", content=f"{SECRET} {number}", source=SECRET, tags=[SECRET])["key"] for number in range(30)]
+        caller("update_context", emotion=SECRET, user_info={"name": SECRET})
+        caller("revise", key=keys[0], content=f"{SECRET} again", reason=SECRET)
+        caller("forget", keys=[keys[1]], reason=SECRET)
+        settle(server)
+        made = caller._http.post("/api/backups").raise_for_status().json()
+        assert made["sealed"]
+        assert holding(server.data, SECRET) == []  # while it is open
+        kill(server)
+    assert holding(tmp_path, SECRET) == []  # as a crash leaves it
+    with crashing(tmp_path, encrypting) as server, Caller(server, "nilou") as caller:
+        settle(server)
+        answer = caller("recall", query=f"{SECRET} 7")
+        assert (answer["mode"], answer["hits"][0]["content"]) == ("hybrid", f"{SECRET} 7")
+        assert caller("get_context")["state"]["emotion"] == SECRET
+        assert server.stop() == 0
+    assert (tmp_path / "memory" / "nilou" / "vector_store" / "index.faiss").read_bytes().startswith(b"MMSEALED")
+    assert holding(tmp_path, SECRET) == []
+
+
+def test_a_server_makes_a_backup_of_every_persona_by_itself(tmp_path: Path, encrypting: dict[str, Any], eventually: Any) -> None:
+    with crashing(tmp_path, encrypting) as server:
+        for name in ("nilou", "さくら"):
+            with Caller(server, name) as caller:
+                caller("remember", content=SECRET)
+        eventually(lambda: len(list(server.data.glob(".backups/*/*.tar.zst.sealed"))) == 2)
+        with Caller(server, "nilou") as caller:
+            chores = caller.get("/ready").json()["chores"]
+        assert chores["backup"]["enabled"]
+
+
+@pytest.mark.parametrize("lacking", ["the file", "any key", "the right key"])
+def test_without_its_key_the_server_does_not_start_and_says_what_is_missing(
+    tmp_path: Path, encrypting: dict[str, Any], lacking: str
+) -> None:
+    with crashing(tmp_path, encrypting) as server, Caller(server, "nilou") as caller:
+        caller("remember", content=SECRET)
+    before = {path: path.read_bytes() for path in (tmp_path / "memory").rglob("*") if path.is_file()}
+    key = tmp_path / "master.key"
+    config: dict[str, Any] = {**encrypting}
+    if lacking == "the file":
+        key.unlink()
+    elif lacking == "any key":
+        config["encryption"] = {}
+    else:
+        key.write_text("ab" * 32)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    arguments = ["serve", "--port", "0", "--config", str(tmp_path / "config.json"), "--data", str(tmp_path / "memory")]
+    refused = subprocess.run(
+        [sys.executable, "-m", "memory_mcp", *arguments],
+        cwd=ROOT,
+        env=clean_environment(importable()),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    said = refused.stderr.decode()
+    assert refused.returncode == 1
+    assert {"the file": "there is no key file", "any key": "is not there", "the right key": "it wants"}[lacking] in said
+    assert {path: path.read_bytes() for path in (tmp_path / "memory").rglob("*") if path.is_file()} == before
