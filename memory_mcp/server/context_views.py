@@ -57,8 +57,8 @@ def note_conversation(persona: Persona, call: Call, state: Mapping[str, str]) ->
     return None
 
 
-def checked_changes(state: Mapping[str, str], user_info: Mapping[str, str], persona_info: Mapping[str, str]) -> dict[str, Any]:
-    """What update_context is to set, by the context file's names.
+def checked_changes(state: Mapping[str, str | None], user_info: Mapping[str, str], persona_info: Mapping[str, str]) -> dict[str, Any]:
+    """What update_context is to set, by the context file's names. None leaves a field as it is, an empty text clears it.
 
     Raises:
         InvalidInput: nothing is to be set, or something can't be.
@@ -73,7 +73,7 @@ def checked_changes(state: Mapping[str, str], user_info: Mapping[str, str], pers
                 "Use remember for anything else",
             )
     changes: dict[str, Any] = {
-        STATE_KEYS[name]: _within(state[name], name, FIELD_LIMIT).strip() for name in STATE_FIELDS if state[name].strip()
+        STATE_KEYS[name]: _within(said, name, FIELD_LIMIT).strip() for name in STATE_FIELDS if (said := state.get(name)) is not None
     }
     changes |= {
         name: {part: _within(value, f"{name}.{part}", FIELD_LIMIT).strip() for part, value in person.items()}
@@ -81,7 +81,7 @@ def checked_changes(state: Mapping[str, str], user_info: Mapping[str, str], pers
         if person
     }
     if not changes:
-        raise InvalidInput("nothing to update", "every argument was empty", "Send at least one, such as emotion")
+        raise InvalidInput("nothing to update", "no argument was given", "Send at least one, such as emotion")
     return changes
 
 

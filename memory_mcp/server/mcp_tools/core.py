@@ -18,7 +18,18 @@ from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.questions import question
 from memory_mcp.server import context_views
-from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
+from memory_mcp.server.mcp_tools.arguments import (
+    Flag,
+    Number,
+    ScopedTool,
+    Text,
+    TextList,
+    TextListOrNone,
+    TextOrNone,
+    TextsByName,
+    WholeNumber,
+    tool_of,
+)
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, memory_view, outcome_view, recalled_view, similar_view, told
@@ -130,7 +141,7 @@ def recall(
 def revise(
     key: Text,
     content: Text = "",
-    tags: TextList = [],
+    tags: Annotated[TextListOrNone, Field(description="[] takes all away")] = None,
     importance: Annotated[Number, Field(description="0..1")] = None,
     restore: Annotated[Flag, Field(description="bring it back from the trash")] = False,
     reason: Text = "",
@@ -139,7 +150,7 @@ def revise(
     """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
     revision = Revision(
         content=drafts.checked_content(content) if content else None,
-        tags=drafts.labels(tags, "tags") if tags else None,
+        tags=drafts.labels(tags, "tags") if tags is not None else None,
         importance=drafts.checked_importance(importance) if importance is not None else None,
         restore=restore,
         reason=drafts.label(reason, "reason"),
@@ -161,11 +172,11 @@ def forget(keys: TextList, reason: Text = "", dry_run: Flag = False, call: Call 
 
 @answering
 def update_context(
-    emotion: Text = "",
-    physical_state: Text = "",
-    mental_state: Text = "",
-    environment: Text = "",
-    relationship_status: Text = "",
+    emotion: Annotated[TextOrNone, Field(description="an empty text clears this or any other")] = None,
+    physical_state: TextOrNone = None,
+    mental_state: TextOrNone = None,
+    environment: TextOrNone = None,
+    relationship_status: TextOrNone = None,
     user_info: Annotated[TextsByName, Field(description="name, nickname, preferred_address")] = {},
     persona_info: Annotated[TextsByName, Field(description="the same of yourself")] = {},
     call: Call = Depends(current_call),
