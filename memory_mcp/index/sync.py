@@ -61,9 +61,8 @@ def look_over(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> st
     """
 
     def settle(connection: apsw.Connection) -> str:
-        serving = vector_table.serving_generation(connection)
-        if serving is None or serving not in loaded or (serving != embedder.generation and not vector_table.has_any(connection, serving)):
-            serving = embedder.generation
+        serving = _to_answer(connection, embedder, loaded)
+        if serving != vector_table.serving_generation(connection):
             vector_table.set_serving_generation(connection, serving)
         vector_table.enqueue_lacking(connection, serving)
         return serving
@@ -181,6 +180,12 @@ def serving_generation(persona: Persona) -> str | None:
         return vector_table.serving_generation(connection)
 
 
+def waiting(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> int:
+    """How many memories have no vector in the generation that answers; before `look_over` was here, in the one that it will let answer."""
+    with persona.database.read() as connection:
+        return vector_table.lag(connection, _to_answer(connection, embedder, loaded))
+
+
 def chunks_lacking(persona: Persona, generation: str) -> int:
     """How many chunks have no vector in a generation. Looks at every memory."""
     with persona.database.read() as connection:
@@ -211,6 +216,14 @@ def compare(persona: Persona, generation: str, indexes: IndexShelf) -> Differenc
             stored = vectors[np.isin(page, known)]
             unequal += [chunk for chunk, same in zip(known, np.abs(own - stored).max(axis=1, initial=0) < 1e-5, strict=True) if not same]
     return Differences(tuple(np.setdiff1d(wanted, held).tolist()), tuple(np.setdiff1d(held, wanted).tolist()), tuple(unequal))
+
+
+def _to_answer(connection: apsw.Connection, embedder: Embedder, loaded: Sequence[str]) -> str:
+    """The generation that serves, or the embedder's where that one can't answer or has nothing to answer with."""
+    serving = vector_table.serving_generation(connection)
+    if serving is None or serving not in loaded or (serving != embedder.generation and not vector_table.has_any(connection, serving)):
+        return embedder.generation
+    return serving
 
 
 def _embed(embedder: Embedder, wanting: Sequence[Unembedded]) -> Matrix:

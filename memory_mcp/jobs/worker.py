@@ -16,6 +16,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
 from memory_mcp.index import sync
+from memory_mcp.jobs.lag import Lag
 from memory_mcp.jobs.ledger import Backoff, Ledger, Progress, Task
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona, Personas
@@ -60,6 +61,7 @@ class IndexWorker:
         self._personas, self._models, self._settings, self._indexes, self._clock = personas, models, settings, indexes, clock
         self._earlier_unneeded = earlier_unneeded
         self._ledger = Ledger()
+        self._lag = Lag(personas)
         self._loaded: tuple[str, ...] = ()
         self._model = Backoff()
         self._called_at = clock()
@@ -106,11 +108,13 @@ class IndexWorker:
 
     def status(self) -> IndexStatus:
         """What is waiting counts only while a model is there: without one nothing is."""
-        loaded = _generations(self._models())
+        models = self._models()
+        loaded = _generations(models)
         if loaded != self._loaded:  # a model that has just come in must not seem to have everything done
             self._ledger.know(self._personas.names())
         tasks = self._ledger.snapshot() if loaded else {}
-        waiting = {name: max(task.waiting, task.woken - task.looked, 1) for name, task in tasks.items() if task.to_index(loaded)}
+        embedder = models.embedder or models.earlier
+        waiting = self._lag.waiting(tasks, embedder, loaded) if embedder else {}
         return IndexStatus(
             lag=sum(waiting.values()),
             waiting=waiting,
@@ -196,7 +200,7 @@ class IndexWorker:
         answering = models.of_generation(sync.serving_generation(persona)) or embedder
         applied = sync.apply_queue(persona, answering, self._indexes, zone=self._settings().zone)
         self._model.clear()
-        task.waiting = applied.waiting
+        task.batches += 1
         if applied.waiting:
             return
         if answering.generation != embedder.generation:
