@@ -68,6 +68,15 @@ class Upkeep(Group):
     )
 
 
+class LongTexts(Group):
+    """How a long memory is split into pieces that get a vector each. A short one never is."""
+
+    chunk_tokens: int = Field(
+        2000, ge=32, le=100_000, description="The most tokens of a piece, by the embedding model; fewer where it reads fewer."
+    )
+    overlap_tokens: int = Field(200, ge=0, le=50_000, description="About how many tokens two pieces share, in whole sentences.")
+
+
 class RateLimit(Group):
     """How many calls one token, or one address without a token, may make."""
 
@@ -138,6 +147,7 @@ class Settings(Group):
         description="Further names by which clients may address the server (`Host` header), such as `memory` or `*.lan`. Needs a restart.",
     )
     fusion: Fusion = Field(Fusion(), description="How lexical and dense scores become one order.")
+    long_texts: LongTexts = Field(LongTexts(), description="How a long memory is split into pieces that get a vector each.")
     min_score: float = Field(
         0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
     )

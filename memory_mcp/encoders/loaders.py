@@ -59,7 +59,7 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches) -> Pooled
     loaded = load_embeddings(directory, settings.embeddings_device, prefixes, name)
     generation = f"{name}@{presence.fingerprint(directory)}:{loaded.dimension}:{prefixes.version}"
     identity = Identity(name, loaded.dimension, generation, languages, loaded.max_tokens)
-    return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries)
+    return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries, token_spans=loaded.token_spans)
 
 
 def load_reranker(settings: Settings, pool: ModelPool, caches: Caches) -> PooledReranker:

@@ -148,6 +148,14 @@ def _vectors_by_generation(connection: apsw.Connection) -> None:
     connection.execute(_VECTORS)
 
 
+def _chunks_by_generation(connection: apsw.Connection) -> None:
+    """The pieces that a long memory has in one generation only, by its model's tokens. Those of none are as it was written."""
+    connection.execute(
+        "ALTER TABLE chunks ADD COLUMN generation TEXT;"
+        "CREATE INDEX chunks_by_generation ON chunks(generation, memory_id) WHERE generation IS NOT NULL"
+    )
+
+
 def _metadata(connection: apsw.Connection) -> None:
     """Whatever else is to be known of a memory, as a JSON object. What an older server knew stands under `legacy`."""
     connection.execute("ALTER TABLE memories ADD COLUMN metadata TEXT")
@@ -176,6 +184,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0003 vectors by generation", _vectors_by_generation),
     ("0004 metadata", _metadata),
     ("0005 further columns into metadata", _further_columns),
+    ("0009 chunks by generation", _chunks_by_generation),
 ]
 
 
