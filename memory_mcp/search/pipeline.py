@@ -4,6 +4,7 @@ The database is read in one snapshot, between the two models: none is held open 
 pipeline that ran and what was missing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,8 +22,10 @@ from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.store import chunk_owners, memories, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, best_window
 from memory_mcp.text.speakers import named_speakers
 from memory_mcp.text.timewords import named_dates
+from memory_mcp.text.tokens import query_tokens
 
 POOL_FACTOR = 3
 
@@ -34,8 +37,19 @@ class _Ranked:
     candidates: list[Candidate]
     pool: list[Candidate]
     memories: dict[int, Memory]
-    passages: dict[int, str]
+    nearest: dict[int, Span]
     index_lag: int
+
+    def best_parts(self, candidates: Sequence[Candidate], question: Question) -> dict[int, Span]:
+        """Where in each memory the answer is: of several pieces the one that came nearest, else where the words of the query are."""
+        words = query_tokens(question.query)
+        return {candidate.memory_id: self._best_part(candidate, words) for candidate in candidates}
+
+    def _best_part(self, candidate: Candidate, words: Sequence[str]) -> Span:
+        content = self.memories[candidate.memory_id].content
+        nearest = self.nearest.get(candidate.best_chunk or 0, (0, len(content)))
+        in_pieces = nearest != (0, len(content))
+        return nearest if in_pieces or len(content) <= WINDOW_CHARACTERS else best_window(content, words)
 
 
 def recall(
@@ -57,8 +71,7 @@ def recall(
         meaning = meaning_of(persona, question, models, indexes)
         with persona.database.read() as connection:
             ranked = _ranked(connection, question, meaning, settings, now)
-        by_time = question.mode == "recent"
-        reranked = Reranked(ranked.pool) if by_time else rerank(ranked.pool, question, ranked.passages, models, settings, deadline)
+        reranked = _reranked(ranked, question, models, settings, deadline)
     return _answer(question, settings, meaning, ranked, reranked)
 
 
@@ -79,15 +92,24 @@ def _ranked(connection: apsw.Connection, question: Question, meaning: Meaning, s
     pool = ranked[: question.top_k * POOL_FACTOR]
     found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
     spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])
-    passages = {candidate.memory_id: passage(found[candidate.memory_id], spans.get(candidate.best_chunk or 0)) for candidate in pool}
     lag = vector_table.waiting(connection, meaning.generation) if meaning.generation else 0
-    return _Ranked(ranked, pool, found, passages, lag)
+    return _Ranked(ranked, pool, found, spans, lag)
+
+
+def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
+    """The pool as the cross-encoder orders it, unless the time decides."""
+    if question.mode == "recent":
+        return Reranked(ranked.pool)
+    best = ranked.best_parts(ranked.pool, question) if models.reranker else {}
+    passages = {memory_id: passage(ranked.memories[memory_id], part) for memory_id, part in best.items()}
+    return rerank(ranked.pool, question, passages, models, settings, deadline)
 
 
 def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _Ranked, reranked: Reranked) -> Recalled:
     passing = [candidate for candidate in reranked.pool if candidate.score >= settings.min_score]
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
-    hits = within_budget(shown, question.detail, question.max_tokens)
+    best = ranked.best_parts(passing[: question.top_k], question) if question.detail == "full" else {}
+    hits = within_budget(shown, question.detail, question.max_tokens, best)
     # The scores of what was not reranked are on another scale than a floor for reranked ones.
     comparable = not (reranked.done and settings.min_score)
     rest = sum(comparable and candidate.score >= settings.min_score for candidate in ranked.candidates[len(reranked.pool) :])

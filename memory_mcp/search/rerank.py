@@ -10,7 +10,10 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate, Memory, Question
 from memory_mcp.encoders.models import Models
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.text.chunk import CHUNK_CHARACTERS
+from memory_mcp.text.excerpt import Span, excerpt
+
+# With a question of usual length before it, what a cross-encoder's 512 tokens hold.
+PASSAGE_TOKENS = 480
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,7 @@ def rerank(
     return Reranked(sorted(scored, key=lambda candidate: -candidate.score), done=True, skipped=shortened)
 
 
-def passage(memory: Memory, span: tuple[int, int] | None) -> str:
-    """What of a memory the cross-encoder reads: who said it and what; of a long one the part that came nearest, else its beginning."""
-    start, end = span if span and len(memory.content) > CHUNK_CHARACTERS else (0, CHUNK_CHARACTERS)
-    said = memory.content[start:end]
+def passage(memory: Memory, best: Span) -> str:
+    """What of a memory the cross-encoder reads: who said it and what; of a long one the best part, and as much around it as it reads."""
+    said = excerpt(memory.content, best, PASSAGE_TOKENS)
     return f"{memory.source}: {said}" if memory.source else said

@@ -24,7 +24,7 @@ def split(content: str, limit: int = CHUNK_CHARACTERS, overlap: int = OVERLAP_CH
     """
     if len(content) <= limit:
         return [Chunk(0, len(content))]
-    return [Chunk(start, end) for start, end in _cut(len(content), _sentence_ends(content), limit, overlap)]
+    return [Chunk(start, end) for start, end in _cut(len(content), sentence_ends(content), limit, overlap)]
 
 
 def split_by_tokens(content: str, spans: Sequence[tuple[int, int]], limit: int, overlap: int) -> list[Chunk]:
@@ -34,13 +34,14 @@ def split_by_tokens(content: str, spans: Sequence[tuple[int, int]], limit: int, 
     # Several tokens may stand for one character, and blanks be part of none: what is between two tokens goes to the earlier piece.
     begins = list(accumulate((start for start, _ in spans), max))
     token_ends = list(accumulate((end for _, end in spans), max))
-    sentence_ends = [bisect_right(token_ends, end) for end in _sentence_ends(content)]
+    ends = [bisect_right(token_ends, end) for end in sentence_ends(content)]
     places = [0, *begins[1:], len(content)]
-    cuts = [(places[start], places[end]) for start, end in _cut(len(spans), sentence_ends, limit, overlap)]
+    cuts = [(places[start], places[end]) for start, end in _cut(len(spans), ends, limit, overlap)]
     return [Chunk(start, end) for start, end in cuts if start < end]
 
 
-def _sentence_ends(content: str) -> list[int]:
+def sentence_ends(content: str) -> list[int]:
+    """Where sentences, lines and what follows them in blanks and brackets are over, in order."""
     return [match.end() for match in _SENTENCE_END.finditer(content)]
 
 

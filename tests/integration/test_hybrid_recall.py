@@ -243,3 +243,44 @@ def test_the_context_of_a_topic_uses_the_models(say, embed, nilou, now, indexes,
     models = Models(embedder, OverlapReranker(), LOADED, LOADED)
     found = context(nilou, "海辺", max_tokens=800, models=models, settings=SETTINGS, now=now, indexes=indexes)
     assert (found.recalled.mode, found.recalled.reranked) == ("hybrid", True)
+
+
+LONG = "".join(f"{number}日目は雨で、宿から出なかった。" for number in range(300))
+SECRET = "夕方、健太が苺のタルトを焼いてくれた。"
+
+
+def test_a_memory_of_many_pieces_comes_once_with_the_one_that_answers(say, embed, ask, embedder):
+    key = say(LONG[:3000] + SECRET + LONG[3000:]).key
+    say("健太は猫が好き")
+    embed()
+    for reranker in (None, OverlapReranker()):
+        answer = ask("健太は苺のタルトを焼いた？", embedder, reranker)
+        (hit,) = [hit for hit in answer.hits if hit.memory.key == key]
+        assert SECRET in hit.text
+        assert hit.truncated
+    assert len(answer.hits) == 2
+
+
+def test_without_a_model_a_long_memory_is_shown_where_the_words_of_the_question_are(say, ask):
+    say(LONG[:3000] + SECRET + LONG[3000:])
+    say("健太は猫が好き")
+    answer = ask("健太は苺のタルトを焼いた？", mode="keyword")
+    assert SECRET in answer.hits[0].text
+    assert len(answer.hits) == 2
+
+
+def test_the_cross_encoder_reads_the_part_of_a_long_memory_that_answers(say, embed, ask, embedder):
+    class Recording(OverlapReranker):
+        def score(self, query, texts, *more):
+            self.texts = texts
+            return super().score(query, texts, *more)
+
+    reranker = Recording()
+    say(LONG[:3000] + SECRET + LONG[3000:], source="user")
+    ask("健太は苺のタルトを焼いた？", None, reranker)
+    embed()
+    ask("健太は苺のタルトを焼いた？", embedder, reranker)
+    (text,) = reranker.texts
+    assert text.startswith("user: …")
+    assert SECRET in text
+    assert len(text) <= 500
