@@ -22,7 +22,7 @@ from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.store import chunk_owners, memories, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
-from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, best_window
+from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import named_speakers
 from memory_mcp.text.timewords import named_dates
 from memory_mcp.text.tokens import query_tokens
@@ -41,15 +41,14 @@ class _Ranked:
     index_lag: int
 
     def best_parts(self, candidates: Sequence[Candidate], question: Question) -> dict[int, Span]:
-        """Where in each memory the answer is: of several pieces the one that came nearest, else where the words of the query are."""
+        """Where in each memory the answer is: in the piece that came nearest, if it has several, and there where the query's words are."""
         words = query_tokens(question.query)
         return {candidate.memory_id: self._best_part(candidate, words) for candidate in candidates}
 
     def _best_part(self, candidate: Candidate, words: Sequence[str]) -> Span:
         content = self.memories[candidate.memory_id].content
         nearest = self.nearest.get(candidate.best_chunk or 0, (0, len(content)))
-        in_pieces = nearest != (0, len(content))
-        return nearest if in_pieces or len(content) <= WINDOW_CHARACTERS else best_window(content, words)
+        return best_window(content, words, nearest)
 
 
 def recall(

@@ -14,16 +14,18 @@ SINGLE_KANJI_WEIGHT = 0.3
 TOKENS_LOOKED_FOR = 60
 
 
-def best_window(text: str, words: Sequence[str]) -> Span:
-    """The few sentences that have most of the words, which are lexical tokens; of equals the first."""
+def best_window(text: str, words: Sequence[str], within: Span) -> Span:
+    """Of a part of a text the few sentences that have most of the words, which are lexical tokens; the whole part if none has any."""
+    begin, end = within
     wanted = [(_stem(word), SINGLE_KANJI_WEIGHT if is_single_kanji(word) else 1.0) for word in words[:TOKENS_LOOKED_FOR]]
-    windows = [(window.start, window.end) for window in split(text, WINDOW_CHARACTERS, 0)]
+    windows = [(begin + window.start, begin + window.end) for window in split(text[begin:end], WINDOW_CHARACTERS, 0)]
 
     def weight(window: Span) -> float:
         said = normalise(text[slice(*window)])
         return sum(value for word, value in wanted if word in said)
 
-    return max(windows, key=weight)
+    best = max(windows, key=weight)
+    return best if weight(best) else within
 
 
 def excerpt(text: str, around: Span, budget: int) -> str:

@@ -14,6 +14,7 @@ from memory_mcp.search.context import context
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.text.budget import estimate_tokens
 
 LOADED, ABSENT, OFF = ModelState("loaded", "fake"), ModelState("absent", "fake", error="gone"), ModelState("off")
 SETTINGS = Settings(embeddings_model="fake", reranker_model="fake")
@@ -283,4 +284,4 @@ def test_the_cross_encoder_reads_the_part_of_a_long_memory_that_answers(say, emb
     (text,) = reranker.texts
     assert text.startswith("user: …")
     assert SECRET in text
-    assert len(text) <= 500
+    assert estimate_tokens(text) <= 500

@@ -14,20 +14,26 @@ PROSE = st.text(alphabet=st.sampled_from("あい漢 a.。！\n」"), max_size=40
 
 
 def test_the_window_is_where_the_words_of_the_question_are():
-    start, end = best_window(TEXT, query_tokens("健太は何を焼いた？"))
+    start, end = best_window(TEXT, query_tokens("健太は何を焼いた？"), (0, len(TEXT)))
     assert SECRET in TEXT[start:end]
     assert end - start <= WINDOW_CHARACTERS
 
 
 def test_an_inflected_word_finds_its_other_forms():
     text = "It rained all day and nothing happened at all. " * 30 + "He studies botany. " + "We slept and slept again. " * 40
-    start, end = best_window(text, query_tokens("What did he study?"))
+    start, end = best_window(text, query_tokens("What did he study?"), (0, len(text)))
     assert "studies botany" in text[start:end]
 
 
 def test_of_windows_with_the_same_words_the_first_is_taken():
-    assert best_window(DIARY, query_tokens("宇宙"))[0] == 0
-    assert best_window(DIARY, [])[0] == 0
+    assert best_window(DIARY, query_tokens("静か"), (0, len(DIARY)))[0] == 0
+
+
+def test_only_the_given_part_is_looked_at_and_is_the_answer_where_it_has_none_of_the_words():
+    assert best_window(TEXT, query_tokens("健太"), (0, 800)) == (0, 800)
+    start, end = best_window(TEXT, query_tokens("静かな宿"), (700, 1500))
+    assert 700 <= start < end <= 1500
+    assert end - start < 800
 
 
 def test_what_fits_is_shown_whole():
