@@ -130,6 +130,10 @@ class Settings(Group):
     timezone: Annotated[str, AfterValidator(_known_timezone)] = Field(
         "Asia/Tokyo", description="IANA time zone in which times are shown and words such as 昨日 are understood."
     )
+    language: Literal["auto", "ja", "en"] = Field(
+        "auto",
+        description="Language of `ago` and the like; `auto`: the client's `Accept-Language`, else that of its query, else of the memory.",
+    )
     toolsets: list[Toolset] = Field(["core"], min_length=1, description="Which groups of MCP tools are offered. Needs a restart.")
     on_missing_persona: Literal["default", "error", "auto"] = Field(
         "default",

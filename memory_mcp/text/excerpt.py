@@ -24,8 +24,8 @@ def best_window(text: str, words: Sequence[str], within: Span) -> Span:
         said = normalise(text[slice(*window)])
         return sum(value for word, value in wanted if word in said)
 
-    best = max(windows, key=weight)
-    return best if weight(best) else within
+    most, _, best = max((weight(window), -place, window) for place, window in enumerate(windows))
+    return best if most else within
 
 
 def excerpt(text: str, around: Span, budget: int) -> str:

@@ -18,6 +18,7 @@ from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.questions import question
 from memory_mcp.server import context_views
+from memory_mcp.server.client_language import client_language
 from memory_mcp.server.mcp_tools.arguments import (
     Flag,
     Number,
@@ -134,7 +135,7 @@ def recall(
             indexes=call.runtime.indexes,
             deadline=call.rerank_deadline(),
         )
-        return {**heading(call, persona), **recalled_view(answer, call)}
+        return {**heading(call, persona), **recalled_view(answer, call, query)}
 
 
 @answering
@@ -157,7 +158,8 @@ def revise(
     )
     with call.changing() as persona:
         memory = revise_memory(persona, key, revision, now=call.now)
-        return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
+        view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
+        return {**heading(call, persona), **view, "revision": memory.revision}
 
 
 @answering
