@@ -72,9 +72,9 @@ class LongTexts(Group):
     """How a long memory is split into pieces that get a vector each. A short one never is."""
 
     chunk_tokens: int = Field(
-        2000, ge=32, le=100_000, description="The most tokens of a piece, by the embedding model; fewer where it reads fewer."
+        256, ge=32, le=100_000, description="The most tokens of a piece, by the embedding model; fewer where it reads fewer."
     )
-    overlap_tokens: int = Field(200, ge=0, le=50_000, description="About how many tokens two pieces share, in whole sentences.")
+    overlap_tokens: int = Field(32, ge=0, le=50_000, description="About how many tokens two pieces share, in whole sentences.")
 
 
 class RateLimit(Group):
@@ -154,6 +154,10 @@ class Settings(Group):
     long_texts: LongTexts = Field(LongTexts(), description="How a long memory is split into pieces that get a vector each.")
     min_score: float = Field(
         0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
+    )
+    min_scores: dict[ModelName, Annotated[float, Field(ge=0, le=1)]] = Field(
+        {},
+        description="The same for one model, by its name: a cross-encoder's score, or an embedding model's cosine. Goes before `min_score`.",
     )
     calls: Calls = Field(Calls(), description="How many calls are answered at once, and how many may wait.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the server's log says.")

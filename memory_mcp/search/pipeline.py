@@ -16,6 +16,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import from_named_dates, from_words, union
+from memory_mcp.search.floor import Floor, floor_for
 from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
@@ -71,7 +72,8 @@ def recall(
         with persona.database.read() as connection:
             ranked = _ranked(connection, question, meaning, settings, now)
         reranked = _reranked(ranked, question, models, settings, deadline)
-    return _answer(question, settings, meaning, ranked, reranked)
+    floor = floor_for(settings, models, meaning, reranked=reranked.done)
+    return _answer(question, floor, meaning, ranked, reranked)
 
 
 def _ranked(connection: apsw.Connection, question: Question, meaning: Meaning, settings: Settings, now: datetime) -> _Ranked:
@@ -104,14 +106,14 @@ def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Set
     return rerank(ranked.pool, question, passages, models, settings, deadline)
 
 
-def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _Ranked, reranked: Reranked) -> Recalled:
-    passing = [candidate for candidate in reranked.pool if candidate.score >= settings.min_score]
+def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked) -> Recalled:
+    passing = [candidate for candidate in reranked.pool if floor.passes(candidate)]
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
     best = ranked.best_parts(passing[: question.top_k], question) if question.detail == "full" else {}
     hits = within_budget(shown, question.detail, question.max_tokens, best)
     # The scores of what was not reranked are on another scale than a floor for reranked ones.
-    comparable = not (reranked.done and settings.min_score)
-    rest = sum(comparable and candidate.score >= settings.min_score for candidate in ranked.candidates[len(reranked.pool) :])
+    comparable = not (reranked.done and floor.least)
+    rest = sum(comparable and floor.passes(candidate) for candidate in ranked.candidates[len(reranked.pool) :])
     return Recalled(
         hits=hits,
         mode=_mode(question, meaning),
@@ -119,7 +121,7 @@ def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _R
         degraded=tuple(reason for reason in (meaning.skipped, reranked.skipped) if reason),
         index_lag=ranked.index_lag,
         more=len(passing) + rest - len(hits),
-        best_score=round(reranked.pool[0].score, 4) if reranked.pool and not hits else None,
+        best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
     )
 
 

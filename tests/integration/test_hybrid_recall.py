@@ -222,6 +222,40 @@ def test_a_floor_on_the_score_leaves_nothing_but_the_best_score(say, embed, ask,
     assert (answer.hits, answer.best_score) == ((), 0.2)
 
 
+def test_a_model_may_have_a_floor_of_its_own_under_any_form_of_its_name(say, embed, ask, embedder):
+    say("海辺の散歩")
+    say("山の散歩")
+    embed()
+    reranker = OverlapReranker("org/overlap", scores={"海辺の散歩": 0.6, "山の散歩": 0.2})
+    own = SETTINGS.model_copy(update={"min_score": 0.1, "min_scores": {"overlap": 0.5, "other": 0.9}})
+    assert contents(ask("散歩", embedder, reranker, own)) == ["海辺の散歩"]
+    assert len(ask("散歩", embedder, None, own).hits) == 2
+    full = SETTINGS.model_copy(update={"min_scores": {"org/overlap": 0.7}})
+    answer = ask("散歩", embedder, reranker, full)
+    assert (answer.hits, answer.best_score, answer.more) == ((), 0.6, 0)
+
+
+def test_the_floor_of_an_embedding_model_is_on_its_cosine(say, embed, ask, embedder):
+    say("海辺の散歩")
+    say("夕飯は蕎麦だった")
+    embed()
+    say("散歩の約束")  # it has no vector yet, and can't be judged by one
+    own = SETTINGS.model_copy(update={"min_scores": {"hashing": 0.8}})
+    assert set(contents(ask("海辺の散歩", embedder, None, own))) == {"海辺の散歩", "散歩の約束"}
+    embed()
+    answer = ask("宇宙の話", embedder, None, own)
+    assert answer.hits == ()
+    assert answer.best_score < 0.8
+    assert len(ask("海辺の散歩", None, None, own).hits) == 2  # by words alone there is no cosine
+
+
+def test_a_named_day_is_reason_enough_for_a_hit(say, embed, ask, embedder):
+    say("蕎麦を食べた", occurred_at="昨日")
+    embed()
+    own = SETTINGS.model_copy(update={"min_scores": {"hashing": 0.99}})
+    assert contents(ask("昨日は何をした？", embedder, None, own)) == ["蕎麦を食べた"]
+
+
 def replace_floor(score):
     return SETTINGS.model_copy(update={"min_score": score})
 
