@@ -22,6 +22,7 @@ from memory_mcp.server.client_language import client_language
 from memory_mcp.server.mcp_tools.arguments import (
     Flag,
     Number,
+    Object,
     ScopedTool,
     Text,
     TextList,
@@ -59,6 +60,9 @@ def remember(
     questions: Annotated[TextList, Field(description="questions this answers")] = [],
     state: Annotated[TextsByName, Field(description="emotion, physical_state, mental_state, environment, relationship_status")] = {},
     supersedes: Annotated[Text, Field(description="key of the memory this replaces")] = "",
+    category: Text = "",
+    privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = "",
+    metadata: Object = {},
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
@@ -75,6 +79,9 @@ def remember(
         questions=questions,
         state=state,
         supersedes=supersedes,
+        category=category,
+        privacy_level=privacy_level,
+        metadata=metadata,
     )
     with call.reading() as persona:
         before = heading(call, persona)
@@ -108,6 +115,7 @@ def recall(
     keys: Annotated[TextList, Field(description="fetch these")] = [],
     detail: Annotated[Text, Field(description="full or index")] = "",
     max_tokens: WholeNumber = None,
+    category: Text = "",
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Search long-term memory. Call before you answer about the user, the past, or anything you may have been told."""
@@ -124,6 +132,7 @@ def recall(
         keys=keys,
         detail=detail,
         max_tokens=max_tokens,
+        category=category,
     )
     with call.reading() as persona:
         answer = recall_memories(
@@ -146,6 +155,8 @@ def revise(
     importance: Annotated[Number, Field(description="0..1")] = None,
     restore: Annotated[Flag, Field(description="bring it back from the trash")] = False,
     reason: Text = "",
+    category: Text = "",
+    privacy_level: Text = "",
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
@@ -153,6 +164,8 @@ def revise(
         content=drafts.checked_content(content) if content else None,
         tags=drafts.labels(tags, "tags") if tags is not None else None,
         importance=drafts.checked_importance(importance) if importance is not None else None,
+        category=drafts.label(category, "category"),
+        privacy_level=drafts.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
         restore=restore,
         reason=drafts.label(reason, "reason"),
     )
