@@ -20,6 +20,8 @@ from memory_mcp.text.chunk import CHUNK_CHARACTERS, split_by_tokens
 # Raise it when `pieces` cuts the same text in other places: long texts are split anew then.
 VERSION = "1"
 LEAST_TOKENS = 16
+# By so many may a text and what stands before it have more tokens together than each by itself.
+JOINT_TOKENS = 2
 DEFAULT_RULES = LongTexts()
 
 
@@ -77,9 +79,11 @@ def pieces(content: str, label: str, embedder: Embedder, rules: LongTexts) -> li
 
     A piece that is tokenized by itself may have a token or two more than it had within its text; so each is counted.
     """
-    spans = embedder.token_spans(content)
+    spans, before = embedder.token_spans(content), len(embedder.token_spans(label))
     most = embedder.max_tokens
-    room = min(rules.chunk_tokens, max(most - len(embedder.token_spans(label)), most // 2, LEAST_TOKENS) if most else rules.chunk_tokens)
+    room = min(rules.chunk_tokens, max(most - before, most // 2, LEAST_TOKENS)) if most else rules.chunk_tokens
+    if len(spans) <= room and (most is None or len(spans) + before + JOINT_TOKENS <= most):
+        return [Chunk(0, len(content))]  # nearly always, and then the whole is not counted twice
     while True:
         overlap = min(rules.overlap_tokens * room // rules.chunk_tokens, room // 2)
         found = split_by_tokens(content, spans, room, overlap)
@@ -90,5 +94,5 @@ def pieces(content: str, label: str, embedder: Embedder, rules: LongTexts) -> li
 
 
 def _surely_short(embedder: Embedder, rules: LongTexts) -> int:
-    """A text of so many bytes, with whatever stands before it, is one piece."""
-    return min(rules.chunk_tokens, embedder.max_tokens // 2 if embedder.max_tokens else rules.chunk_tokens, CHUNK_CHARACTERS)
+    """A text of so many bytes, with what stands before it, is one piece."""
+    return min(rules.chunk_tokens, embedder.max_tokens or rules.chunk_tokens, CHUNK_CHARACTERS)

@@ -12,9 +12,9 @@ from memory_mcp.store import chunks, vector_table
 from memory_mcp.store.memories import EVENT_TIME
 
 _RULE = "split:"
-# No text has more tokens than bytes. One that has pieces of the generation may have become a short one.
+# No text has more tokens than bytes; 16 are for the day before it. One that has pieces of the generation may have become a short one.
 _MAY_BE_LONG = (
-    "(octet_length(m.content) > ?2 OR EXISTS (SELECT 1 FROM chunks c WHERE c.generation = ?1 AND c.memory_id = m.id) "
+    "(octet_length(m.content) + coalesce(octet_length(m.source), 0) + 16 > ?2 OR EXISTS (SELECT 1 FROM chunks c WHERE c.generation = ?1 AND c.memory_id = m.id) "
     "OR (SELECT count(*) FROM chunks c WHERE c.memory_id = m.id AND c.generation IS NULL AND c.question IS NULL) > 1)"
 )
 
