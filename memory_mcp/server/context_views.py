@@ -13,7 +13,7 @@ from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, hit_view, local, told, without_blanks
 from memory_mcp.store import memories
 from memory_mcp.store.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
-from memory_mcp.text.ago import Language, elapsed
+from memory_mcp.text.ago import Language, elapsed, language_of
 from memory_mcp.text.clean import storable
 from memory_mcp.text.timewords import parse_moment
 
@@ -26,7 +26,6 @@ def context_view(call: Call, persona: Persona, query: str, max_tokens: int | Non
     budget = token_budget(max_tokens, DEFAULT_TOKENS)
     topic = _within(query, "query", QUERY_LIMIT).strip()
     language = client_language(call, topic)
-    who, unreadable = _who(call, persona, language)
     found = context(
         persona,
         topic,
@@ -37,6 +36,8 @@ def context_view(call: Call, persona: Persona, query: str, max_tokens: int | Non
         indexes=call.runtime.indexes,
         deadline=call.rerank_deadline(),
     )
+    spoken = language or language_of(found.hits[0][1].text if found.hits else "")
+    who, unreadable = _who(call, persona, spoken)
     with persona.database.read() as connection:
         counts = memories.counts(connection)
     degraded = [*(found.recalled.degraded if found.recalled else ()), *([unreadable] if unreadable else [])]
@@ -108,7 +109,7 @@ def _spoke_now(call: Call) -> dict[str, str]:
     return spoke_at(call.now.astimezone(call.settings.zone))
 
 
-def _who(call: Call, persona: Persona, language: Language | None) -> tuple[dict[str, Any], str | None]:
+def _who(call: Call, persona: Persona, language: Language) -> tuple[dict[str, Any], str | None]:
     """The context file as the client sees it, and what is wrong with it where it can't be read."""
     try:
         file = persona.context.read()
@@ -116,7 +117,7 @@ def _who(call: Call, persona: Persona, language: Language | None) -> tuple[dict[
         return {}, f"context_unreadable: {error}"
     state = {name: file[file_name] for name, file_name in STATE_KEYS.items()}
     last = file[LAST_CONVERSATION] or None
-    since = _since(last, call, language or "en")
+    since = _since(last, call, language)
     # Somebody wrote it by hand; the next memory that is stored puts it right.
     unreadable = f"context_unreadable: {LAST_CONVERSATION} in {FILE_NAME} is no time" if last and not since else None
     last = last if since else None
