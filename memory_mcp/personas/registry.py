@@ -19,6 +19,7 @@ from memory_mcp.errors import Overloaded, StartupError, StoreDamaged, StoreError
 from memory_mcp.personas.borrowed import refuse_borrowed
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, checked_identity, complete, identity, is_persona, remove_unborn
 from memory_mcp.personas.names import directory_name, fold
+from memory_mcp.personas.unfinished import finish_unfinished
 from memory_mcp.store import lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
 from memory_mcp.store.files import refusal, sync_directory, write_atomically
@@ -30,6 +31,8 @@ OPEN_LIMIT = 128
 # Opening takes milliseconds, unless an older store is taken over or an index of words is built anew: then callers are told to
 # try again, instead of holding the threads that other personas need.
 OPENING_SECONDS = 2.0
+# Whoever wants a persona for itself waits so long for the calls that are under way.
+ALONE_SECONDS = 10.0
 PRIVATE = 0o700  # memories are nobody else's business on this machine
 LOCK_NAME = ".server.lock"
 LOCK_OWNER_NAME = ".server.json"
@@ -60,17 +63,22 @@ class _Open:
 class Personas:
     """All personas of one data directory, and the lock that keeps a second server away from it."""
 
-    def __init__(self, directory: Path, open_limit: int = OPEN_LIMIT, opening_seconds: float = OPENING_SECONDS) -> None:
+    def __init__(
+        self, directory: Path, open_limit: int = OPEN_LIMIT, opening_seconds: float = OPENING_SECONDS, alone_seconds: float = ALONE_SECONDS
+    ) -> None:
         """Creates the directory if need be and takes its lock.
 
         Raises:
             StartupError: it can't be created or written, or another server has it.
         """
         self.directory = directory
-        self._open_limit, self._opening_seconds = open_limit, opening_seconds
+        self._open_limit, self._opening_seconds, self._alone_seconds = open_limit, opening_seconds, alone_seconds
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._guard = threading.Lock()
+        self._changed = threading.Condition(self._guard)
+        self._shut: set[str] = set()
         self._server_lock = _locked(directory)
+        finish_unfinished(directory)
         self.log = OperationsLog(directory)
 
     @contextmanager
@@ -129,6 +137,34 @@ class Personas:
         folded = {fold(known): known for known in (self.names() if among is None else among) if known != name}
         return [folded[near] for near in difflib.get_close_matches(fold(name), folded, n=3, cutoff=0.6)]
 
+    @contextmanager
+    def alone(self, *names: str) -> Iterator[None]:
+        """Nobody has these personas open while the block runs: their files may be moved. Whoever asks for one meanwhile is told to wait.
+
+        Raises:
+            Overloaded: they are in use for longer than a moment.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._shut.isdisjoint(names), self._alone_seconds):
+                raise _shut_out(names[0])
+            self._shut.update(names)
+        try:
+            with self._changed:
+                if not self._changed.wait_for(lambda: not any(self._in_use(name) for name in names), self._alone_seconds):
+                    raise Overloaded(f"{names[0]} is in use", "a call is under way that takes long", "Try again in a moment")
+                entries = [self._open.pop(name) for name in names if name in self._open]
+            for entry in entries:
+                if entry.persona:
+                    entry.persona.database.close()
+            yield
+        finally:
+            with self._changed:
+                self._shut.difference_update(names)
+                self._changed.notify_all()
+
+    def _in_use(self, name: str) -> bool:
+        return name in self._open and bool(self._open[name].users)
+
     def close(self) -> None:
         """Closes every persona and lets the next server in."""
         with self._guard:
@@ -144,6 +180,8 @@ class Personas:
     def _pin(self, name: str) -> _Open:
         """The persona's place in the table, a new one if its files were moved, removed or replaced from outside since it was opened."""
         with self._guard:
+            if name in self._shut:
+                raise _shut_out(name)
             entry = self._open.get(name)
             stale = entry if entry and entry.persona and entry.persona.database.replaced else None
             if entry is None or stale:
@@ -168,6 +206,8 @@ class Personas:
             idle = [self._open.pop(other).persona for other in {*unused[:surplus], *failed}]
             if not entry.users and self._open.get(name) is not entry:
                 idle.append(entry.persona)
+            if self._shut:
+                self._changed.notify_all()
         for persona in {id(persona): persona for persona in idle if persona}.values():
             persona.database.close()
 
@@ -221,6 +261,10 @@ class Personas:
         if adopted:
             self.log.append(name, adopted)
             logger.info("%s: %s memories of an older server are taken over", name, f"{adopted.metadata['memories']:,}")
+
+
+def _shut_out(name: str) -> Overloaded:
+    return Overloaded(f"the files of {name} are being moved", "", "Try again in a moment; nothing is lost")
 
 
 def _is_to_be_tried_again(persona: Persona | None) -> bool:

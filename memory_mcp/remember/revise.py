@@ -10,30 +10,32 @@ from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash
-from memory_mcp.store import chunks, index_queue, lexical, memories, operations
+from memory_mcp.store import chunks, index_queue, lexical, memories, operations, versions
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.versions import Version
 from memory_mcp.text.chunk import split
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What is to change; None leaves a field as it is."""
+    """What is to change; None leaves a field as it is. `revision`: an earlier state that is to come back, before anything else."""
 
     content: str | None = None
     tags: tuple[str, ...] | None = None
     importance: float | None = None
     restore: bool = False
     reason: str | None = None
+    revision: int | None = None
 
 
 def revise(persona: Persona, key: str, revision: Revision, *, now: datetime) -> Memory:
     """The memory as it is afterwards.
 
     Raises:
-        MemoryNotFound: this persona has no memory with that key.
+        MemoryNotFound: this persona has no memory with that key, or it had no such revision.
         InvalidInput: it is in the trash, and `restore` was not asked for; or nothing was asked for.
     """
-    if revision.content is None and revision.tags is None and revision.importance is None and not revision.restore:
+    if not (revision.restore or _changes(revision)):
         raise InvalidInput("nothing to revise", "neither content, tags, importance nor restore was given", "Say what is to change")
     memory, done = persona.database.write(lambda connection: _revise(connection, key, revision, now))
     for operation in done:
@@ -56,21 +58,31 @@ def _revise(connection: apsw.Connection, key: str, revision: Revision, now: date
         memories.set_deleted(connection, memory.id, None)
         refresh_after_trash(connection, [memory])
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
-    if (revision.content, revision.tags, revision.importance) != (None, None, None):
+    if _changes(revision):
         done.append(_change(connection, memory, revision, now))
     for operation in done:
         operations.record(connection, operation)
     return memories.by_keys(connection, [key])[key], done
 
 
+def _changes(revision: Revision) -> bool:
+    return (revision.content, revision.tags, revision.importance, revision.revision) != (None, None, None, None)
+
+
 def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now: datetime) -> Operation:
-    content = memory.content if revision.content is None else revision.content
-    tags = memory.tags if revision.tags is None else revision.tags
-    importance = memory.importance if revision.importance is None else revision.importance
-    memories.keep_version(connection, memory, revision.reason)
+    earlier = _earlier(connection, memory, revision.revision) if revision.revision is not None else None
+    stays = earlier or memory
+    content = stays.content if revision.content is None else revision.content
+    tags = stays.tags if revision.tags is None else revision.tags
+    importance = stays.importance if revision.importance is None else revision.importance
+    versions.keep(connection, memory, revision.reason)
     memories.change(connection, memory, content=content, tags=tags, importance=importance, now=now)
-    if content != memory.content:
-        chunks.replace(connection, memory.id, split(content), memory.questions)
+    questions = memory.questions
+    if earlier:
+        versions.put_back_further(connection, memory.id, earlier)
+        questions = memories.by_keys(connection, [memory.key])[memory.key].questions
+    if content != memory.content or questions != memory.questions:
+        chunks.replace(connection, memory.id, split(content), questions)
         lexical.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
     return Operation(
@@ -79,8 +91,16 @@ def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now
         now,
         before={"content": memory.content, "tags": list(memory.tags), "importance": memory.importance},
         after={"content": content, "tags": list(tags), "importance": importance},
-        metadata=_reason(revision),
+        metadata={**_reason(revision), **({"from_revision": earlier.revision} if earlier else {})},
     )
+
+
+def _earlier(connection: apsw.Connection, memory: Memory, number: int) -> Version:
+    known = {version.revision: version for version in versions.of_key(connection, memory.key)}
+    if number not in known:
+        kept = ", ".join(str(one) for one in sorted(known)) or "none"
+        raise MemoryNotFound(f"{memory.key} has no earlier revision {number}", f"there are {kept}", "See its history")
+    return known[number]
 
 
 def _reason(revision: Revision) -> dict[str, str]:

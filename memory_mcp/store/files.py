@@ -34,6 +34,12 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
+def sync_file(path: Path) -> None:
+    """Makes the content of a file survive a power cut."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
 def refusal(error: OSError, what: str, do: str) -> StoreError:
     """Our error for a file that could not be written. A full disk is said as such: no permission helps there."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
