@@ -86,10 +86,9 @@ def free_name(personas: Personas, to: str, instead_of: str | None = None) -> str
     wanted = canonical_name(to)
     if personas.exists(wanted):
         raise InvalidInput(f"there is a persona {wanted!r} already", "", "Choose another name, or merge the two")
-    like = [known for known in personas.names() if known != instead_of and fold(known) == fold(wanted)]
-    if like:
+    if any(known != instead_of and fold(known) == fold(wanted) for known in personas.names()):
         raise InvalidInput(
-            f"{wanted!r} is too like {like[0]!r}",
+            f"{wanted!r} is too like the name of another persona",
             "they differ in case or width only, and would be taken for each other",
             "Choose another name",
         )
@@ -100,8 +99,7 @@ def free_name(personas: Personas, to: str, instead_of: str | None = None) -> str
 
 def _directory(personas: Personas, name: str) -> Path:
     if not personas.exists(name):
-        near = ", ".join(personas.near(name))
-        raise PersonaUnknown(f"there is no persona {name!r}", "", f"Perhaps you mean {near}" if near else "")
+        raise PersonaUnknown(f"there is no persona {name!r}")
     return personas.path_of(name).parent
 
 

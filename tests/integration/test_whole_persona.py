@@ -74,10 +74,10 @@ def test_a_renamed_persona_has_everything_under_its_new_name_and_nothing_under_t
 def test_a_name_that_somebody_has_or_one_too_like_it_is_refused(personas, says, now):
     says("nilou", "苺が好き")
     says("さくら", "桃が好き")
-    for name, why in (("さくら", "already"), ("ＮＩＬＯＵ", "too like 'nilou'"), ("", "empty")):
+    for name, why in (("さくら", "already"), ("ＮＩＬＯＵ", "too like"), ("", "empty")):
         with pytest.raises(InvalidInput, match=why):
             whole.copy(personas, "nilou", name, now)
-    with pytest.raises(PersonaUnknown, match=r"no persona 'nilo'.*nilou"):
+    with pytest.raises(PersonaUnknown, match="no persona 'nilo'"):
         whole.rename(personas, "nilo", "x", IndexShelf(), now)
     assert whole.rename(personas, "nilou", "Nilou", IndexShelf(), now) == "Nilou"
     assert personas.names() == ["Nilou", "さくら"]
