@@ -6,7 +6,7 @@ from datetime import datetime
 
 import apsw
 
-from memory_mcp.domain import Memory
+from memory_mcp.domain import Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash
@@ -23,9 +23,16 @@ class Revision:
     content: str | None = None
     tags: tuple[str, ...] | None = None
     importance: float | None = None
+    category: str | None = None
+    privacy_level: PrivacyLevel | None = None
     restore: bool = False
     reason: str | None = None
     revision: int | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether the memory will say, or be, something else."""
+        return (self.content, self.tags, self.importance, self.category, self.privacy_level, self.revision) != (None,) * 6
 
 
 def revise(persona: Persona, key: str, revision: Revision, *, now: datetime) -> Memory:
@@ -35,8 +42,8 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime) -> 
         MemoryNotFound: this persona has no memory with that key, or it had no such revision.
         InvalidInput: it is in the trash, and `restore` was not asked for; or nothing was asked for.
     """
-    if not (revision.restore or _changes(revision)):
-        raise InvalidInput("nothing to revise", "neither content, tags, importance nor restore was given", "Say what is to change")
+    if not (revision.changes or revision.restore):
+        raise InvalidInput("nothing to revise", "only a key, or a reason, was given", "Say what is to change, such as content")
     memory, done = persona.database.write(lambda connection: _revise(connection, key, revision, now))
     for operation in done:
         persona.log.append(persona.name, operation)
@@ -58,15 +65,11 @@ def _revise(connection: apsw.Connection, key: str, revision: Revision, now: date
         memories.set_deleted(connection, memory.id, None)
         refresh_after_trash(connection, [memory])
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
-    if _changes(revision):
+    if revision.changes:
         done.append(_change(connection, memory, revision, now))
     for operation in done:
         operations.record(connection, operation)
     return memories.by_keys(connection, [key])[key], done
-
-
-def _changes(revision: Revision) -> bool:
-    return (revision.content, revision.tags, revision.importance, revision.revision) != (None, None, None, None)
 
 
 def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now: datetime) -> Operation:
@@ -76,7 +79,16 @@ def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now
     tags = stays.tags if revision.tags is None else revision.tags
     importance = stays.importance if revision.importance is None else revision.importance
     versions.keep(connection, memory, revision.reason)
-    memories.change(connection, memory, content=content, tags=tags, importance=importance, now=now)
+    memories.change(
+        connection,
+        memory,
+        content=content,
+        tags=tags,
+        importance=importance,
+        now=now,
+        category=revision.category,
+        privacy_level=revision.privacy_level,
+    )
     questions = memory.questions
     if earlier:
         versions.put_back_further(connection, memory.id, earlier)
@@ -85,14 +97,19 @@ def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now
         chunks.replace(connection, memory.id, split(content), questions)
         lexical.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
+    labelled = [name for name in ("category", "privacy_level") if getattr(revision, name) is not None]
     return Operation(
         "update",
         memory.key,
         now,
-        before={"content": memory.content, "tags": list(memory.tags), "importance": memory.importance},
-        after={"content": content, "tags": list(tags), "importance": importance},
+        before={"content": memory.content, "tags": list(memory.tags), "importance": memory.importance, **_named(memory, labelled)},
+        after={"content": content, "tags": list(tags), "importance": importance, **_named(revision, labelled)},
         metadata={**_reason(revision), **({"from_revision": earlier.revision} if earlier else {})},
     )
+
+
+def _named(of: Memory | Revision, names: Sequence[str]) -> dict[str, str | None]:
+    return {name: getattr(of, name) for name in names}
 
 
 def _earlier(connection: apsw.Connection, memory: Memory, number: int) -> Version:

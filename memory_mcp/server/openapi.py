@@ -46,6 +46,10 @@ def _operation(summary: str, answer: Mapping[str, Any], of_persona: bool = False
     return {**told, "parameters": parameters} if parameters else told
 
 
+def _flag(name: str, description: str) -> Schema:
+    return {"name": name, "in": "query", "description": description, "schema": {"type": "boolean", "default": False}}
+
+
 _PERSONA = {
     "name": "X-Persona",
     "in": "header",
@@ -130,12 +134,8 @@ _PATHS: dict[str, dict[str, dict[str, Any]]] = {
             "summary": "All memories of one persona as JSON lines.",
             "of_persona": True,
             "parameters": [
-                {
-                    "name": "include_deleted",
-                    "in": "query",
-                    "description": "Those in the trash too.",
-                    "schema": {"type": "boolean", "default": False},
-                }
+                _flag("include_deleted", "Those in the trash too."),
+                _flag("include_secret", "Those whose privacy_level is secret too. Without it X-Secret-Left-Out says how many there are."),
             ],
             "answer": {JSON_LINES: {"schema": {"type": "string"}}},
         }

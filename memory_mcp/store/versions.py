@@ -11,9 +11,9 @@ import apsw
 from memory_mcp.domain import Memory
 from memory_mcp.store.timestamps import from_text, to_text
 
-# What a version has a column for, what never changes, and what says how a memory is used and not what it is.
+# What a version has a column for, what never changes, what follows from the text, and what says how a memory is used.
 _NOT_FURTHER = frozenset(
-    "id key content tags importance updated_at revision created_at supersedes deleted_at usage_count last_used_at write_digest".split()
+    "id key content tags importance updated_at revision created_at supersedes deleted_at usage_count last_used_at write_digest micro_summary".split()
 )
 
 # A text that comes back does not open what was closed meanwhile, nor undo what was noted beside it.
@@ -37,7 +37,8 @@ class Version:
 def keep(connection: apsw.Connection, memory: Memory, reason: str | None) -> None:
     """Puts the state that is about to change among the versions."""
     connection.execute(
-        "INSERT INTO memory_versions(key, revision, content, tags, importance, updated_at, reason, further) VALUES (?,?,?,?,?,?,?,?)",
+        "INSERT INTO memory_versions(key, revision, content, tags, importance, updated_at, reason, category, privacy_level, further) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?)",
         (
             memory.key,
             memory.revision,
@@ -46,6 +47,8 @@ def keep(connection: apsw.Connection, memory: Memory, reason: str | None) -> Non
             memory.importance,
             to_text(memory.updated_at),
             reason,
+            memory.category,
+            memory.privacy_level,
             json.dumps(_further(connection, memory.id), ensure_ascii=False),
         ),
     )

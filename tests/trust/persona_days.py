@@ -150,6 +150,8 @@ async def visit(caller: Caller, route: str) -> None:
         ]
         answer = await caller.http.post(caller.prefix + route, content="".join(json.dumps(row) + "\n" for row in rows))
     else:
+        if route == "/api/persona":  # it is of somebody who is there
+            await visit(caller, "/api/import")
         answer = await caller.http.get(caller.prefix + route, params={"include_deleted": "true"} if route == "/api/export" else None)
     assert answer.status_code == 200, (route, answer.text)
     if route in ("/api/stats", "/api/import", "/api/persona"):
