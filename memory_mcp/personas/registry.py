@@ -1,9 +1,7 @@
 """The personas of one data directory: which there are, and the open ones as handles that are shared, pinned and put away."""
 
 import difflib
-import json
 import logging
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -13,16 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
-from filelock import FileLock, Timeout
 
-from memory_mcp.errors import Overloaded, StartupError, StoreDamaged, StoreError
+from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.personas.borrowed import refuse_borrowed
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, checked_identity, complete, identity, is_persona, remove_unborn
 from memory_mcp.personas.names import directory_name, fold
+from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, PRIVATE, locked
 from memory_mcp.personas.unfinished import finish_unfinished
 from memory_mcp.store import lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
-from memory_mcp.store.files import refusal, sync_directory, write_atomically
+from memory_mcp.store.files import refusal, sync_directory
 from memory_mcp.store.operations import Operation, OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
@@ -33,9 +31,6 @@ OPEN_LIMIT = 128
 OPENING_SECONDS = 2.0
 # Whoever wants a persona for itself waits so long for the calls that are under way.
 ALONE_SECONDS = 10.0
-PRIVATE = 0o700  # memories are nobody else's business on this machine
-LOCK_NAME = ".server.lock"
-LOCK_OWNER_NAME = ".server.json"
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +72,8 @@ class Personas:
         self._guard = threading.Lock()
         self._changed = threading.Condition(self._guard)
         self._shut: set[str] = set()
-        self._server_lock = _locked(directory)
+        self._closing: list[str] = []
+        self._server_lock = locked(directory)
         finish_unfinished(directory)
         self.log = OperationsLog(directory)
 
@@ -163,7 +159,7 @@ class Personas:
                 self._changed.notify_all()
 
     def _in_use(self, name: str) -> bool:
-        return name in self._open and bool(self._open[name].users)
+        return name in self._closing or (name in self._open and bool(self._open[name].users))
 
     def close(self) -> None:
         """Closes every persona and lets the next server in."""
@@ -206,10 +202,15 @@ class Personas:
             idle = [self._open.pop(other).persona for other in {*unused[:surplus], *failed}]
             if not entry.users and self._open.get(name) is not entry:
                 idle.append(entry.persona)
+            closed = {id(persona): persona for persona in idle if persona}.values()
+            self._closing += [persona.name for persona in closed]
             if self._shut:
                 self._changed.notify_all()
-        for persona in {id(persona): persona for persona in idle if persona}.values():
+        for persona in closed:
             persona.database.close()
+            with self._changed:
+                self._closing.remove(persona.name)
+                self._changed.notify_all()
 
     def _opened(self, name: str, entry: _Open) -> Persona:
         """One caller opens it; others that want this persona wait, and nobody else does."""
@@ -284,36 +285,3 @@ def _prepare(connection: apsw.Connection) -> Operation | None:
     finally:
         connection.pragma("foreign_keys", True)
     return adopted
-
-
-def _locked(directory: Path) -> FileLock:
-    try:
-        if not directory.exists():
-            directory.mkdir(mode=PRIVATE, parents=True)
-            logger.warning("the data directory %s did not exist: it was created, and holds no persona", directory)
-        lock = FileLock(directory / LOCK_NAME, thread_local=False)  # whichever thread stops the server lets it go
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise StartupError(
-            f"another server uses the data directory {directory}",
-            _owner(directory),
-            "Stop that one, or choose another directory with --data",
-        ) from None
-    except OSError as error:
-        raise StartupError(
-            f"the data directory {directory} can't be used",
-            error.strerror or str(error),
-            "Make it exist and be writable, or choose another with --data",
-        ) from error
-    try:
-        write_atomically(directory / LOCK_OWNER_NAME, json.dumps({"process": os.getpid()}) + "\n")
-    except OSError as error:  # a note for whoever finds the lock taken: nothing needs it, least of all on a full disk
-        logger.warning("%s can't be written: %s", LOCK_OWNER_NAME, error.strerror)
-    return lock
-
-
-def _owner(directory: Path) -> str:
-    try:
-        return f"it is process {json.loads((directory / LOCK_OWNER_NAME).read_text(encoding='utf-8'))['process']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""

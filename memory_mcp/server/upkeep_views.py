@@ -1,10 +1,11 @@
 """The history of a memory, what retention would do, and what a purge did, as tools and routes show them."""
 
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from memory_mcp.errors import InvalidInput
+from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, told
@@ -12,6 +13,8 @@ from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.versions import Version
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
 from memory_mcp.upkeep import history, kept_copies, purge, retention
+
+logger = logging.getLogger(__name__)
 
 KEYS_LIMIT = 100
 VERSION_OVERHEAD_TOKENS = 40
@@ -132,7 +135,11 @@ def shelf(call: Call) -> IndexShelf:
 def _swept(call: Call, persona: Persona) -> bool:
     """Whether no trace is left in the files. What a long read holds up, the background does as soon as it can."""
     call.runtime.forget_cached()
-    swept = purge.sweep(persona, shelf(call))
+    try:
+        swept = purge.sweep(persona, shelf(call))
+    except StoreError as error:  # the memories are erased: no failure of what follows may hide that
+        logger.warning("what was erased of %s is still to be swept out of its files: %s", persona.name, error)
+        swept = False
     if not swept and call.runtime.chores:
         call.runtime.chores.request("retention", persona.name)
     return swept

@@ -35,7 +35,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Makes the content of a file survive a power cut."""
+    """Makes what was written to a file survive a power cut."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
