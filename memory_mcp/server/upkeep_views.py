@@ -1,5 +1,6 @@
 """The history of a memory, what retention would do, and what a purge did, as tools and routes show them."""
 
+import json
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
@@ -56,8 +57,10 @@ _TOLD_OF_EVENTS = ("reason", "rule", "by", "from_revision")
 
 
 def _version_view(version: Version, text: str, call: Call) -> dict[str, Any]:
+    kept = version.further or {}
     further = {
-        name: value for name, value in (version.further or {}).items() if name in ("state", "questions", "category", "privacy_level")
+        **{name: json.loads(kept[name]) for name in ("state", "questions") if kept.get(name)},
+        **{name: kept.get(name) for name in ("category", "privacy_level")},
     }
     return {
         "revision": version.revision,

@@ -194,7 +194,8 @@ class Database:
         try:
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             connection.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2000")
-            # What is deleted is overwritten with zeros: nothing that was erased may linger in a free page.
+            # What is deleted is overwritten with zeros: nothing that was erased may linger in a free page. This build of SQLite does
+            # so anyway; another one might not.
             connection.execute("PRAGMA secure_delete=ON")
         except BaseException:
             connection.close()

@@ -40,7 +40,7 @@ def _merge(connection: apsw.Connection, pages: int) -> bool:
 
 
 def _compact_once(connection: apsw.Connection) -> None:
-    """A file that was written before `secure_delete` was on has free pages full of old text: it is written anew, once."""
+    """What an SQLite without `secure_delete` wrote, such as an older server's, has free pages full of old text: written anew, once."""
     if connection.execute("SELECT 1 FROM properties WHERE name = ?", (_COMPACTED,)).get is None:
         connection.execute("VACUUM")
         connection.execute("INSERT OR REPLACE INTO properties VALUES (?, 'yes')", (_COMPACTED,))

@@ -96,6 +96,20 @@ def test_pages_that_were_freed_before_deleting_was_secure_are_written_anew(nilou
     assert traces(data_directory) == {}
 
 
+def test_the_next_erasing_leaves_nothing_either_and_writes_no_file_anew(say, nilou, erased, now, zone, data_directory):
+    erased(say("はじめの話").key)
+    size = (data_directory / "nilou" / "memory.sqlite").stat().st_size
+    for number in range(40):
+        say(f"海辺の散歩 {number}", session_id="s")
+    long = say(SECRET * 200, session_id="s").key
+    key = say(SECRET, session_id="s").key
+    for number in range(30):
+        revise(nilou, key, Revision(content=f"{SECRET} {number}"), now=now)
+    erased(key, long)
+    assert traces(data_directory / "nilou") == {}
+    assert (data_directory / "nilou" / "memory.sqlite").stat().st_size > size
+
+
 def test_vectors_of_all_generations_the_open_index_and_its_file_lose_it(say, nilou, erased, indexes):
     key, other = say(SECRET).key, say("別の話").key
 

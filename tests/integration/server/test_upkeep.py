@@ -29,9 +29,10 @@ def as_persona(http, name):
 
 
 def test_the_history_of_a_memory_and_an_earlier_version_of_it_by_tool(persona):
-    key = persona("remember", content="苺が好き", tags=["果物"])["key"]
+    key = persona("remember", content="苺が好き", tags=["果物"], state={"emotion": "嬉しい"}, questions=["何が好き？"])["key"]
     persona("revise", key=key, content="苺が大好き", reason="もっと")
     told = persona("history", key=key)
+    assert (told["versions"][0]["state"], told["versions"][0]["questions"]) == ({"emotion": "嬉しい"}, ["何が好き？"])
     assert (told["memory"]["content"], told["memory"]["revision"]) == ("苺が大好き", 2)
     assert [(one["revision"], one["content"], one["tags"], one["changed_because"]) for one in told["versions"]] == [
         (1, "苺が好き", ["果物"], "もっと")
