@@ -27,7 +27,7 @@ STATUS = {
     errors.ConfigError: 500,
     errors.StartupError: 500,
     errors.ServerUnreachable: 500,
-    errors.PersonaUnknown: 500,
+    errors.PersonaUnknown: 404,
     errors.MemoryMCPError: 500,
 }
 
