@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory_mcp.config.live import LiveConfig
@@ -23,6 +23,7 @@ from memory_mcp.errors import StartupError
 from memory_mcp.jobs.chores import Chore, ChoreWorker
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Persona, Personas
+from memory_mcp.remember.weaving import weave
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.tokens import read_tokens
 from memory_mcp.text.tokens import forget_stems
@@ -134,7 +135,11 @@ def _chores(indexes: IndexShelf, caches: Caches) -> list[Chore]:
     def keep_to_retention(persona: Persona, now: datetime, settings: Settings) -> bool:
         return retention.step(persona, now, settings, indexes, forget_cached=lambda: _forget_cached(caches))
 
-    return [Chore("retention", keep_to_retention, enabled=lambda _: True, interval=lambda _: retention.INTERVAL)]
+    always = timedelta()
+    return [
+        Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True),
+        Chore("retention", keep_to_retention, enabled=lambda _: True, interval=lambda _: retention.INTERVAL),
+    ]
 
 
 def _forget_cached(caches: Caches) -> None:

@@ -1,19 +1,24 @@
 """Changing what a memory says, with the earlier states kept, and bringing one back from the trash."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import naming
 from memory_mcp.remember.forget import refresh_after_trash
+from memory_mcp.remember.redact import USUAL, marked_anew
 from memory_mcp.store import chunks, index_queue, lexical, memories, operations, versions
+from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.versions import Version
 from memory_mcp.text.chunk import split
+from memory_mcp.text.privacy.redaction import Redaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,19 @@ class Revision:
         return (self.content, self.tags, self.importance, self.category, self.privacy_level, self.revision) != (None,) * 6
 
 
-def revise(persona: Persona, key: str, revision: Revision, *, now: datetime) -> Memory:
+def private(revision: Revision, rules: Privacy) -> tuple[Revision, Redaction]:
+    """The revision as it may be stored, and what was found in it."""
+    found = Redaction(rules)
+    return replace(
+        revision,
+        content=found.optional(revision.content),
+        tags=None if revision.tags is None else tuple(dict.fromkeys(found.texts(revision.tags))),
+        category=found.optional(revision.category),
+        reason=found.optional(revision.reason),
+    ), found
+
+
+def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, privacy: Privacy = USUAL) -> Memory:
     """The memory as it is afterwards.
 
     Raises:
@@ -44,13 +61,16 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime) -> 
     """
     if not (revision.changes or revision.restore):
         raise InvalidInput("nothing to revise", "only a key, or a reason, was given", "Say what is to change, such as content")
-    memory, done = persona.database.write(lambda connection: _revise(connection, key, revision, now))
+    wanted, _ = private(revision, privacy)
+    memory, done = persona.database.write(lambda connection: _revise(connection, persona.names, key, wanted, now, privacy))
     for operation in done:
         persona.log.append(persona.name, operation)
     return memory
 
 
-def _revise(connection: apsw.Connection, key: str, revision: Revision, now: datetime) -> tuple[Memory, Sequence[Operation]]:
+def _revise(
+    connection: apsw.Connection, names: KnownNames, key: str, revision: Revision, now: datetime, privacy: Privacy
+) -> tuple[Memory, Sequence[Operation]]:
     memory = memories.by_keys(connection, [key]).get(key)
     if memory is None:
         raise MemoryNotFound(f"no memory has the key {key}", "", "Take the key from a recall")
@@ -63,20 +83,24 @@ def _revise(connection: apsw.Connection, key: str, revision: Revision, now: date
                 "Send restore=true to bring it back",
             )
         memories.set_deleted(connection, memory.id, None)
-        refresh_after_trash(connection, [memory])
+        refresh_after_trash(connection, [memory], now)
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
     if revision.changes:
-        done.append(_change(connection, memory, revision, now))
+        done.append(_change(connection, names, memory, revision, now, privacy))
     for operation in done:
         operations.record(connection, operation)
     return memories.by_keys(connection, [key])[key], done
 
 
-def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now: datetime) -> Operation:
+def _change(
+    connection: apsw.Connection, names: KnownNames, memory: Memory, revision: Revision, now: datetime, privacy: Privacy
+) -> Operation:
     earlier = _earlier(connection, memory, revision.revision) if revision.revision is not None else None
     stays = earlier or memory
     content = stays.content if revision.content is None else revision.content
     tags = stays.tags if revision.tags is None else revision.tags
+    if revision.content is not None or revision.tags is not None or earlier:
+        tags = marked_anew(memory, content, tags, privacy)
     importance = stays.importance if revision.importance is None else revision.importance
     versions.keep(connection, memory, revision.reason)
     memories.change(
@@ -97,6 +121,7 @@ def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now
         chunks.replace(connection, memory.id, split(content), questions)
         lexical.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
+        naming.name_again(connection, names, memory.id, content, now)
     labelled = [name for name in ("category", "privacy_level") if getattr(revision, name) is not None]
     return Operation(
         "update",

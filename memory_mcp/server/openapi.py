@@ -57,6 +57,7 @@ _PERSONA = {
     "schema": {"type": "string"},
 }
 
+_BY_KIND: Schema = {"type": "object", "additionalProperties": COUNT}
 _SCHEMAS: dict[str, Schema] = {
     "Refusal": schema_of("error", error=TEXT),
     "Health": schema_of("status", "version", status={"const": "ok"}, version=TEXT),
@@ -74,7 +75,9 @@ _SCHEMAS: dict[str, Schema] = {
         index={"type": "object", "required": ["lag"], "properties": {"lag": COUNT}},
         chores={
             "type": "object",
-            "additionalProperties": schema_of("enabled", "failing", enabled={"type": "boolean"}, failing={"type": "array", "items": TEXT}),
+            "additionalProperties": schema_of(
+                "enabled", "due", "failing", enabled={"type": "boolean"}, due=COUNT, failing={"type": "array", "items": TEXT}
+            ),
         },
         config_error={"type": ["string", "null"]},
         config_warnings={"type": "array", "items": TEXT},
@@ -110,6 +113,8 @@ _SCHEMAS: dict[str, Schema] = {
         already_known=COUNT,
         refused=COUNT,
         errors={"type": "array", "items": named("RefusedLine")},
+        redacted=_BY_KIND,
+        flagged=_BY_KIND,
     ),
     "RefusedLine": schema_of("line", "reason", line={"type": "integer", "minimum": 1}, reason=TEXT),
     "OpenAPI": schema_of("openapi", "paths", openapi=TEXT, paths={"type": "object"}),

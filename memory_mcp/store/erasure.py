@@ -13,6 +13,7 @@ import apsw
 
 from memory_mcp.domain import Kind, Memory
 from memory_mcp.store import chunks, foreign_tables, lexical, memories, operations, tombstones
+from memory_mcp.store.graph import erasing as graph_erasing
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import to_text
 
@@ -59,16 +60,9 @@ def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, 
     keys, ids = [memory.key for memory in erased], [memory.id for memory in erased]
     said = texts_of(connection, erased)
     lexical.refresh(connection, ids)  # theirs are gone since they are in the trash; what their neighbours quoted goes with it
-    for memory in erased:
-        chunks.drop(connection, memory.id)
-        # What replaced it takes its place in the chain, or what it had replaced would come to light.
-        connection.execute(
-            "UPDATE memories SET supersedes = (SELECT supersedes FROM memories WHERE key = ?1) WHERE supersedes = ?1", (memory.key,)
-        )
-        connection.execute("DELETE FROM memories WHERE id = ?", (memory.id,))
-        connection.execute("DELETE FROM index_queue WHERE memory_id = ?", (memory.id,))
-        connection.execute("DELETE FROM memory_versions WHERE key = ?", (memory.key,))
-        connection.execute("DELETE FROM lexical WHERE rowid = ?", (memory.id,))
+    with graph_erasing.of_memories(connection, ids, now):
+        for memory in erased:
+            _delete(connection, memory)
     _empty_operations(connection, keys, said)
     unsearched = foreign_tables.erase(connection, keys, said)
     tombstones.add(connection, keys, now)
@@ -77,6 +71,18 @@ def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, 
         operations.record(connection, operation)
     connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, done[-1].operation_id if done else ""))
     return done, unsearched
+
+
+def _delete(connection: apsw.Connection, memory: Memory) -> None:
+    chunks.drop(connection, memory.id)
+    # What replaced it takes its place in the chain, or what it had replaced would come to light.
+    connection.execute(
+        "UPDATE memories SET supersedes = (SELECT supersedes FROM memories WHERE key = ?1) WHERE supersedes = ?1", (memory.key,)
+    )
+    connection.execute("DELETE FROM memories WHERE id = ?", (memory.id,))
+    connection.execute("DELETE FROM index_queue WHERE memory_id = ?", (memory.id,))
+    connection.execute("DELETE FROM memory_versions WHERE key = ?", (memory.key,))
+    connection.execute("DELETE FROM lexical WHERE rowid = ?", (memory.id,))
 
 
 def texts_of(connection: apsw.Connection, found: Sequence[Memory]) -> list[str]:

@@ -67,7 +67,8 @@ def _foreign(connection: apsw.Connection) -> Iterator[tuple[str, str, str]]:
     """(name, kind, definition) of each table that no step of ours makes."""
     found = connection.execute(
         "SELECT t.name, t.type, coalesce(s.sql, '') FROM pragma_table_list t JOIN sqlite_schema s ON s.name = t.name AND s.type = 'table' "
-        "WHERE t.schema = 'main' AND t.type IN ('table', 'virtual') AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        "WHERE t.schema = 'main' AND t.type IN ('table', 'virtual') AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
+        "ORDER BY t.type = 'virtual', t.name"  # an index over another table is made anew after that one has lost its rows
     ).fetchall()
     known = migrations.tables_of_ours() if found else set()
     yield from ((str(name), str(kind), str(sql)) for name, kind, sql in found if str(name).lower() not in known)

@@ -14,6 +14,7 @@ import apsw
 
 from memory_mcp.domain import Draft
 from memory_mcp.store import index_queue, lexical, tombstones, vector_table
+from memory_mcp.store.graph import queue as graph_queue
 from memory_mcp.store.memories import write_digest
 from memory_mcp.store.timestamps import optional_from_text
 
@@ -47,6 +48,7 @@ def take_in(here: apsw.Connection, there: apsw.Connection, name: str) -> Merged:
     _take_chunks(here, there, ids)
     lexical.refresh(here, ids.values())
     index_queue.enqueue(here, ids.values())
+    graph_queue.enqueue_unnamed(here, ids.values())
     live = {tombstones.digest(key) for (key,) in here.execute("SELECT key FROM memories")}
     tombstones.take_over(here, {digest: at for digest, at in tombstones.everything(there).items() if digest not in live})
     return merged

@@ -14,6 +14,7 @@ from memory_mcp.domain import KINDS, Kind, Memory
 from memory_mcp.errors import Overloaded
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import erasure, index_queue, lexical, memories, operations
+from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.operations import Operation
 from memory_mcp.upkeep import purge
@@ -90,6 +91,8 @@ def _expire(connection: apsw.Connection, rules: Retention, now: datetime, limit:
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
     lexical.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
+    mentions.count_again(connection, {entity for found in mentions.of_memories(connection, ids).values() for entity in found})
+    relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
     done = [
         Operation("delete", one.memory.key, now, before={"content": one.memory.content}, metadata={"rule": one.rule, "by": "retention"})
         for one in due

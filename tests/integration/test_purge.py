@@ -169,6 +169,20 @@ def test_an_operation_about_other_memories_that_quotes_it_loses_its_content(say,
         assert connection.execute("SELECT before FROM operations WHERE operation = 'merge'").get is None
 
 
+def test_who_is_named_in_no_memory_that_is_left_is_forgotten(say, nilou, erased, data_directory):
+    say("田中さんと会った")
+    key = say("鯰田さんは田中さんと鰻屋で会った").key
+    with nilou.database.read() as connection:
+        before = {row[0] for row in connection.execute("SELECT name FROM entities")}
+    assert any("田中" in name for name in before)
+    erased(key)
+    with nilou.database.read() as connection:
+        after = {row[0] for row in connection.execute("SELECT name FROM entities")}
+    assert any("田中" in name for name in after)
+    assert not any("鯰" in name for name in after)
+    assert traces(data_directory / "nilou") == {}
+
+
 def test_only_what_is_in_the_trash_is_erased(say, nilou, trash, now):
     here, gone = say("ここにいる").key, say("捨てられた").key
     trash(gone)
