@@ -137,6 +137,16 @@ def test_a_question_that_a_memory_answers_finds_it(say, embed, ask, embedder):
     assert contents(ask("夕飯は何を食べた？", embedder))[0] == "カレーだった。"
 
 
+def test_a_question_that_a_memory_answers_brings_it_half_way_to_what_says_the_same(say, embed, ask, embedder):
+    say("夕飯は何を食べた？")
+    say("カレーだった。", questions=["夕飯は何を食べた？"])
+    embed()
+    same, answered = (hit.why["dense"] for hit in ask("夕飯は何を食べた？", embedder, mode="semantic").hits)
+    content_alone = embedder.embed_query("夕飯は何を食べた？") @ embedder.embed_documents(["カレーだった。"])[0]
+    assert same > answered
+    assert answered - content_alone == pytest.approx((same - content_alone) / 2, abs=0.1)
+
+
 def test_a_guessed_answer_is_a_further_vector(say, embed, ask, embedder):
     say("苺のショートケーキ")
     say("昨日の天気は雨")
