@@ -20,6 +20,7 @@ from memory_mcp.encoders.loaders import model_shelf
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
+from memory_mcp.jobs.chores import Chore, ChoreWorker
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.index_shelf import IndexShelf
@@ -68,11 +69,18 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
-    with _index(config, personas, clock) as (models, indexes, worker):
+    with _index(config, personas, clock) as (models, indexes, worker), _upkeep(config, personas, clock) as chores:
         runtime = Runtime(
-            config=config, personas=personas, models_for=models.current, clock=clock, started_at=clock(), indexes=indexes, index=worker
+            config=config,
+            personas=personas,
+            models_for=models.current,
+            clock=clock,
+            started_at=clock(),
+            indexes=indexes,
+            index=worker,
+            chores=chores,
         )
-        server = mcp_server(settings, on_started=lambda: _begin(config, models, worker, adopt))
+        server = mcp_server(settings, on_started=lambda: _begin(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)
         # httptools leaves blanks at the end of a header's value; h11 does not, and costs nothing measurable.
         options = uvicorn.Config(
@@ -112,6 +120,21 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
         pool.close()
 
 
+def _chores() -> list[Chore]:
+    """What is done in the background for each persona, what matters most first."""
+    return []
+
+
+@contextmanager
+def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> Iterator[ChoreWorker]:
+    """The worker that does the chores; nothing of it runs before `_begin`."""
+    worker = ChoreWorker(personas, _chores(), config.current, clock)
+    try:
+        yield worker
+    finally:
+        worker.stop()
+
+
 def _settle(worker: IndexWorker) -> None:
     """What follows when a model has come or gone."""
     # A model brings a million objects that stay. Walked through by every full collection, they would hold up all calls for a second.
@@ -127,7 +150,7 @@ def _return_freed_memory() -> None:
         library.malloc_trim(0)
 
 
-def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker, adopt: Callable[[], None]) -> None:
+def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker, chores: ChoreWorker, adopt: Callable[[], None]) -> None:
     """Loading begins when the server answers: an import of torch that runs beside the start would delay it by seconds."""
 
     def follow(settings: Settings) -> None:
@@ -138,6 +161,7 @@ def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker, adopt: C
     config.subscribe(follow)
     models.start(config.current())
     worker.start()
+    chores.start()
     adopt()
 
 

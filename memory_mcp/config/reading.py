@@ -119,7 +119,8 @@ def _unknown_keys(tree: Mapping[str, Any], group: type[BaseModel], above: tuple[
 
 
 def _unknown(path: tuple[str, ...]) -> str:
-    known = [".".join(key) for key in _keys()] + ["vector_rebuild", "fusion", "rate_limit", "calls"]
+    keys = [".".join(key) for key in _keys()]
+    known = [*keys, *dict.fromkeys(key.partition(".")[0] for key in keys if "." in key)]
     near = difflib.get_close_matches(".".join(path), known, n=1, cutoff=0.5)
     return f"unknown key {'.'.join(path)!r} is ignored" + (f"; did you mean {near[0]!r}?" if near else "")
 

@@ -60,6 +60,14 @@ class Fusion(Group):
     candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source hands to the fusion.")
 
 
+class Upkeep(Group):
+    """When the chores of the background are done: what keeps, tidies and saves a persona's memories."""
+
+    idle_seconds: float = Field(
+        20, ge=0, description="How long nobody must have called before upkeep begins, in seconds. What is due for an hour is done anyway."
+    )
+
+
 class RateLimit(Group):
     """How many calls one token, or one address without a token, may make."""
 
@@ -109,6 +117,7 @@ class Settings(Group):
     server_host: str = Field("127.0.0.1", min_length=1, description="Address to listen on. Needs a restart.")
     server_port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one. Needs a restart.")
     vector_rebuild: VectorRebuild = Field(VectorRebuild(), description="Background rebuilding of vector indexes.")
+    upkeep: Upkeep = Field(Upkeep(), description="When the chores of the background are done.")
     timezone: Annotated[str, AfterValidator(_known_timezone)] = Field(
         "Asia/Tokyo", description="IANA time zone in which times are shown and words such as 昨日 are understood."
     )

@@ -81,6 +81,10 @@ _SCHEMAS: dict[str, Schema] = {
         },
         index_lag=_COUNT,
         index={"type": "object", "required": ["lag"], "properties": {"lag": _COUNT}},
+        chores={
+            "type": "object",
+            "additionalProperties": _object("enabled", "failing", enabled={"type": "boolean"}, failing={"type": "array", "items": _TEXT}),
+        },
         config_error={"type": ["string", "null"]},
         config_warnings={"type": "array", "items": _TEXT},
         restart_pending={"type": "array", "items": _TEXT},

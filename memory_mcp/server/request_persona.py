@@ -50,6 +50,8 @@ class Call:
         self.now = self.runtime.clock()
         if self.runtime.index:
             self.runtime.index.note_call()
+        if self.runtime.chores:
+            self.runtime.chores.note_call()
 
     @property
     def models(self) -> Models:
@@ -124,6 +126,8 @@ class Call:
     def _wake(self, persona: Persona) -> None:
         if self.runtime.index and persona.exists:
             self.runtime.index.wake(persona.name)
+        if self.runtime.chores and persona.exists:
+            self.runtime.chores.wake(persona.name)
 
 
 def current_call() -> Call:

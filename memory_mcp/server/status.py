@@ -1,11 +1,13 @@
 """How the server and a persona are doing, for /ready, /api/stats and the memory:// resources."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp import __version__
 from memory_mcp.encoders.models import Models
+from memory_mcp.jobs.chores import ChoreStatus
 from memory_mcp.jobs.worker import IndexStatus
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.admission import Admission
@@ -38,6 +40,7 @@ def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
         "models": models_view(models),
         "index_lag": shown["lag"],
         **told(index=shown if index else None),
+        **({"chores": chores_view(runtime.chores.status(), settings.zone, admission)} if runtime.chores else {}),
         **(configuration if "admin" in admission.scopes else {}),
         "started_at": local(runtime.started_at, settings.zone),
     }
@@ -58,6 +61,19 @@ def index_view(index: IndexStatus, zone: ZoneInfo, admission: Admission) -> dict
         "waiting": waiting,
         "re_embedding": {name: asdict(index.re_embedding[name]) for name in admission.among(index.re_embedding)},
         "failing": admission.among(index.failing),
+    }
+
+
+def chores_view(chores: Mapping[str, ChoreStatus], zone: ZoneInfo, admission: Admission) -> dict[str, Any]:
+    """How upkeep is doing, by chore: whether it is on, when it was last done to its end, for whom it fails."""
+    return {
+        name: {
+            "enabled": chore.enabled,
+            **told(last_done=local(chore.last_done, zone)),
+            "failing": admission.among(chore.failing),
+            **told(last_error=chore.last_error if admission.personas is None else None),
+        }
+        for name, chore in chores.items()
     }
 
 

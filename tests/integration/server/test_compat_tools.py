@@ -274,6 +274,7 @@ class RuntimeWithIndex:
     index: Rebuilder
     clock: object
     indexes: object = None
+    chores: object = None
 
     def models_for(self, settings):
         configured = models_for(settings)

@@ -1,0 +1,176 @@
+"""The chores by their steps, with a clock that jumps: idle and overdue, turns, failures, requests. Once as a thread."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.domain import Draft
+from memory_mcp.errors import StoreError
+from memory_mcp.jobs.chores import OVERDUE_SECONDS, POLL_SECONDS, Chore, ChoreWorker
+from memory_mcp.remember.pipeline import remember_many
+
+IDLE_SECONDS = 20
+INTERVAL = timedelta(minutes=10)
+
+
+class World:
+    """A worker with one chore that writes down for whom it was called, and fails or has more to do where a test says so."""
+
+    def __init__(self, personas, now, zone):
+        self.personas, self.now, self.zone = personas, now, zone
+        self.enabled, self.failing, self.pieces = True, None, {}
+        self.done = []
+        self.worker = self.with_chore()
+
+    def with_chore(self, **rules):
+        chore = Chore("tidy", self.piece, lambda settings: self.enabled, lambda settings: INTERVAL, **rules)
+        return ChoreWorker(self.personas, [chore], self.settings, lambda: self.now)
+
+    def settings(self):
+        return Settings(embeddings_model=None, reranker_model=None, upkeep={"idle_seconds": IDLE_SECONDS})
+
+    def piece(self, persona, now, settings):
+        if persona.name == self.failing:
+            raise StoreError("the disk is full", "", "Make room")
+        self.done.append(persona.name)
+        self.pieces[persona.name] = self.pieces.get(persona.name, 1) - 1
+        return self.pieces[persona.name] > 0
+
+    def write(self, name, content="お茶が好き"):
+        with self.personas.writing(name) as persona:
+            remember_many(persona, [Draft(content)], now=self.now, zone=self.zone)
+        self.worker.wake(name)
+
+    def later(self, seconds):
+        self.now += timedelta(seconds=seconds)
+
+    def work(self):
+        """Steps until there is nothing left to do now. Returns for whom something was done, in order."""
+        before = len(self.done)
+        for _ in range(1_000):
+            if self.worker.step(self.now):
+                return self.done[before:]
+        raise AssertionError("it never comes to an end")
+
+
+@pytest.fixture
+def world(personas, now, zone):
+    made = World(personas, now, zone)
+    yield made
+    made.worker.stop()
+
+
+def test_nothing_is_done_while_somebody_calls(world):
+    world.write("mio")
+    world.worker.note_call()
+    world.later(IDLE_SECONDS - 1)
+    assert world.work() == []
+    world.later(1)
+    assert world.work() == ["mio"]
+
+
+def test_what_has_been_due_for_an_hour_is_done_although_somebody_calls(world):
+    world.write("mio")
+    world.worker.note_call()
+    assert world.work() == []
+    world.later(OVERDUE_SECONDS)
+    world.worker.note_call()
+    assert world.work() == ["mio"]
+
+
+def test_each_persona_has_its_turn_however_much_another_has_to_do(world):
+    for name in ("mio", "leo"):
+        world.write(name)
+    world.pieces = {"mio": 3}
+    world.later(IDLE_SECONDS)
+    assert world.work() == ["mio", "leo", "mio", "mio"]
+
+
+def test_a_round_is_not_repeated_before_its_interval_is_over(world):
+    world.write("mio")
+    world.later(IDLE_SECONDS)
+    world.work()
+    world.later(INTERVAL.total_seconds() - 1)
+    assert world.work() == []
+    world.later(1)
+    assert world.work() == ["mio"]
+
+
+def test_a_chore_for_what_was_written_leaves_a_quiet_persona_alone(world):
+    world.worker = world.with_chore(only_after_writes=True)
+    world.write("mio")
+    world.later(IDLE_SECONDS)
+    assert world.work() == ["mio"]
+    world.later(INTERVAL.total_seconds())
+    assert world.work() == []
+    world.write("mio", "紅茶も好き")
+    world.later(IDLE_SECONDS)
+    assert world.work() == ["mio"]
+
+
+def test_what_is_written_while_a_round_is_under_way_gets_a_round_of_its_own(world):
+    world.worker = world.with_chore(only_after_writes=True)
+    world.write("mio")
+    world.pieces = {"mio": 2}
+    world.later(IDLE_SECONDS)
+    world.worker.step(world.now)
+    world.write("mio", "紅茶も好き")
+    assert world.work() == ["mio"]
+    world.later(INTERVAL.total_seconds())
+    assert world.work() == ["mio"]
+
+
+def test_a_request_waits_for_nothing(world):
+    world.write("mio")
+    world.later(IDLE_SECONDS)
+    world.work()
+    world.worker.note_call()
+    world.worker.request("tidy", "mio")
+    assert world.work() == ["mio"]
+    assert world.work() == []
+
+
+def test_a_failure_puts_that_persona_off_and_the_others_go_on(world):
+    for name in ("mio", "leo"):
+        world.write(name)
+    world.failing = "mio"
+    world.later(IDLE_SECONDS)
+    assert world.work() == ["leo"]
+    status = world.worker.status()["tidy"]
+    assert status.failing == ("mio",)
+    assert "the disk is full" in status.last_error
+    world.failing = None
+    world.later(60)
+    assert world.work() == ["mio"]
+    assert world.worker.status()["tidy"].failing == ()
+
+
+def test_a_chore_that_is_turned_off_is_not_done_and_says_so(world):
+    world.write("mio")
+    world.enabled = False
+    world.later(IDLE_SECONDS)
+    assert world.work() == []
+    status = world.worker.status()["tidy"]
+    assert (status.enabled, status.last_done) == (False, None)
+    world.enabled = True
+    assert world.work() == ["mio"]
+    assert world.worker.status()["tidy"].last_done == world.now
+
+
+def test_a_persona_that_is_gone_is_forgotten(world):
+    world.worker.wake("nobody")
+    world.later(IDLE_SECONDS)
+    assert world.work() == []
+    assert world.worker.step(world.now) == POLL_SECONDS
+
+
+def test_the_thread_looks_at_everybody_after_a_start(world, eventually):
+    world.write("mio")
+    world.worker = world.with_chore()
+    world.later(IDLE_SECONDS)
+    world.worker.start()
+    eventually(lambda: world.done == ["mio"])
+    world.worker.stop()
+    assert not any(thread.name == "upkeep worker" for thread in threading.enumerate())
