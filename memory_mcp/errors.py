@@ -16,6 +16,7 @@
     │   ├── StoreReadOnly       the disk or the file refuses writing
     │   └── StoreFull           the disk has no room
     ├── EncoderFailed           a model could not be asked (an API that is down, a device out of memory)
+    ├── ChatFailed              the chat model could not be asked; only upkeep does so
     ├── Overloaded              more work is waiting than may wait; worth a retry
     │   └── TooManyOfOne        all of it is one persona's
     ├── ServerUnreachable       a client command found no usable server
@@ -97,6 +98,10 @@ class StoreFull(StoreError):
 
 class EncoderFailed(MemoryMCPError):
     """A model could not be asked. Recall goes on without it and says so."""
+
+
+class ChatFailed(MemoryMCPError):
+    """The configured chat model could not be asked. What is made without one is made instead."""
 
 
 class Overloaded(MemoryMCPError):

@@ -7,7 +7,7 @@ import apsw
 
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import index_queue, lexical, memories, operations
+from memory_mcp.store import index_queue, lexical, memories, operations, summaries
 from memory_mcp.store.operations import Operation
 
 
@@ -32,6 +32,7 @@ def _forget(
     for memory in present:
         memories.set_deleted(connection, memory.id, now)
     refresh_after_trash(connection, present)
+    _withhold_summaries(connection, present, now)
     done = [
         Operation("delete", memory.key, now, before={"content": memory.content}, metadata={"reason": reason} if reason else {})
         for memory in present
@@ -39,6 +40,15 @@ def _forget(
     for operation in done:
         operations.record(connection, operation)
     return found, done
+
+
+def _withhold_summaries(connection: apsw.Connection, present: Sequence[Memory], now: datetime) -> None:
+    """What is forgotten must not go on being told by a summary: those that were made of it leave at once, and are made anew."""
+    citing = summaries.citing(connection, [memory.key for memory in present if memory.kind != "summary"])
+    for summary in memories.by_keys(connection, citing).values():
+        if summary.deleted_at is None:
+            memories.set_deleted(connection, summary.id, now)
+    summaries.outdate(connection, citing)
 
 
 def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory]) -> None:

@@ -10,7 +10,7 @@ from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash
-from memory_mcp.store import chunks, index_queue, lexical, memories, operations
+from memory_mcp.store import chunks, index_queue, lexical, memories, merges, operations
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
 
@@ -54,6 +54,7 @@ def _revise(connection: apsw.Connection, key: str, revision: Revision, now: date
                 "Send restore=true to bring it back",
             )
         memories.set_deleted(connection, memory.id, None)
+        merges.drop(connection, [key])
         refresh_after_trash(connection, [memory])
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
     if (revision.content, revision.tags, revision.importance) != (None, None, None):

@@ -13,9 +13,13 @@ from memory_mcp.search.page import within_budget
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.text.low_value import low_value
 from memory_mcp.text.tokens import jaccard, tokens
 
 RECENT, SEMANTIC, SUMMARIES, AT_MOST = 5, 3, 2, 10
+# Among so many of the latest those are looked for that say something, and among so many summaries those that are of different things.
+LATEST_POOL, SUMMARIES_POOL = 60, 6
+SAME_SUMMARY = 0.6
 # How many matches the most diverse are chosen from, and how much relevance counts against sameness (Carbonell & Goldstein 1998).
 DIVERSE_POOL = 6
 MMR_LAMBDA = 0.7
@@ -48,10 +52,12 @@ def context(
         question = Question(query=query, top_k=DIVERSE_POOL, max_tokens=100_000)
         recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
     with persona.database.read() as connection:
-        latest = memories.recent(connection, Filters(), RECENT + AT_MOST)
-        summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES)
-    topical = [hit.memory for hit in diverse(recalled.hits, SEMANTIC)] if recalled else []
-    layered = _distinct(topical, summaries, [memory for memory in latest if memory.kind != "summary"])[:AT_MOST]
+        latest = memories.recent(connection, Filters(), LATEST_POOL)
+        summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL)
+    telling = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
+    topical = [hit.memory for hit in diverse(telling, SEMANTIC)]
+    fresh = [memory for memory in latest if memory.kind != "summary" and not low_value(memory.content)]
+    layered = _distinct(topical, _unlike(summaries, SUMMARIES), fresh)[:AT_MOST]
     hits = within_budget([(memory, 1.0, {}) for _, memory in layered], "full", max_tokens)
     return Context(tuple((layer, hit) for (layer, _), hit in zip(layered, hits, strict=False)), recalled)
 
@@ -72,6 +78,16 @@ def diverse(hits: Sequence[Hit], count: int) -> list[Hit]:
         chosen.append(best)
         waiting.remove(best)
     return chosen
+
+
+def _unlike(summaries: Sequence[Memory], count: int) -> list[Memory]:
+    """The latest summaries, without those that say what a later one says: a day may consist of one conversation."""
+    chosen: list[Memory] = []
+    for summary in summaries:
+        words = set(tokens(summary.content))
+        if all(jaccard(words, set(tokens(other.content))) < SAME_SUMMARY for other in chosen):
+            chosen.append(summary)
+    return chosen[:count]
 
 
 def _distinct(topical: Iterable[Memory], summaries: Iterable[Memory], latest: Iterable[Memory]) -> list[tuple[Layer, Memory]]:

@@ -1,0 +1,57 @@
+"""What looking for something to tidy reads: many memories with few columns, and their vectors; and how often each is used."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+import numpy as np
+
+from memory_mcp.store.memories import CURRENT, EVENT_TIME
+from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.store.vector_table import BLOB_TYPE, Ids, Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A memory as far as it matters for tidying. `last_touched`: when it was last used, else when it happened."""
+
+    id: int
+    content: str
+    importance: float
+    usage_count: int
+    last_touched: datetime
+
+
+def comparable(connection: apsw.Connection, limit: int) -> list[Row]:
+    """The current memories that were stored last, without summaries; the latest first."""
+    found = connection.execute(
+        f"SELECT m.id, m.content, m.importance, m.usage_count, max(coalesce(m.last_used_at, ''), {EVENT_TIME}) FROM memories m "
+        f"WHERE {CURRENT} AND m.kind <> 'summary' ORDER BY m.id DESC LIMIT ?",
+        (limit,),
+    )
+    return [Row(row[0], row[1], row[2], row[3], from_text(row[4])) for row in found]
+
+
+def single_vectors(connection: apsw.Connection, generation: str, memory_ids: Sequence[int]) -> tuple[Ids, Matrix]:
+    """The vectors of those of these memories that have one piece only: (memory ids, one row each)."""
+    rows = list(
+        connection.execute(
+            "SELECT c.memory_id, v.blob FROM chunks c CROSS JOIN vectors v ON v.chunk = c.id AND v.generation = ? "
+            "WHERE c.memory_id IN (SELECT value FROM json_each(?)) AND c.question IS NULL GROUP BY c.memory_id HAVING count(*) = 1",
+            (generation, json.dumps(list(memory_ids))),
+        )
+    )
+    if not rows:
+        return np.empty(0, np.int64), np.empty((0, 0), np.float32)
+    blobs = np.frombuffer(b"".join(blob for _, blob in rows), BLOB_TYPE)
+    return np.array([memory_id for memory_id, _ in rows], np.int64), blobs.astype(np.float32).reshape(len(rows), -1)
+
+
+def note_use(connection: apsw.Connection, uses: Mapping[str, tuple[int, datetime]]) -> None:
+    """Counts uses: by key how many there were, and when the last was. Changes nothing else of a memory."""
+    connection.executemany(
+        "UPDATE memories SET usage_count = usage_count + ?, last_used_at = max(coalesce(last_used_at, ''), ?) WHERE key = ?",
+        [(count, to_text(at), key) for key, (count, at) in uses.items()],
+    )
