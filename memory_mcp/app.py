@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory_mcp.config.live import LiveConfig
@@ -21,11 +21,13 @@ from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
 from memory_mcp.jobs.chores import Chore, ChoreWorker
+from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
+from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.tokens import read_tokens
-from memory_mcp.upkeep import legacy
+from memory_mcp.upkeep import legacy, summaries
 
 GRACE_SECONDS = 10
 # Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
@@ -69,7 +71,12 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
-    with _index(config, personas, clock) as (models, indexes, worker), _upkeep(config, personas, clock) as chores:
+    usage = Usage()
+    chat = Chat(lambda: config.current().llm)
+    with (
+        _index(config, personas, clock) as (models, indexes, worker),
+        _upkeep(config, personas, clock, _chores(usage, chat)) as chores,
+    ):
         runtime = Runtime(
             config=config,
             personas=personas,
@@ -79,6 +86,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
             indexes=indexes,
             index=worker,
             chores=chores,
+            usage=usage,
         )
         server = mcp_server(settings, on_started=lambda: _begin(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)
@@ -120,15 +128,23 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
         pool.close()
 
 
-def _chores() -> list[Chore]:
+def _chores(usage: Usage, chat: Chat) -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
-    return []
+    return [
+        Chore(
+            summaries.CHORE,
+            lambda persona, now, settings: summaries.step(persona, now, settings, chat),
+            lambda settings: settings.summaries.enabled,
+            lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
+        ),
+        usage.chore(),
+    ]
 
 
 @contextmanager
-def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> Iterator[ChoreWorker]:
+def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime], chores: list[Chore]) -> Iterator[ChoreWorker]:
     """The worker that does the chores; nothing of it runs before `_begin`."""
-    worker = ChoreWorker(personas, _chores(), config.current, clock)
+    worker = ChoreWorker(personas, chores, config.current, clock)
     try:
         yield worker
     finally:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from memory_mcp import __version__
-from memory_mcp.cli import adopt, connect, doctor, models, recollection, serve, tokens, transfers
+from memory_mcp.cli import adopt, connect, doctor, models, organize, recollection, serve, tokens, transfers
 from memory_mcp.errors import MemoryMCPError
 
 INTERRUPTED = 130
@@ -21,7 +21,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (serve, recollection, transfers, connect, tokens, models, doctor, adopt):
+for group in (serve, recollection, transfers, organize, connect, tokens, models, doctor, adopt):
     group.register(app)
 
 

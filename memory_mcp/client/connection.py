@@ -64,6 +64,18 @@ class Connection:
             self._check(response)
             return self._object(response)
 
+    def post_json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The object that POST `path` answers with.
+
+        Raises:
+            ServerUnreachable: nobody answers, or something that is no Memory MCP server.
+            MemoryMCPError: the server refuses; in its words.
+        """
+        with self._client() as client:
+            response = client.post(path, json=dict(body))
+            self._check(response)
+            return self._object(response)
+
     def import_rows(self, lines: Iterable[bytes], progress: Callable[[int], None] | None = None) -> dict[str, Any]:
         """Streams lines (each without its line feed) to the server and returns its counts: stored, already_known, refused, errors.
 

@@ -22,7 +22,7 @@ def _not_blank(name: str) -> str:
 
 
 ModelName = Annotated[str, AfterValidator(_not_blank)]
-Toolset = Literal["core", "compat"]
+Toolset = Literal["core", "upkeep", "compat"]
 
 
 class Group(BaseModel):
@@ -97,7 +97,8 @@ class Llm(Group):
     """A chat model for the background. Without one nothing lacks: summaries are then made of the memories' own sentences."""
 
     chat_class: ModelName | None = Field(
-        None, description="A LangChain chat model that words the summaries, as `package.module:Class`. It is sent what memories say. `null`: none."
+        None,
+        description="A LangChain chat model that words the summaries, as `package.module:Class`. It is sent what memories say. `null`: none.",
     )
     arguments: dict[str, Any] = Field({}, description="Arguments that `llm.chat_class` is called with.")
     timeout_seconds: float = Field(60, gt=0, le=3600, description="How long one answer of the chat model is waited for.")

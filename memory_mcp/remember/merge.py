@@ -128,7 +128,9 @@ def _taken_back(connection: apsw.Connection, row: merges.Recorded, memory: Memor
         if _state(memory) != row.after:
             return Outcome(row.key, "unchanged", "it was changed since the merge, and keeps its tags and importance")
         if row.before != row.after:
-            merges.put_back(connection, memory, tuple(row.before["tags"]), row.before["importance"], row.before["revision"], row.before["updated_at"])
+            merges.put_back(
+                connection, memory, tuple(row.before["tags"]), row.before["importance"], row.before["revision"], row.before["updated_at"]
+            )
         return Outcome(row.key, "restored")
     if memory.deleted_at is None or memory.deleted_at != from_text(row.after["deleted_at"]):
         return Outcome(row.key, "unchanged", "it was restored or forgotten since the merge")

@@ -15,6 +15,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import from_named_dates, from_words, union
+from memory_mcp.search.freshness import freshness
 from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
@@ -72,7 +73,7 @@ def _ranked(connection: apsw.Connection, question: Question, meaning: Meaning, s
     candidates = union(connection, meaning, words, near, dates)
     origins = memories.origins(connection, [candidate.memory_id for candidate in candidates])
     speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
-    hints = Hints(named, speakers, origins)
+    hints = Hints(named, speakers, origins, freshness(connection, list(origins), settings.decay, now))
     ranked = fuse(candidates, settings.fusion, hints, dense_weight=1.0 if question.mode == "semantic" else None)
     if question.mode == "recent":
         ranked.sort(key=lambda candidate: origins[candidate.memory_id].happened, reverse=True)

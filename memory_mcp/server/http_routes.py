@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from memory_mcp import __version__
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError
-from memory_mcp.server import openapi
+from memory_mcp.server import openapi, organize_routes
 from memory_mcp.server.admission import ADMISSION, Admission
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
@@ -168,6 +168,8 @@ ROUTES = (
     ApiRoute("/api/openapi.json", "GET", openapi_document),
     ApiRoute("/api/personas", "GET", personas),
     ApiRoute("/api/stats", "GET", stats),
+    ApiRoute("/api/organize", "GET", organize_routes.proposals, frozenset({"read"})),
+    ApiRoute("/api/organize", "POST", organize_routes.tidy, frozenset({"read", "write", "delete"})),
     ApiRoute("/api/import", "POST", import_memories, frozenset({"write"})),
     ApiRoute("/api/export", "GET", export_memories, frozenset({"export"})),
 )

@@ -14,6 +14,7 @@ Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
+_TYPE_OBJECT: Schema = {"type": "object"}
 _MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
 
 
@@ -121,6 +122,35 @@ _SCHEMAS: dict[str, Schema] = {
         errors={"type": "array", "items": _named("RefusedLine")},
     ),
     "RefusedLine": _object("line", "reason", line={"type": "integer", "minimum": 1}, reason=_TEXT),
+    "Proposals": _object(
+        *("persona", "compared", "of", "meaning", "duplicates", "low_value", "faded", "counts", "merges"),
+        persona=_TEXT,
+        compared=_COUNT,
+        of=_COUNT,
+        meaning={"type": "boolean"},
+        duplicates={"type": "array", "items": _TYPE_OBJECT},
+        low_value={"type": "array", "items": _TYPE_OBJECT},
+        faded={"type": "array", "items": _TYPE_OBJECT},
+        counts={"type": "object", "additionalProperties": _COUNT},
+        merges={"type": "array", "items": _TYPE_OBJECT},
+    ),
+    "Tidying": _object(
+        merge={"type": "array", "items": _TEXT, "description": "Keys."},
+        into={**_TEXT, "description": "The key of the memory that stays."},
+        undo={**_TEXT, "description": "The operation_id of a merge."},
+        reason=_TEXT,
+    ),
+    "Tidied": _object(
+        "persona",
+        "outcomes",
+        persona=_TEXT,
+        operation_id=_TEXT,
+        undoes=_TEXT,
+        outcomes={
+            "type": "array",
+            "items": {"type": "object", "required": ["key", "outcome"], "properties": {"key": _TEXT, "outcome": _TEXT, "reason": _TEXT}},
+        },
+    ),
     "OpenAPI": _object("openapi", "paths", openapi=_TEXT, paths={"type": "object"}),
 }
 
@@ -130,6 +160,27 @@ _PATHS: dict[str, dict[str, dict[str, Any]]] = {
     "/api/openapi.json": {"get": {"summary": "This document.", "answer": _json("OpenAPI")}},
     "/api/personas": {"get": {"summary": "Every persona with its counts.", "answer": _json("Personas")}},
     "/api/stats": {"get": {"summary": "The statistics of one persona.", "of_persona": True, "answer": _json("Statistics")}},
+    "/api/organize": {
+        "get": {
+            "summary": "What could be tidied: duplicates, empty talk, faded memories, and the merges that can be undone.",
+            "of_persona": True,
+            "parameters": [
+                {
+                    "name": "top_k",
+                    "in": "query",
+                    "description": "How many of each kind.",
+                    "schema": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+                }
+            ],
+            "answer": _json("Proposals"),
+        },
+        "post": {
+            "summary": "Merges memories into one of them, or undoes a merge.",
+            "of_persona": True,
+            "requestBody": {"required": True, "content": {JSON: {"schema": _named("Tidying")}}},
+            "answer": _json("Tidied"),
+        },
+    },
     "/api/import": {
         "post": {
             "summary": "Stores JSON lines, one memory each, while they stream in.",

@@ -143,7 +143,8 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
     current = {
         row[0]
         for row in connection.execute(
-            f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' AND m.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+            f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' AND m.id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
         )
     }
     needed = current | {other for memory_id in current for other in neighbours.get(memory_id, ()) if other is not None}

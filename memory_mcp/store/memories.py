@@ -168,7 +168,8 @@ def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> l
     """The ids of the latest current memories that pass the filters, without the summaries."""
     condition, values = where(filters)
     found = connection.execute(
-        f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?", (*values, limit)
+        f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?",
+        (*values, limit),
     )
     return [row[0] for row in found]
 

@@ -59,9 +59,7 @@ def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int) -> Touched 
         return Touched(_everything(connection, zone), newest)
     if newest <= int(seen):
         return None
-    rows = list(
-        connection.execute("SELECT id, key, timestamp FROM operations WHERE id > ? ORDER BY id LIMIT ?", (int(seen), limit))
-    )
+    rows = list(connection.execute("SELECT id, key, timestamp FROM operations WHERE id > ? ORDER BY id LIMIT ?", (int(seen), limit)))
     at = {key: timestamp for _, key, timestamp in rows if key}
     return Touched(_subjects(connection, at, zone), rows[-1][0])
 

@@ -9,6 +9,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
+from memory_mcp.store.rows import packed
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vector_table import BLOB_TYPE, Ids, Matrix
 
@@ -32,6 +33,16 @@ def comparable(connection: apsw.Connection, limit: int) -> list[Row]:
         (limit,),
     )
     return [Row(row[0], row[1], row[2], row[3], from_text(row[4])) for row in found]
+
+
+def touches(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int, tuple[datetime, float, int]]:
+    """Of each of these memories: when it was last touched, its importance, and how often it was used."""
+    sql = (
+        f"SELECT m.id AS id, max(coalesce(m.last_used_at, ''), {EVENT_TIME}) AS touched, m.importance AS importance, "
+        "m.usage_count AS uses FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
+    )
+    rows = packed(connection, "id, touched, importance, uses", sql, (json.dumps(list(memory_ids)),))
+    return {memory_id: (from_text(touched), importance, uses) for memory_id, touched, importance, uses in rows}
 
 
 def single_vectors(connection: apsw.Connection, generation: str, memory_ids: Sequence[int]) -> tuple[Ids, Matrix]:

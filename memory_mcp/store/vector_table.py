@@ -25,7 +25,9 @@ _SERVING = "serving_generation"
 _CHANGE = "index_change"
 # What CURRENT says, with a look at the usual case first: nearly no memory was ever replaced. Half the time on 100,000 rows.
 # A summary says again what its sources say, and those are found.
-SEARCHABLE = f"m.deleted_at IS NULL AND m.kind <> 'summary' AND (NOT EXISTS (SELECT 1 FROM memories r WHERE r.supersedes = m.key) OR ({CURRENT}))"
+SEARCHABLE = (
+    f"m.deleted_at IS NULL AND m.kind <> 'summary' AND (NOT EXISTS (SELECT 1 FROM memories r WHERE r.supersedes = m.key) OR ({CURRENT}))"
+)
 _INDEXED = f"FROM vectors v JOIN chunks c ON c.id = v.chunk JOIN memories m ON m.id = c.memory_id WHERE v.generation = ? AND {SEARCHABLE}"
 _UNEMBEDDED = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.generation = ? AND v.chunk = c.id)"
 

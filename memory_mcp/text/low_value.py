@@ -56,7 +56,9 @@ def _squeezed(text: str) -> str:
 
 
 def _phrases(*lists: str) -> re.Pattern[str]:
-    found = {_squeezed(phrase) for phrases in lists for phrase in re.split(r"\|| (?=[^\x00-\x7f])|(?<=[^\x00-\x7f]) ", phrases) if phrase.strip()}
+    found = {
+        _squeezed(phrase) for phrases in lists for phrase in re.split(r"\|| (?=[^\x00-\x7f])|(?<=[^\x00-\x7f]) ", phrases) if phrase.strip()
+    }
     # The longest first, and nothing else beside them: あ before ああ would leave あ over.
     inner = "|".join(re.escape(phrase) for phrase in sorted(found, key=len, reverse=True))
     return re.compile(rf"(?:(?:{inner})[ーっねよですまwh笑!]{{0,3}})+")
@@ -127,8 +129,10 @@ def _is_dump(text: str) -> bool:
 
 def _is_repetition(squeezed: str) -> bool:
     """A few characters over and over: ｗｗｗｗ, あああああ, test test test."""
-    return len(squeezed) > LEAST_LETTERS and len(set(squeezed)) <= 2 or (
-        len(squeezed) >= REPETITION_LETTERS and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None
+    return (
+        (len(squeezed) > LEAST_LETTERS
+        and len(set(squeezed)) <= 2)
+        or (len(squeezed) >= REPETITION_LETTERS and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None)
     )
 
 

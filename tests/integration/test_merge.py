@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from memory_mcp.domain import Draft
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge, undo
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.domain import Draft
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import index_queue
 from memory_mcp.transfer.jsonlines import export_lines

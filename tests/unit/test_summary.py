@@ -74,5 +74,7 @@ def test_a_text_that_is_too_long_is_cut_at_a_sentence():
 
 
 def test_thousands_of_sentences_are_no_reason_to_wait():
-    said = [Said(f"今日は{number}人の友だちと{number % 7}時に会った。明日も会う約束をした。", "私", number % 10 / 10) for number in range(3_000)]
+    said = [
+        Said(f"今日は{number}人の友だちと{number % 7}時に会った。明日も会う約束をした。", "私", number % 10 / 10) for number in range(3_000)
+    ]
     assert len(extract(said)) <= CHARACTERS_LIMIT

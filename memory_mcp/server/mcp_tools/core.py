@@ -123,6 +123,8 @@ def recall(
             indexes=call.runtime.indexes,
             deadline=call.rerank_deadline(),
         )
+        if asked.detail == "full":  # one line of each is a list to choose from
+            call.note_use(persona, answer.hits)
         return {**heading(call, persona), **recalled_view(answer, call)}
 
 
