@@ -90,7 +90,7 @@ class Summaries(Group):
     enabled: bool = Field(True, description="Whether summaries of sessions and days are made. Those that there are stay.")
     min_memories: int = Field(5, ge=2, le=1000, description="How many memories a session or a day must have to be summarised.")
     quiet_minutes: float = Field(30, ge=0, description="How long nothing must have been added to a session before it is summarised.")
-    interval_minutes: float = Field(10, ge=0, description="The least time between two looks at one persona.")
+    interval_minutes: float = Field(10, ge=0.01, description="The least time between two looks at one persona.")
 
 
 class Llm(Group):

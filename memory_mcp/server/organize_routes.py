@@ -12,7 +12,7 @@ from memory_mcp.server import organize_views
 from memory_mcp.server.request_persona import call_of
 
 BODY_LIMIT_BYTES = 64 * 1024
-_FIELDS = {"merge": list, "into": str, "undo": str, "reason": str}
+_FIELDS = ("merge", "into", "undo", "reason")
 
 
 async def proposals(request: Request) -> Response:
@@ -52,8 +52,12 @@ def _checked(body: bytes) -> dict[str, Any]:
     for name, value in told.items():
         if name not in _FIELDS:
             raise InvalidInput(f"unknown field {name[:80]!r}", f"known are {', '.join(_FIELDS)}", "Leave it out")
-        if not isinstance(value, _FIELDS[name]) or (isinstance(value, list) and not all(isinstance(key, str) for key in value)):
+        if not (_is_texts(value) if name == "merge" else isinstance(value, str)):
             raise InvalidInput(f"{name} has the wrong type", "merge is a list of keys, the others are strings", "Correct it")
     if not (told.get("merge") or told.get("undo", "").strip()):
         raise InvalidInput("nothing to do", "neither merge nor undo was given", 'Send {"merge": ["…"], "into": "…"} or {"undo": "…"}')
     return told
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)

@@ -129,10 +129,8 @@ def _is_dump(text: str) -> bool:
 
 def _is_repetition(squeezed: str) -> bool:
     """A few characters over and over: ｗｗｗｗ, あああああ, test test test."""
-    return (
-        (len(squeezed) > LEAST_LETTERS
-        and len(set(squeezed)) <= 2)
-        or (len(squeezed) >= REPETITION_LETTERS and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None)
+    return (len(squeezed) > LEAST_LETTERS and len(set(squeezed)) <= 2) or (
+        len(squeezed) >= REPETITION_LETTERS and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None
     )
 
 

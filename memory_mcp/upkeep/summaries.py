@@ -68,7 +68,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
         due = summaries.next_due(connection, now - timedelta(minutes=rules.quiet_minutes), today)
         if due is None:
             return False
-        subject, touched_at = due
+        subject = due[0]
         members = _members(connection, subject, zone)
         known = summaries.registered(connection, subject)
     worth = [memory for memory in members if not low_value(memory.content)]

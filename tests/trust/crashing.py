@@ -28,6 +28,13 @@ INDEXED: Mapping[str, Any] = {
     "reranker_model": None,
     "vector_rebuild": {"mode": "auto", "idle_seconds": 0, "min_interval": 0},
 }
+SUMMARISED: Mapping[str, Any] = {
+    "embeddings_model": None,
+    "reranker_model": None,
+    "toolsets": ["core", "upkeep"],
+    "upkeep": {"idle_seconds": 0},
+    "summaries": {"quiet_minutes": 0, "interval_minutes": 0.01},
+}
 BY_WORDS: Mapping[str, Any] = {"embeddings_model": None, "reranker_model": None}
 
 Holds = Callable[..., bool]
@@ -52,6 +59,12 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside an import, a batch stored": ("memory_mcp.server.http_routes:import_lines", "after", lambda *_: True),
     "inside an export": ("memory_mcp.store.memories:page_for_export", "after", lambda *_: True),
     "inside the reader of an export": ("memory_mcp.cli.transfers:Path.replace", "before", lambda _, to: Path(to).suffix == ".jsonl"),
+    "before what was written is listed for summaries": ("memory_mcp.store.summaries:note_touched", "before", lambda *_: True),
+    "after what was written is listed for summaries": ("memory_mcp.store.summaries:note_touched", "after", lambda *_: True),
+    "inside a summary": ("memory_mcp.store.summaries:register", "after", lambda *_: True),
+    "after a summary is struck from the list": ("memory_mcp.store.summaries:strike_due", "after", lambda *_: True),
+    "inside a merge": ("memory_mcp.store.merges:note", "after", lambda *_: True),
+    "inside the undoing of a merge": ("memory_mcp.store.merges:drop", "after", lambda *_: True),
     "before a new persona's identity": (
         "memory_mcp.personas.directories:write_atomically",
         "before",

@@ -14,7 +14,7 @@ from plain_mcp import PlainMcp
 # The same for everybody, so that whatever is cached of a text or a question is asked for by all.
 SHARED = ("昨日は公園で友だちと会って、コーヒーを飲みました。", "彼女は苺のケーキが好きです。", "Next month we travel to Kyoto by train.")
 QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we travel to Kyoto?", "秘密")
-ROUTES = ("/health", "/ready", "/api/personas", "/api/stats", "/api/export", "/api/import", "/api/openapi.json")
+ROUTES = ("/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json")
 
 Call = tuple[str, dict[str, Any]]
 
@@ -95,11 +95,16 @@ def tool_calls(caller: Caller) -> list[Call]:
         ("search_memory_rag", {"query": ask, "top_k": 10}),
         ("get_persona_context", {}),
         ("rebuild_vector_store", {}),
+        ("organize", {}),
+        ("organize", {"merge": [caller.key()], "into": caller.key(), "reason": mark}),
+        ("organize", {"merge": [caller.foreign_key()], "into": caller.key()}),
+        ("organize", {"merge": [caller.key()], "into": caller.foreign_key()}),
+        ("organize", {"undo": caller.foreign_key()}),
     ]
 
 
 READING = ("recall", "get_context", "search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag",
-           "get_persona_context", "rebuild_vector_store", "forget", "delete_memory", "revise", "update_memory")  # fmt: skip
+           "get_persona_context", "rebuild_vector_store", "organize", "forget", "delete_memory", "revise", "update_memory")  # fmt: skip
 
 
 async def a_day(caller: Caller) -> set[str]:
@@ -133,7 +138,7 @@ async def visit(caller: Caller, route: str) -> None:
     else:
         answer = await caller.http.get(caller.prefix + route, params={"include_deleted": "true"} if route == "/api/export" else None)
     assert answer.status_code == 200, (route, answer.text)
-    if route in ("/api/stats", "/api/import"):
+    if route in ("/api/stats", "/api/organize", "/api/import"):
         assert answer.json()["persona"] == caller.persona
 
 
