@@ -59,6 +59,7 @@ def import_memories(
 def export_memories(
     path: Annotated[Path, typer.Argument(help="Where to; - for stdout.", metavar="[FILE]")] = STANDARD_STREAM,
     include_deleted: Annotated[bool, typer.Option("--include-deleted", help="The trash too.")] = False,
+    include_secret: Annotated[bool, typer.Option("--include-secret", help="Memories whose privacy_level is secret too.")] = False,
     persona: PersonaName = None,
     url: Url = None,
 ) -> None:
@@ -72,9 +73,14 @@ def export_memories(
         )
     total = stats["memories"] + stats["superseded"] + (stats["in_trash"] if include_deleted else 0)
     with _destination(path) as file, _progress("exporting", total, quiet=path == STANDARD_STREAM and sys.stdout.isatty()) as advance:
-        for line in there.export_lines(include_deleted):
+        for line in there.export_lines(include_deleted, include_secret, left_out=_tell_left_out):
             file.write(line)
             advance(1)
+
+
+def _tell_left_out(count: int) -> None:
+    if count:
+        typer.echo(f"memory-mcp: {count} secret left out; --include-secret takes them along", err=True)
 
 
 def _format_of(path: Path, told: Format) -> Format:

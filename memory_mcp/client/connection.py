@@ -86,13 +86,18 @@ class Connection:
             self._check(response)
             return self._object(response)
 
-    def export_lines(self, include_deleted: bool = False) -> Iterator[bytes]:
-        """The persona's memories as JSON lines, each with its line feed, as they arrive."""
-        query = {"include_deleted": "true"} if include_deleted else {}
+    def export_lines(
+        self, include_deleted: bool = False, include_secret: bool = False, left_out: Callable[[int], None] | None = None
+    ) -> Iterator[bytes]:
+        """The persona's memories as JSON lines, each with its line feed, as they arrive. `left_out` hears how many secret ones do not."""
+        wanted = {"include_deleted": include_deleted, "include_secret": include_secret}
+        query = {name: "true" for name, is_wanted in wanted.items() if is_wanted}
         with self._client() as client, client.stream("GET", "/api/export", params=query) as response:
             if response.is_error:
                 response.read()
             self._check(response)
+            if left_out:
+                left_out(int(response.headers.get("X-Secret-Left-Out", 0)))
             rest = b""
             # Split at line feeds only: iter_lines also splits at U+2028 and its like, which a memory may hold.
             for block in response.iter_bytes():

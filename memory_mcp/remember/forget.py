@@ -32,7 +32,7 @@ def _forget(
     for memory in present:
         memories.set_deleted(connection, memory.id, now)
     refresh_after_trash(connection, present)
-    _withhold_summaries(connection, present, now)
+    withhold_summaries(connection, present, now)
     done = [
         Operation("delete", memory.key, now, before={"content": memory.content}, metadata={"reason": reason} if reason else {})
         for memory in present
@@ -42,8 +42,8 @@ def _forget(
     return found, done
 
 
-def _withhold_summaries(connection: apsw.Connection, present: Sequence[Memory], now: datetime) -> None:
-    """What is forgotten must not go on being told by a summary: those that were made of it leave at once, and are made anew."""
+def withhold_summaries(connection: apsw.Connection, present: Sequence[Memory], now: datetime) -> None:
+    """What is no longer said must not go on being told by a summary: those that were made of it leave at once, and are made anew."""
     citing = summaries.citing(connection, [memory.key for memory in present if memory.kind != "summary"])
     for summary in memories.by_keys(connection, citing).values():
         if summary.deleted_at is None:

@@ -28,6 +28,7 @@ EXPORT_BLOCK_LINES = 200
 LINE_LIMIT_BYTES = 2 * 1024 * 1024
 TOO_LONG = "the line has more than 2 MiB. Split its memory into several."
 JSON_LINES = "application/x-ndjson"
+LEFT_OUT_HEADER = "X-Secret-Left-Out"
 
 logger = logging.getLogger(__name__)
 
@@ -89,15 +90,14 @@ async def import_memories(request: Request) -> Response:
 
 
 async def export_memories(request: Request) -> Response:
-    """All memories of one persona as JSON lines; with `include_deleted=true` the ones in the trash too."""
+    """All memories of one persona as JSON lines; the ones in the trash, and secret ones, where the request says so."""
     call = call_of(request)
-    wanted = request.query_params.get("include_deleted", "false").casefold()
-    if wanted not in ("true", "false"):
-        raise InvalidInput(f"include_deleted is {wanted[:80]!r}", "it is true or false", "Leave it out for false")
-    lines = _exported(call, wanted == "true")
+    include_deleted, include_secret = _asked_for(request, "include_deleted"), _asked_for(request, "include_secret")
+    left_out = 0 if include_secret else await run_in_threadpool(_secret_count, call, include_deleted)
+    lines = _exported(call, include_deleted, include_secret)
     first = await run_in_threadpool(next, lines, "")  # a persona that can't be read is refused while there is a status to say so
-    disposition = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
-    return StreamingResponse(itertools.chain([first], lines), media_type=JSON_LINES, headers=disposition)
+    headers = {"Content-Disposition": 'attachment; filename="memories.jsonl"', LEFT_OUT_HEADER: str(left_out)}
+    return StreamingResponse(itertools.chain([first], lines), media_type=JSON_LINES, headers=headers)
 
 
 def _listed(call: Call) -> list[dict[str, Any]]:
@@ -123,9 +123,21 @@ def _counted(result: ImportResult) -> dict[str, Any]:
     return asdict(replace(result, errors=tuple(in_order)))
 
 
-def _exported(call: Call, include_deleted: bool) -> Iterator[str]:
+def _asked_for(request: Request, name: str) -> bool:
+    said = request.query_params.get(name, "false").casefold()
+    if said not in ("true", "false"):
+        raise InvalidInput(f"{name} is {said[:80]!r}", "it is true or false", "Leave it out for false")
+    return said == "true"
+
+
+def _secret_count(call: Call, include_deleted: bool) -> int:
+    with call.reading() as persona, persona.database.read() as connection:
+        return memories.secret_count(connection, include_deleted)
+
+
+def _exported(call: Call, include_deleted: bool, include_secret: bool) -> Iterator[str]:
     with call.reading() as persona:
-        lines = export_lines(persona, include_deleted=include_deleted)
+        lines = export_lines(persona, include_deleted, include_secret)
         # Some hundred lines at a time: each piece is a trip to a worker thread and a write to the socket.
         while block := list(itertools.islice(lines, EXPORT_BLOCK_LINES)):
             yield "".join(line + "\n" for line in block)

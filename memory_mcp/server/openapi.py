@@ -54,6 +54,10 @@ def _object(*required: str, **properties: Schema) -> Schema:
     return {"required": list(required), "properties": properties}
 
 
+def _flag(name: str, description: str) -> Schema:
+    return {"name": name, "in": "query", "description": description, "schema": {"type": "boolean", "default": False}}
+
+
 def _json(schema: str) -> dict[str, Any]:
     return {JSON: {"schema": _named(schema)}}
 
@@ -194,12 +198,8 @@ _PATHS: dict[str, dict[str, dict[str, Any]]] = {
             "summary": "All memories of one persona as JSON lines.",
             "of_persona": True,
             "parameters": [
-                {
-                    "name": "include_deleted",
-                    "in": "query",
-                    "description": "Those in the trash too.",
-                    "schema": {"type": "boolean", "default": False},
-                }
+                _flag("include_deleted", "Those in the trash too."),
+                _flag("include_secret", "Those whose privacy_level is secret too. Without it X-Secret-Left-Out says how many there are."),
             ],
             "answer": {JSON_LINES: {"schema": {"type": "string"}}},
         }

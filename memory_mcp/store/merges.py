@@ -31,6 +31,23 @@ def drop(connection: apsw.Connection, keys: Sequence[str]) -> None:
     connection.execute("DELETE FROM merges WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),))
 
 
+def bridge(connection: apsw.Connection, keys: Sequence[str]) -> None:
+    """For a purge: what these memories stood for passes to whoever stands for them, so that nothing they had replaced comes to light.
+
+    Call it in the purge's transaction, while their rows are still there.
+    """
+    for key in keys:
+        into = connection.execute("SELECT into_key FROM merges WHERE key = ?", (key,)).get
+        heir = into or connection.execute("SELECT key FROM memories WHERE supersedes = ? ORDER BY id LIMIT 1", (key,)).get
+        if into:
+            connection.execute(
+                "INSERT OR IGNORE INTO merges SELECT supersedes, ? FROM memories WHERE key = ? AND supersedes IS NOT NULL", (into, key)
+            )
+        if heir:
+            connection.execute("UPDATE merges SET into_key = ? WHERE into_key = ?", (heir, key))
+        connection.execute("DELETE FROM merges WHERE key = ?1 OR into_key = ?1", (key,))
+
+
 def recorded(connection: apsw.Connection, operation_id: str, operation: str) -> list[Recorded]:
     """The parts of an operation, the kept memory's first."""
     found = connection.execute(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import apsw
 
-from memory_mcp.store import legacy_tables, operations, timestamps
+from memory_mcp.store import legacy_tables, operations, tidying_tables, timestamps
 from memory_mcp.store.legacy_tables import MEMORIES
 from memory_mcp.store.operations import Operation
 
@@ -170,39 +170,19 @@ def has_further_columns(connection: apsw.Connection) -> bool:
     return bool(names - {"key", "content", "created_at", "updated_at", "metadata", *_MEMORY_COLUMNS})
 
 
-_MERGES_AND_SUMMARIES = """
-CREATE TABLE merges (key TEXT PRIMARY KEY, into_key TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX merges_by_into ON merges(into_key);
-
-CREATE TABLE summaries (
-    key TEXT PRIMARY KEY,
-    scope TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    fingerprint TEXT,
-    UNIQUE (scope, subject)
-) WITHOUT ROWID;
-CREATE TABLE memory_sources (
-    summary TEXT NOT NULL,
-    source TEXT NOT NULL,
-    PRIMARY KEY (summary, source)
-) WITHOUT ROWID;
-CREATE INDEX memory_sources_by_source ON memory_sources(source);
-CREATE TABLE summaries_due (
-    scope TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    touched_at TEXT NOT NULL,
-    PRIMARY KEY (scope, subject)
-) WITHOUT ROWID;
-CREATE INDEX memories_that_are_summaries ON memories(id) WHERE kind = 'summary';
-
-INSERT OR IGNORE INTO index_queue(memory_id) SELECT id FROM memories WHERE kind = 'summary';
-DELETE FROM lexical WHERE rowid IN (SELECT id FROM memories WHERE kind = 'summary');
+# Lines of what is stored already are made when they are shown: a store of any size is brought up to date in a moment.
+_MORE_OF_A_MEMORY = """
+ALTER TABLE memories ADD COLUMN category TEXT;
+ALTER TABLE memories ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'internal';
+ALTER TABLE memories ADD COLUMN micro_summary TEXT;
+ALTER TABLE memory_versions ADD COLUMN category TEXT;
+ALTER TABLE memory_versions ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'internal';
 """
 
 
-def _merges_and_summaries(connection: apsw.Connection) -> None:
-    """What was merged into what, and what each summary is of. A summary says again what its sources say: searches do without it."""
-    connection.execute(_MERGES_AND_SUMMARIES)
+def _more_of_a_memory(connection: apsw.Connection) -> None:
+    """What kind of thing a memory is about, who may see it, and one line of it."""
+    connection.execute(_MORE_OF_A_MEMORY)
 
 
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
@@ -211,7 +191,8 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0003 vectors by generation", _vectors_by_generation),
     ("0004 metadata", _metadata),
     ("0005 further columns into metadata", _further_columns),
-    ("0007 merges and summaries", _merges_and_summaries),
+    ("0006 more of a memory", _more_of_a_memory),
+    ("0007 merges and summaries", tidying_tables.create),
 ]
 
 

@@ -15,7 +15,7 @@ import apsw
 from memory_mcp.domain import Draft, Filters, Memory, TimeRange
 from memory_mcp.store import memories
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
-from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 
 Scope = Literal["session", "day"]
 
@@ -64,16 +64,28 @@ def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int) -> Touched 
     return Touched(_subjects(connection, at, zone), rows[-1][0])
 
 
-def note_touched(connection: apsw.Connection, touched: Touched) -> None:
+def note_touched(connection: apsw.Connection, touched: Touched, now: datetime) -> None:
     """Puts what was touched on the list, and moves on. Repeating it changes nothing."""
     note_due(connection, touched.subjects)
     connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_WATERMARK, str(touched.last)))
-    connection.execute(
-        "INSERT OR IGNORE INTO summaries(key, scope, subject) "
-        f"SELECT key, json_extract(metadata, '$.{OF}'), json_extract(metadata, '$.{SUBJECT}') FROM memories "
-        f"WHERE kind = 'summary' AND deleted_at IS NULL AND json_valid(metadata) AND json_extract(metadata, '$.{OF}') IN ('session', 'day') "
-        f"AND json_type(metadata, '$.{SUBJECT}') = 'text' AND key NOT IN (SELECT key FROM summaries)"
+    _adopt(connection, now)
+
+
+def _adopt(connection: apsw.Connection, now: datetime) -> None:
+    """Registers summaries that came with an import, or with another persona. One whose subject has another is put in the trash."""
+    unknown = list(
+        connection.execute(
+            f"SELECT m.key, json_extract(m.metadata, '$.{OF}'), json_extract(m.metadata, '$.{SUBJECT}'), m.id FROM memories m "
+            f"WHERE m.kind = 'summary' AND m.deleted_at IS NULL AND json_valid(m.metadata) AND json_extract(m.metadata, '$.{OF}') "
+            f"IN ('session', 'day') AND json_type(m.metadata, '$.{SUBJECT}') = 'text' AND m.key NOT IN (SELECT key FROM summaries)"
+        )
     )
+    for key, scope, name, memory_id in unknown:
+        connection.execute("INSERT OR IGNORE INTO summaries(key, scope, subject) VALUES (?, ?, ?)", (key, scope, name))
+        if connection.changes():
+            note_due(connection, {Subject(scope, name): to_text(now)})
+        else:
+            memories.set_deleted(connection, memory_id, now)
 
 
 def note_due(connection: apsw.Connection, subjects: dict[Subject, str]) -> None:
@@ -178,17 +190,18 @@ def outdate(connection: apsw.Connection, found: Sequence[str]) -> None:
 
 def rewrite(connection: apsw.Connection, memory: Memory, draft: Draft, now: datetime) -> None:
     """Lets a summary say something else and takes it out of the trash. No earlier text is kept: its sources are."""
+    memories.change(
+        connection,
+        memory,
+        content=draft.content,
+        tags=memory.tags,
+        importance=memory.importance,
+        now=now,
+        privacy_level=draft.privacy_level,
+    )
     connection.execute(
-        "UPDATE memories SET content = ?, occurred_at = ?, metadata = ?, updated_at = ?, revision = revision + 1, write_digest = ?, "
-        "deleted_at = NULL WHERE id = ?",
-        (
-            draft.content,
-            to_text(draft.occurred_at) if draft.occurred_at else None,
-            json.dumps(dict(draft.metadata), ensure_ascii=False),
-            to_text(now),
-            memories.write_digest(draft),
-            memory.id,
-        ),
+        "UPDATE memories SET occurred_at = ?, metadata = ?, deleted_at = NULL WHERE id = ?",
+        (optional_to_text(draft.occurred_at), json.dumps(dict(draft.metadata), ensure_ascii=False), memory.id),
     )
 
 

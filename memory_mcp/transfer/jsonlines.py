@@ -87,12 +87,12 @@ def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], *, now: dat
     return ImportResult(counted.count("stored"), counted.count("already_known"), len(refusals), tuple(in_order[:ERRORS_LISTED]))
 
 
-def export_lines(persona: Persona, include_deleted: bool = False) -> Iterator[str]:
+def export_lines(persona: Persona, include_deleted: bool = False, include_secret: bool = False) -> Iterator[str]:
     """Every memory as a line without its line feed, in the order in which they were stored; each once, whatever is written meanwhile."""
     last = 0
     while True:
         with persona.database.read() as connection:
-            page = memories.page_for_export(connection, last, EXPORT_PAGE, include_deleted)
+            page = memories.page_for_export(connection, last, EXPORT_PAGE, include_deleted, include_secret)
         if not page:
             return
         for memory in page:
@@ -121,6 +121,8 @@ def line_of(memory: Memory) -> str:
         "usage_count": memory.usage_count or None,
         "last_used_at": optional_to_text(memory.last_used_at),
         "metadata": dict(memory.metadata) or None,
+        "category": memory.category,
+        "privacy_level": memory.privacy_level,
     }
     return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)
 
@@ -266,5 +268,7 @@ FIELDS: Mapping[str, Check] = {
     "usage_count": _COUNT,
     "last_used_at": _TEXT,
     "metadata": ("an object of plain JSON", _is_plain_object),
+    "category": _TEXT,
+    "privacy_level": _TEXT,
 }
-_TOLD = frozenset("content source session_id kind tags importance occurred_at questions state supersedes".split())
+_TOLD = frozenset("content source session_id kind tags importance occurred_at questions state supersedes category privacy_level".split())

@@ -61,7 +61,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
     with persona.database.read() as connection:
         touched = summaries.touched(connection, zone, OPERATIONS_AT_ONCE)
     if touched:
-        persona.database.write(lambda connection: summaries.note_touched(connection, touched))
+        persona.database.write(lambda connection: summaries.note_touched(connection, touched, now))
         return True
     today = now.astimezone(zone).date()
     with persona.database.read() as connection:
@@ -71,7 +71,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
         subject = due[0]
         members = _members(connection, subject, zone)
         known = summaries.registered(connection, subject)
-    worth = [memory for memory in members if not low_value(memory.content)]
+    worth = _worth(members)
     enough = len(worth) >= (1 if known else rules.min_memories)
     draft = _draft(subject, worth, chat, now, zone) if enough and _changed(known, worth) else None
     done = persona.database.write(lambda connection: _settle(connection, due, worth, draft, now, zone))
@@ -85,7 +85,7 @@ def _settle(
 ) -> list[Operation]:
     """Stores what was made, or puts a summary that nothing is left of in the trash, unless its sources changed meanwhile."""
     subject, touched_at = due
-    current = [memory for memory in _members(connection, subject, zone) if not low_value(memory.content)]
+    current = _worth(_members(connection, subject, zone))
     if fingerprint(current) != fingerprint(worth):
         return []  # it stays on the list
     known = summaries.registered(connection, subject)
@@ -129,6 +129,11 @@ def fingerprint(members: Sequence[Memory]) -> str:
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _worth(members: Sequence[Memory]) -> list[Memory]:
+    """What a summary may be made of: what says something, and nothing secret, which a summary would take along wherever it goes."""
+    return [memory for memory in members if memory.privacy_level != "secret" and not low_value(memory.content)]
+
+
 def _changed(known: Registered | None, worth: Sequence[Memory]) -> bool:
     return known is None or known.fingerprint != fingerprint(worth)
 
@@ -147,7 +152,9 @@ def _draft(subject: Subject, worth: Sequence[Memory], chat: Writer | None, now: 
     """The summary; None where no sentence is worth being told."""
     said = [Said(memory.content, memory.source, memory.importance) for memory in worth]
     head = heading(sorted(memory.event_time.astimezone(zone).date().isoformat() for memory in worth), said)
-    text, made_by = _worded(said, CHARACTERS_LIMIT - len(head) - 1, chat, now)
+    private = any(memory.privacy_level == "private" for memory in worth)
+    # What is private stays between the two: the model may be somebody's service.
+    text, made_by = _worded(said, CHARACTERS_LIMIT - len(head) - 1, None if private else chat, now)
     if not text:
         return None
     return Draft(
@@ -156,6 +163,7 @@ def _draft(subject: Subject, worth: Sequence[Memory], chat: Writer | None, now: 
         kind="summary",
         occurred_at=max(memory.event_time for memory in worth),
         metadata={OF: subject.scope, SUBJECT: subject.name, "made_by": made_by},
+        privacy_level="private" if private else "internal",
     )
 
 

@@ -12,7 +12,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge, undo
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import index_queue
+from memory_mcp.store import index_queue, lexical, merges
 from memory_mcp.transfer.jsonlines import export_lines
 
 STRAWBERRY, BERRY = "健太は苺が好き", "健太は苺が大好き"
@@ -181,3 +181,26 @@ def test_the_vectors_follow(nilou, now, pair):
     nilou.database.write(settled)
     undo(nilou, merged.operation_id, now=now)
     assert waiting() >= 1
+
+
+@pytest.mark.parametrize("erased", ["the merged one", "the kept one, which another has replaced"])
+def test_after_a_purge_nothing_that_was_replaced_comes_to_light(nilou, say, now, ask, erased):
+    old = say("健太は苺が苦手").key
+    kept, other = say(STRAWBERRY).key, say(BERRY, supersedes=old).key
+    merge(nilou, [other], kept, reason=None, now=now)
+    newest = kept
+    if erased != "the merged one":
+        newest = say("健太は苺もメロンも好き", supersedes=kept).key
+        forget(nilou, [kept], reason=None, dry_run=False, now=now)
+    gone = other if erased == "the merged one" else kept
+
+    def purge(connection):
+        merges.bridge(connection, [gone])
+        (replaced,) = connection.execute("SELECT supersedes FROM memories WHERE key = ?", (gone,)).fetchone()
+        connection.execute("UPDATE memories SET supersedes = ? WHERE supersedes = ?", (replaced, gone))
+        connection.execute("DELETE FROM memories WHERE key = ?", (gone,))
+        ids = [row[0] for row in connection.execute("SELECT id FROM memories")]
+        lexical.refresh(connection, ids)
+
+    nilou.database.write(purge)
+    assert found(ask) == {newest}

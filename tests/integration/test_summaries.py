@@ -304,3 +304,42 @@ def test_thousands_of_memories_are_taken_up_in_small_pieces(nilou, now, zone, se
 def test_less_may_be_asked_of_a_session(talk, work):
     talk(texts=TALK[:2])
     assert len(work(under=A_FEW)) == 1
+
+
+def test_what_is_corrected_leaves_the_summary_at_once_and_the_next_one_has_the_correction(talk, work, nilou, now):
+    keys = talk()
+    (first,) = work()
+    revise(nilou, keys[0], Revision(content="来月の奈良旅行の宿を予約した。"), now=now + timedelta(hours=2))
+    assert first.key in in_trash(nilou)
+    (second,) = work(hours=4)
+    assert "来週" not in second.content
+    assert "奈良" in second.content
+
+
+def test_what_is_secret_is_in_no_summary_and_leaves_one_when_it_becomes_so(talk, say, work, nilou, now):
+    keys = talk()
+    say("金庫の番号は右に三回と左に二回だ。", session_id="s1", source="健太", privacy_level="secret")
+    (first,) = work()
+    assert "金庫" not in first.content
+    revise(nilou, keys[0], Revision(privacy_level="secret"), now=now + timedelta(hours=2))
+    assert first.key in in_trash(nilou)
+    (second,) = work(hours=4)
+    assert "予約した" not in second.content
+
+
+def test_a_summary_of_something_private_is_private_and_no_chat_model_hears_of_it(talk, say, work):
+    talk()
+    say("本当は転職を考えている。", session_id="s1", source="健太", privacy_level="private")
+    writer = Writer()
+    (summary,) = work(chat=writer)
+    assert summary.privacy_level == "private"
+    assert summary.metadata["made_by"] == "extractive"
+    assert writer.asked == []
+
+
+def test_a_second_summary_of_the_same_day_goes_into_the_trash(talk, work, nilou, now, zone):
+    talk()
+    (first,) = work()
+    twin = Draft("別の要約", kind="summary", session_id="s1", metadata=dict(first.metadata))
+    remember_many(nilou, [twin], now=now, zone=zone)
+    assert [summary.key for summary in work(hours=4)] == [first.key]
