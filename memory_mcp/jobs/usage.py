@@ -1,20 +1,25 @@
 """Which memories recall has shown: counted in memory while calls are answered, and written down by a chore when nobody calls.
 
-No call waits for it, and a process that dies loses the counts of the last minute: they order suggestions and nothing else.
+No call waits for it, and a process that is killed loses the counts of the last minutes: they order suggestions and nothing else.
 """
 
+import logging
 import threading
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.errors import MemoryMCPError
 from memory_mcp.jobs.chores import Chore
-from memory_mcp.personas.registry import Persona
+from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store import tidying
 
 # Of one persona, until they are written down; what comes beyond is not counted.
 KEYS_LIMIT = 10_000
-INTERVAL = timedelta(minutes=1)
+# Each round opens every persona there is: seldom enough for thousands.
+INTERVAL = timedelta(minutes=10)
+
+logger = logging.getLogger(__name__)
 
 _Uses = dict[str, tuple[int, datetime]]
 
@@ -36,11 +41,25 @@ class Usage:
 
     def step(self, persona: Persona, _now: datetime, _settings: Settings) -> bool:
         """Writes down what was noted of a persona. Never more to do."""
+        self._write(persona)
+        return False
+
+    def write_down(self, personas: Personas) -> None:
+        """Writes down what is noted of all personas: before the server stops."""
+        with self._guard:
+            names = list(self._noted)
+        for name in names:
+            try:
+                with personas.reading(name) as persona:
+                    self._write(persona)
+            except MemoryMCPError as error:
+                logger.warning("how often memories of %s were used is not written down: %s", name, error)
+
+    def _write(self, persona: Persona) -> None:
         with self._guard:
             noted = self._noted.pop(persona.name, {})
-        if noted:
+        if noted and persona.exists:
             persona.database.write(lambda connection: tidying.note_use(connection, noted))
-        return False
 
     def chore(self) -> Chore:
         """`step`, as the worker does it."""

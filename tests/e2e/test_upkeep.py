@@ -49,3 +49,14 @@ def test_a_conversation_is_summarised_and_the_next_one_begins_with_it(tmp_path, 
             chores = http.get("/ready").json()["chores"]
             assert chores["summaries"]["enabled"]
             assert chores["summaries"]["failing"] == []
+
+
+def test_what_recall_showed_is_counted_when_the_server_stops(tmp_path):
+    config = json.dumps({**CONFIG, "upkeep": {"idle_seconds": 3600}})
+    with serving(tmp_path, config) as server:
+        key = json.loads(server.memory_mcp("remember", "苺が好き", "-p", "nilou", "--json").stdout)["key"]
+        server.memory_mcp("recall", "苺", "-p", "nilou")
+        assert server.stop() == 0
+    with serving(tmp_path, config) as server:
+        (row,) = map(json.loads, server.memory_mcp("export", "-p", "nilou").stdout.splitlines())
+        assert (row["key"], row["usage_count"]) == (key, 1)

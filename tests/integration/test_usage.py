@@ -39,6 +39,16 @@ def test_what_one_persona_uses_counts_for_nobody_else(say, nilou, now, settings)
     assert "usage_count" not in fields(nilou)[key]
 
 
+def test_what_is_noted_when_the_server_stops_is_written_down_and_creates_nobody(say, nilou, personas, now):
+    key = say("苺が好き").key
+    usage = Usage()
+    usage.note("nilou", [key], now)
+    usage.note("dori", ["memory_none"], now)
+    usage.write_down(personas)
+    assert fields(nilou)[key]["usage_count"] == 1
+    assert not personas.exists("dori")
+
+
 def test_there_is_a_limit_to_what_is_noted(nilou, now, settings, say):
     key = say("苺が好き").key
     usage = Usage()
