@@ -108,6 +108,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
                 uvicorn.Server(options).run(sockets=[listener])
         finally:
             config.stop()
+            chat.close()
             usage.write_down(personas)
             logger.info("stopped")
 

@@ -5,7 +5,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,12 @@ class Chat:
         self._built_from: str | None = None
         self._model: BaseChatModel | None = None
         self._rests_until: datetime | None = None
+        self._closing: Future[str] = Future()
+
+    def close(self) -> None:
+        """Lets nobody wait any longer: the server stops."""
+        if not self._closing.done():
+            self._closing.set_exception(ChatFailed("the chat model is not asked", "the server is stopping"))
 
     @property
     def name(self) -> str | None:
@@ -52,7 +58,7 @@ class Chat:
                 raise ChatFailed(f"{settings.chat_class} is not asked", "it failed a moment ago")
             try:
                 self._model = self._model or construct(settings.chat_class, settings.arguments)
-                return _answer(self._model, settings, instructions, text)
+                return _answer(self._model, settings, instructions, text, self._closing)
             except ChatFailed as error:
                 logger.warning("%s", error)
                 self._rests_until = now + REST
@@ -84,7 +90,7 @@ def construct(path: str, arguments: dict[str, Any]) -> "BaseChatModel":
         raise ChatFailed(what, f"it refuses llm.arguments: {type(error).__name__}") from error
 
 
-def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str) -> str:
+def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str, closing: Future[str]) -> str:
     """On a thread of its own: a model that hangs can't be stopped, but nobody has to wait for it."""
     from langchain_core.messages import HumanMessage, SystemMessage  # noqa: PLC0415  as above
 
@@ -97,11 +103,14 @@ def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str)
             result.set_exception(error)
 
     threading.Thread(target=asked, name="chat model", daemon=True).start()
+    wait([result, closing], settings.timeout_seconds, FIRST_COMPLETED)
+    if not result.done():
+        why = "the server is stopping" if closing.done() else f"it did not answer within {settings.timeout_seconds:g} seconds"
+        raise ChatFailed(f"{settings.chat_class} could not be asked", why)
     try:
-        answer = result.result(settings.timeout_seconds)
+        answer = result.result()
     except Exception as error:  # what a library says may quote what it was asked: only its kind is told
-        why = type(error).__name__ if result.done() else f"it did not answer within {settings.timeout_seconds:g} seconds"
-        raise ChatFailed(f"{settings.chat_class} could not be asked", why) from error
+        raise ChatFailed(f"{settings.chat_class} could not be asked", type(error).__name__) from error
     if not answer:
         raise ChatFailed(f"{settings.chat_class} could not be asked", "its answer is empty")
     return answer

@@ -15,6 +15,7 @@ from mcp.types import CallToolRequestParams
 from starlette.responses import JSONResponse
 
 from memory_mcp.errors import (
+    ChatFailed,
     EncoderFailed,
     InvalidInput,
     MemoryMCPError,
@@ -45,6 +46,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (TooManyCalls, 429),
     (MemoryNotFound, 404),
     (EncoderFailed, 503),
+    (ChatFailed, 503),
     (TooManyOfOne, 429),
     (Overloaded, 503),
     (StoreFull, 507),

@@ -6,7 +6,7 @@ What a summary says is a memory of the kind `summary`. These tables only refer t
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import MAXYEAR, MINYEAR, date, datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -48,7 +48,7 @@ class Touched:
     last: int
 
 
-def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int) -> Touched | None:
+def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int, now: datetime) -> Touched | None:
     """What up to `limit` operations after the last that was noted have touched; None where there is nothing new.
 
     The first time in a persona's life it is everything there is.
@@ -56,7 +56,7 @@ def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int) -> Touched 
     seen = connection.execute("SELECT value FROM properties WHERE name = ?", (_WATERMARK,)).get
     newest = connection.execute("SELECT coalesce(max(id), 0) FROM operations").get
     if seen is None:
-        return Touched(_everything(connection, zone), newest)
+        return Touched(_everything(connection, zone, now), newest)
     if newest <= int(seen):
         return None
     rows = list(connection.execute("SELECT id, key, timestamp FROM operations WHERE id > ? ORDER BY id LIMIT ?", (int(seen), limit)))
@@ -81,11 +81,25 @@ def _adopt(connection: apsw.Connection, now: datetime) -> None:
         )
     )
     for key, scope, name, memory_id in unknown:
+        if scope == "day" and not _is_day(name):
+            continue  # whatever it is, it was not made here
         connection.execute("INSERT OR IGNORE INTO summaries(key, scope, subject) VALUES (?, ?, ?)", (key, scope, name))
         if connection.changes():
             note_due(connection, {Subject(scope, name): to_text(now)})
         else:
             memories.set_deleted(connection, memory_id, now)
+
+
+def _is_day(name: str) -> bool:
+    try:
+        return date.fromisoformat(name).isoformat() == name and _has_ends(date.fromisoformat(name))
+    except ValueError:
+        return False
+
+
+def _has_ends(day: date) -> bool:
+    """Whether the day begins and ends in time as Python counts it, wherever that is."""
+    return MINYEAR < day.year < MAXYEAR
 
 
 def note_due(connection: apsw.Connection, subjects: dict[Subject, str]) -> None:
@@ -162,7 +176,7 @@ def citing(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
     """
     found = connection.execute(
         "SELECT summary FROM memory_sources WHERE source IN (SELECT value FROM json_each(?1)) UNION "
-        "SELECT s.key FROM memories s WHERE s.kind = 'summary' AND s.key NOT IN (SELECT summary FROM memory_sources) "
+        "SELECT s.key FROM memories s WHERE s.kind = 'summary' AND NOT EXISTS (SELECT 1 FROM memory_sources f WHERE f.summary = s.key) "
         f"AND json_valid(s.metadata) AND json_extract(s.metadata, '$.{OF}') IS NOT NULL AND EXISTS (SELECT 1 FROM memories m "
         "WHERE m.key IN (SELECT value FROM json_each(?1)) AND m.kind <> 'summary') ORDER BY 1",
         (json.dumps(list(keys)),),
@@ -214,8 +228,11 @@ def _due_again(connection: apsw.Connection, found: Sequence[str]) -> dict[Subjec
     return {Subject(scope, name): at for scope, name, at in rows}
 
 
-def _everything(connection: apsw.Connection, zone: ZoneInfo) -> dict[Subject, str]:
-    rows = connection.execute(f"SELECT m.session_id, {EVENT_TIME}, m.created_at FROM memories m WHERE m.kind <> 'summary'")
+def _everything(connection: apsw.Connection, zone: ZoneInfo, now: datetime) -> dict[Subject, str]:
+    # An import may say that a memory was stored in times to come.
+    rows = connection.execute(
+        f"SELECT m.session_id, {EVENT_TIME}, min(m.created_at, ?) FROM memories m WHERE m.kind <> 'summary'", (to_text(now),)
+    )
     return _by_subject(rows, zone)
 
 
@@ -241,7 +258,8 @@ def _by_subject(rows: Iterable[tuple[str | None, str, str]], zone: ZoneInfo) -> 
     """Each session and day of (session, time of the event, time of the write), with the latest write."""
     found: dict[Subject, str] = {}
     for session, happened, at in rows:
-        day = Subject("day", from_text(happened).astimezone(zone).date().isoformat())
-        for subject in (day, *([Subject("session", session)] if session else [])):
+        moment = from_text(happened)
+        of_day = [Subject("day", moment.astimezone(zone).date().isoformat())] if _has_ends(moment.date()) else []
+        for subject in (*of_day, *([Subject("session", session)] if session else [])):
             found[subject] = max(at, found.get(subject, ""))
     return found

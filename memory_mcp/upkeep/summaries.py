@@ -59,7 +59,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
     """One piece of work: a thousand operations looked at, or one summary made. Whether there may be more."""
     zone, rules = settings.zone, settings.summaries
     with persona.database.read() as connection:
-        touched = summaries.touched(connection, zone, OPERATIONS_AT_ONCE)
+        touched = summaries.touched(connection, zone, OPERATIONS_AT_ONCE, now)
     if touched:
         persona.database.write(lambda connection: summaries.note_touched(connection, touched, now))
         return True
@@ -151,7 +151,7 @@ def _range(subject: Subject, zone: ZoneInfo) -> TimeRange:
 def _draft(subject: Subject, worth: Sequence[Memory], chat: Writer | None, now: datetime, zone: ZoneInfo) -> Draft | None:
     """The summary; None where no sentence is worth being told."""
     said = [Said(memory.content, memory.source, memory.importance) for memory in worth]
-    head = heading(sorted(memory.event_time.astimezone(zone).date().isoformat() for memory in worth), said)
+    head = heading(sorted(_day(memory, zone) for memory in worth), said)
     private = any(memory.privacy_level == "private" for memory in worth)
     # What is private stays between the two: the model may be somebody's service.
     text, made_by = _worded(said, CHARACTERS_LIMIT - len(head) - 1, None if private else chat, now)
@@ -165,6 +165,13 @@ def _draft(subject: Subject, worth: Sequence[Memory], chat: Writer | None, now: 
         metadata={OF: subject.scope, SUBJECT: subject.name, "made_by": made_by},
         privacy_level="private" if private else "internal",
     )
+
+
+def _day(memory: Memory, zone: ZoneInfo) -> str:
+    try:
+        return memory.event_time.astimezone(zone).date().isoformat()
+    except OverflowError:  # the first day of the first year, or the last of the last
+        return memory.event_time.date().isoformat()
 
 
 def _worded(said: Sequence[Said], room: int, chat: Writer | None, now: datetime) -> tuple[str, MadeBy]:

@@ -1,6 +1,7 @@
 """Summaries in the background: of sessions and days, made anew when their sources change, gone when those are."""
 
 import json
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -343,3 +344,21 @@ def test_a_second_summary_of_the_same_day_goes_into_the_trash(talk, work, nilou,
     twin = Draft("別の要約", kind="summary", session_id="s1", metadata=dict(first.metadata))
     remember_many(nilou, [twin], now=now, zone=zone)
     assert [summary.key for summary in work(hours=4)] == [first.key]
+
+
+def test_days_at_the_ends_of_time_and_summaries_of_no_day_keep_nobody_from_their_summaries(talk, work, nilou, now, zone):
+    talk()
+    ends = ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"]
+    rows = [
+        {"content": f"{number}番目の終わりの話だ。", "created_at": end, "occurred_at": end, "session_id": "終わり"}
+        for end in ends
+        for number in range(5)
+    ]
+    rows += [
+        {"content": "どの日でもない", "kind": "summary", "key": f"k{number}", "metadata": {"summary_of": "day", "subject": subject}}
+        for number, subject in enumerate(["x", "9999-12-31", "20251030", "0001-01-01", ""])
+    ]
+    lines = [(number, json.dumps(row).encode()) for number, row in enumerate(rows, 1)]
+    assert import_lines(lambda: nullcontext(nilou), lines, now=now, zone=zone).refused == 0
+    work(hours=14)
+    assert {"s1", "終わり"} <= {summary.session_id for summary in work(hours=15)}

@@ -101,3 +101,24 @@ def test_another_model_in_the_settings_is_asked_at_once():
         asked.ask("a", "b", NOW)
     settings.pop(0)
     assert asked.ask("a", "b", NOW) == "できた"
+
+
+def test_nobody_waits_for_a_model_when_the_server_stops():
+    GATE.clear()
+    asked = chat(chat_class=f"{__name__}:Hanging", arguments=ONE, timeout_seconds=600)
+    said = []
+
+    def ask():
+        try:
+            asked.ask("a", "b", NOW)
+        except ChatFailed as error:
+            said.append(str(error))
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    try:
+        asked.close()
+        waiting.join(20)
+        assert "the server is stopping" in said[0]
+    finally:
+        GATE.set()

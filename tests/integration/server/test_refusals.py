@@ -18,6 +18,7 @@ STATUS = {
     errors.TooManyCalls: 429,
     errors.MemoryNotFound: 404,
     errors.EncoderFailed: 503,
+    errors.ChatFailed: 503,
     errors.Overloaded: 503,
     errors.TooManyOfOne: 429,
     errors.StoreFull: 507,
