@@ -12,6 +12,7 @@ from memory_mcp.store.memories import CURRENT, EVENT_TIME
 from memory_mcp.store.rows import packed
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vector_table import BLOB_TYPE, Ids, Matrix
+from memory_mcp.text.budget import estimate_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,22 @@ class Row:
     last_touched: datetime
 
 
-def comparable(connection: apsw.Connection, limit: int) -> list[Row]:
-    """The current memories that were stored last, without summaries; the latest first."""
+def comparable(connection: apsw.Connection, limit: int, budget: int, longest: int) -> list[Row]:
+    """The current memories that were stored last, the latest first, without summaries and what has more than `longest` characters:
+    at most `limit`, and together within a `budget` of tokens as `estimate_tokens` counts them.
+    """
     found = connection.execute(
         f"SELECT m.id, m.content, m.importance, m.usage_count, max(coalesce(m.last_used_at, ''), {EVENT_TIME}) FROM memories m "
-        f"WHERE {CURRENT} AND m.kind <> 'summary' ORDER BY m.id DESC LIMIT ?",
-        (limit,),
+        f"WHERE {CURRENT} AND m.kind <> 'summary' AND length(m.content) <= ? ORDER BY m.id DESC LIMIT ?",
+        (longest, limit),
     )
-    return [Row(row[0], row[1], row[2], row[3], from_text(row[4])) for row in found]
+    rows: list[Row] = []
+    for memory_id, content, importance, uses, touched in found:
+        budget -= estimate_tokens(content)
+        if budget < 0:
+            break
+        rows.append(Row(memory_id, content, importance, uses, from_text(touched)))
+    return rows
 
 
 def touches(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int, tuple[datetime, float, int]]:

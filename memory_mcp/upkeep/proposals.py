@@ -26,8 +26,8 @@ from memory_mcp.text.retention import retention
 from memory_mcp.text.tokens import jaccard, normalise, tokens
 
 SAME_WORDS, SAME_MEANING = 0.8, 0.95
-# The latest so many memories are compared with each other.
-COMPARED = 10_000
+# The latest so many memories are compared with each other, of so many tokens together, which take 300 MB at worst; none longer than that.
+COMPARED, TOKENS, LONGEST = 10_000, 800_000, 2_000
 GROUP_LIMIT = 10
 FADED_BELOW = 0.05
 # One memory is compared with the last so many that share a rare word with it.
@@ -92,7 +92,7 @@ _Found = tuple[int, list[_Pair]]
 def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -> Proposals:
     """The proposals for a persona. Takes a second for 10,000 memories: never call it where somebody waits for something else."""
     with persona.database.read() as connection:
-        rows = tidying.comparable(connection, COMPARED)
+        rows = tidying.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
         generation = vector_table.serving_generation(connection)
         owners, vectors = tidying.single_vectors(connection, generation or "", [row.id for row in rows])
@@ -137,8 +137,10 @@ def _groups(rows: Sequence[tidying.Row], owners: Ids, vectors: Matrix) -> list[_
 
 
 def _by_words(buckets: Sequence[Sequence[tidying.Row]]) -> Iterator[_Pair]:
+    known: dict[str, str] = {}
     for rows in buckets:
-        words = {row.id: frozenset(tokens(row.content)) for row in rows}
+        # One object for each token, however many texts it stands in.
+        words = {row.id: frozenset(known.setdefault(token, token) for token in tokens(row.content)) for row in rows}
         stands_in = Counter(token for found in words.values() for token in found)
         by_token: dict[str, list[int]] = defaultdict(list)
         for row in sorted(rows, key=lambda row: len(words[row.id])):

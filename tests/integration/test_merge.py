@@ -12,7 +12,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge, undo
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import index_queue, lexical, merges
+from memory_mcp.store import derivations, index_queue, lexical
 from memory_mcp.transfer.jsonlines import export_lines
 
 STRAWBERRY, BERRY = "健太は苺が好き", "健太は苺が大好き"
@@ -195,7 +195,7 @@ def test_after_a_purge_nothing_that_was_replaced_comes_to_light(nilou, say, now,
     gone = other if erased == "the merged one" else kept
 
     def purge(connection):
-        merges.bridge(connection, [gone])
+        derivations.release(connection, [gone])
         (replaced,) = connection.execute("SELECT supersedes FROM memories WHERE key = ?", (gone,)).fetchone()
         connection.execute("UPDATE memories SET supersedes = ? WHERE supersedes = ?", (replaced, gone))
         connection.execute("DELETE FROM memories WHERE key = ?", (gone,))

@@ -122,6 +122,22 @@ def test_lists_are_cut_and_everything_is_counted(say, tidy):
     assert found.groups_count == 6
 
 
+def test_very_long_texts_are_not_compared(say, tidy):
+    long = "庭の桜が今年もきれいに咲いた。" * 200
+    say(long)
+    say(long + "また来年。")
+    found = tidy()
+    assert (found.compared, found.of, found.groups) == (0, 2, ())
+
+
+@pytest.mark.slow
+def test_what_takes_too_much_memory_is_not_compared(nilou, now, zone, tidy):
+    chance = random.Random(3)
+    rows = [Draft("".join(chr(chance.randrange(0x4E00, 0x9000)) for _ in range(1_900))) for _ in range(500)]
+    remember_many(nilou, rows, now=now, zone=zone)
+    assert 400 < tidy().compared < 450
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["as people talk", "one template", "nearly one text"])
 def test_ten_thousand_memories_are_compared(nilou, now, zone, tidy, figure, kind):

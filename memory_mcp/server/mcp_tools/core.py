@@ -22,6 +22,7 @@ from memory_mcp.server.mcp_tools.arguments import Flag, Number, Object, ScopedTo
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, memory_view, outcome_view, recalled_view, similar_view, told
+from memory_mcp.text.low_value import low_value
 
 KEYS_LIMIT = 100
 
@@ -86,7 +87,7 @@ def remember(
         "stored": stored.stored,
         "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
         "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
-        **told(note=note, degraded=[noted] if noted else None),
+        **told(note=note, low_value=low_value(draft.content), degraded=[noted] if noted else None),
     }
 
 

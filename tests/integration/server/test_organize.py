@@ -59,7 +59,10 @@ def test_what_was_merged_is_found_once_and_can_be_taken_back(persona, http, name
 
 
 def test_empty_talk_is_listed_and_still_recalled(persona):
-    key = persona("remember", content="おはようございます！")["key"]
+    told = persona("remember", content="おはようございます！")
+    assert (told["stored"], told["low_value"]) == (True, "greeting")
+    assert "low_value" not in persona("remember", content="踊りの稽古は火曜日")
+    key = told["key"]
     told = persona("organize")
     assert [(found["key"], found["why"]) for found in told["low_value"]] == [(key, "greeting")]
     assert told["counts"]["low_value"] == 1
