@@ -6,7 +6,7 @@ the latest of `get_context`, summaries, proposals to merge. A rule that is in do
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Literal
 
 LowValue = Literal["greeting", "nod", "error_dump", "too_short", "no_words", "repetition"]
@@ -55,18 +55,18 @@ def _squeezed(text: str) -> str:
     return _NOT_WORDS.sub("", re.sub(r"[~〜ー]+", "ー", normal))
 
 
-def _phrases(*lists: str) -> re.Pattern[str]:
-    found = {
-        _squeezed(phrase) for phrases in lists for phrase in re.split(r"\|| (?=[^\x00-\x7f])|(?<=[^\x00-\x7f]) ", phrases) if phrase.strip()
-    }
-    # The longest first, and nothing else beside them: あ before ああ would leave あ over.
-    inner = "|".join(re.escape(phrase) for phrase in sorted(found, key=len, reverse=True))
-    return re.compile(rf"(?:(?:{inner})[ーっねよですまwh笑!]{{0,3}})+")
+def _phrases(*lists: str) -> frozenset[str]:
+    """The phrases of these lists, squeezed. English ones are parted by |, Japanese ones by blanks."""
+    every = (phrase for phrases in lists for phrase in re.split(r"\|| (?=[^\x00-\x7f])|(?<=[^\x00-\x7f]) ", phrases))
+    return frozenset(_squeezed(phrase) for phrase in every if phrase.strip())
 
 
-_GREETING = _phrases(_JAPANESE_GREETINGS, _ENGLISH_GREETINGS)
-_NOD = _phrases(_JAPANESE_NODS, _ENGLISH_NODS)
-_EITHER = _phrases(_JAPANESE_GREETINGS, _ENGLISH_GREETINGS, _JAPANESE_NODS, _ENGLISH_NODS)
+_GREETINGS = _phrases(_JAPANESE_GREETINGS, _ENGLISH_GREETINGS)
+_NODS = _phrases(_JAPANESE_NODS, _ENGLISH_NODS)
+_EITHER = _GREETINGS | _NODS
+_LONGEST = max(map(len, _EITHER))
+# What may follow a phrase: おはよーっ, うんうん, okw.
+_ENDINGS, _ENDINGS_LIMIT = frozenset("ーっねよですまwh笑"), 3
 # Whom a greeting is for: 「おはよう、ニィロウさん」, "Hello, Nilou!".
 _ADDRESSEE = re.compile(r"[、,，\s]+[^、,，。\s\d]{1,12}?(?:さん|ちゃん|くん|君|様)?\s*[!！。.〜~ー♪]*\s*$")
 
@@ -101,8 +101,8 @@ def low_value(text: str) -> LowValue | None:
         return "no_words"
     rules: tuple[tuple[LowValue, Callable[[], bool]], ...] = (
         ("error_dump", lambda: _is_dump(text)),
-        ("greeting", lambda: _is_all(_GREETING, text, squeezed)),
-        ("nod", lambda: _is_all(_NOD, text, squeezed)),
+        ("greeting", lambda: _is_all(_GREETINGS, text, squeezed)),
+        ("nod", lambda: _is_all(_NODS, text, squeezed)),
         ("greeting", lambda: _is_all(_EITHER, text, squeezed)),
         ("repetition", lambda: _is_repetition(squeezed)),
         ("too_short", lambda: _is_short(squeezed)),
@@ -110,13 +110,30 @@ def low_value(text: str) -> LowValue | None:
     return next((name for name, holds in rules if holds()), None)
 
 
-def _is_all(phrases: re.Pattern[str], text: str, squeezed: str) -> bool:
+def _is_all(phrases: Set[str], text: str, squeezed: str) -> bool:
     if len(text) > PHRASES_LIMIT:
         return False
-    if phrases.fullmatch(squeezed):
+    if _consists_of(phrases, squeezed):
         return True
     without_name = _ADDRESSEE.sub("", text.strip())
-    return phrases is not _NOD and bool(without_name) and bool(_GREETING.fullmatch(_squeezed(without_name)))
+    return phrases is not _NODS and without_name != text.strip() and _consists_of(_GREETINGS, _squeezed(without_name))
+
+
+def _consists_of(phrases: Set[str], squeezed: str) -> bool:
+    """Whether a text is phrases and their endings from its beginning to its end. Not by a regular expression: え and ええ are phrases
+    both, and there are a million million ways to read sixty of them."""
+    reached = {0}
+    for start in range(len(squeezed)):
+        if start not in reached:
+            continue
+        for end in range(start + 1, min(start + _LONGEST, len(squeezed)) + 1):
+            if squeezed[start:end] in phrases:
+                reached.add(end)
+                for further in range(end, min(end + _ENDINGS_LIMIT, len(squeezed))):
+                    if squeezed[further] not in _ENDINGS:
+                        break
+                    reached.add(further + 1)
+    return len(squeezed) > 0 and len(squeezed) in reached
 
 
 def _is_dump(text: str) -> bool:

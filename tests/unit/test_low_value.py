@@ -70,3 +70,11 @@ def test_one_character_or_a_digit_is_too_little(text):
 def test_a_long_text_takes_no_long_time_whatever_it_repeats():
     for text in ("はい" * 100_000, "at " * 60_000, "ー" * 200_000, "a b\n" * 50_000):
         assert low_value(text) in (None, "repetition", "too_short")
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "text", ["え" * 110 + "x", "うん" * 55 + "苺", "hi" * 55 + "!?x", "ねえ" * 40 + " 苺", "\ufdfa" * 110, "okw" * 36 + "z"]
+)
+def test_there_are_not_too_many_ways_to_read_a_text(text):
+    assert low_value(text) in (None, "repetition", "greeting")
