@@ -63,14 +63,15 @@ def extract(said: Sequence[Said], limit: int = CHARACTERS_LIMIT) -> str:
     return "\n".join(lines[place] for place in sorted(_chosen(worth, likeness, [len(line) for line in lines], limit)))
 
 
-def heading(days: Sequence[str], said: Sequence[Said]) -> str:
-    """The first line: the day or the days (ISO, sorted), who spoke, and how many memories it is made of."""
+def heading(days: Sequence[str], said: Sequence[Said], at_least: bool = False) -> str:
+    """The first line: the day or the days (ISO, sorted), who spoke, and how many memories it is made of, or that many at least."""
     names = list(dict.fromkeys(one.source for one in said if one.source))
     japanese = sum(is_japanese(one.text) for one in said) * 2 >= len(said)
     when = days[0] if days[0] == days[-1] else f"{days[0]}..{days[-1]}"
     shown = ("、" if japanese else ", ").join(names[:NAMES_SHOWN])
     further = ("ほか" if japanese else " and others") if len(names) > NAMES_SHOWN else ""
-    count = f"{len(said)}件" if japanese else f"{len(said)} memories"
+    more = ("以上" if japanese else " or more") if at_least else ""
+    count = f"{len(said)}件{more}" if japanese else f"{len(said)}{more} memories"
     return " · ".join(part for part in (when, shown + further, count) if part)
 
 

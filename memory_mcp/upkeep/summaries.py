@@ -30,7 +30,8 @@ CHORE = "summaries"
 # Part of every fingerprint: raise it whenever summaries are made in another way, and they are made anew as their sources change.
 _VERSION = "1"
 OPERATIONS_AT_ONCE = 1_000
-MEMORIES_LIMIT = 500
+# The latest so many memories of a day or a session, and so many characters of each: a day may hold a library.
+MEMORIES_LIMIT, TEXT_LIMIT = 500, 2_000
 PROMPT_CHARACTERS = 12_000
 
 _INSTRUCTIONS = {
@@ -73,7 +74,8 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
         known = summaries.registered(connection, subject)
     worth = _worth(members)
     enough = len(worth) >= (1 if known else rules.min_memories)
-    draft = _draft(subject, worth, chat, now, zone) if enough and _changed(known, worth) else None
+    more = len(members) >= MEMORIES_LIMIT
+    draft = _draft(subject, worth, more, chat, now, zone) if enough and _changed(known, worth) else None
     done = persona.database.write(lambda connection: _settle(connection, due, worth, draft, now, zone))
     for operation in done:
         persona.log.append(persona.name, operation)
@@ -148,10 +150,10 @@ def _range(subject: Subject, zone: ZoneInfo) -> TimeRange:
     return TimeRange(start, end)
 
 
-def _draft(subject: Subject, worth: Sequence[Memory], chat: Writer | None, now: datetime, zone: ZoneInfo) -> Draft | None:
-    """The summary; None where no sentence is worth being told."""
-    said = [Said(memory.content, memory.source, memory.importance) for memory in worth]
-    head = heading(sorted(_day(memory, zone) for memory in worth), said)
+def _draft(subject: Subject, worth: Sequence[Memory], more: bool, chat: Writer | None, now: datetime, zone: ZoneInfo) -> Draft | None:
+    """The summary; None where no sentence is worth being told. `more`: there are earlier memories than these."""
+    said = [Said(memory.content[:TEXT_LIMIT], memory.source, memory.importance) for memory in worth]
+    head = heading(sorted(_day(memory, zone) for memory in worth), said, at_least=more)
     private = any(memory.privacy_level == "private" for memory in worth)
     # What is private stays between the two: the model may be somebody's service.
     text, made_by = _worded(said, CHARACTERS_LIMIT - len(head) - 1, None if private else chat, now)

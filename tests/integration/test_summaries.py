@@ -362,3 +362,10 @@ def test_days_at_the_ends_of_time_and_summaries_of_no_day_keep_nobody_from_their
     assert import_lines(lambda: nullcontext(nilou), lines, now=now, zone=zone).refused == 0
     work(hours=14)
     assert {"s1", "終わり"} <= {summary.session_id for summary in work(hours=15)}
+
+
+def test_of_a_very_full_day_the_latest_are_summarised_and_it_says_so(nilou, now, zone, work):
+    rows = [Draft(f"{number}冊目の本には海の話が書いてあった。" * 20, occurred_at=now) for number in range(600)]
+    remember_many(nilou, rows, now=now, zone=zone)
+    (summary,) = work(hours=14)
+    assert "500件以上" in summary.content

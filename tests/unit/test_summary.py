@@ -63,6 +63,7 @@ def test_the_heading_says_when_who_and_how_much_in_the_language_of_the_memories(
     assert heading(["2025-10-30", "2025-10-30"], TALK) == "2025-10-30 · 健太、さくら · 7件"
     english = [Said("It rained.", "Leo"), Said("We stayed in.", None)]
     assert heading(["2025-10-29", "2025-10-30"], english) == "2025-10-29..2025-10-30 · Leo · 2 memories"
+    assert heading(["2025-10-30"], english, at_least=True) == "2025-10-30 · Leo · 2 or more memories"
     crowd = [Said("話した", name) for name in "abcdef"]
     assert heading(["2025-10-30"], crowd) == "2025-10-30 · a、b、c、dほか · 6件"
 
