@@ -208,19 +208,23 @@ class Similar:
 class Remembered:
     """What remember answers. `stored` is False when the very same write is already there under `key`.
 
-    `rivals` are other current memories that replace the same one as this.
+    `rivals` are other current memories that replace the same one as this. `redacted` and `flagged` count what was private in it, by kind.
     """
 
     key: str
     stored: bool
     similar: tuple[Similar, ...] = ()
     rivals: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    flagged: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one key: `outcome` is one word, `reason` says more where there is more to say."""
+    """What became of one key: `outcome` is one word, `reason` says more where there is more to say; and what was private in it, by kind."""
 
     key: str
     outcome: str
     reason: str = ""
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    flagged: Mapping[str, int] = field(default_factory=dict)

@@ -120,6 +120,9 @@ def _document_rows(path: Path, kind: Format) -> Iterator[dict[str, Any]]:
 
 def _report(counts: dict[str, Any], places: list[str] | None) -> None:
     typer.echo(f"{counts['persona']}: {counts['stored']} stored, {counts['already_known']} known already, {counts['refused']} refused")
+    for what in ("redacted", "flagged"):
+        if found := counts.get(what):
+            typer.echo(f"{what}: {', '.join(f'{count} {kind}' for kind, count in found.items())}")
     for error in counts["errors"]:
         where = places[error["line"] - 1] if places else f"line {error['line']}"
         typer.echo(f"{where}: {error['reason']}", err=True)

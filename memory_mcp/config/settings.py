@@ -23,6 +23,7 @@ def _not_blank(name: str) -> str:
 
 ModelName = Annotated[str, AfterValidator(_not_blank)]
 Toolset = Literal["core", "upkeep", "compat"]
+PrivacyMode = Literal["off", "flag", "redact"]
 
 
 class Group(BaseModel):
@@ -82,6 +83,18 @@ class Calls(Group):
     at_once_per_persona: int = Field(50, ge=1, le=100, description="The same, of one persona.")
     waiting: int = Field(400, ge=0, le=100_000, description="Calls that may wait for their turn; more are refused with 503.")
     waiting_per_persona: int = Field(200, ge=0, le=100_000, description="The same, of one persona; more are refused with 429.")
+
+
+class Privacy(Group):
+    """What becomes of what is private in a text before it is stored: it stays, it stays and the memory is marked, or a placeholder is stored."""
+
+    api_key: PrivacyMode = Field("redact", description="API keys, tokens, private keys, and passwords that look random.")
+    url_credentials: PrivacyMode = Field("redact", description="The user and password in `scheme://user:password@host`.")
+    credit_card: PrivacyMode = Field("redact", description="Credit card numbers.")
+    my_number: PrivacyMode = Field("redact", description="マイナンバー.")
+    email: PrivacyMode = Field("flag", description="E-mail addresses.")
+    phone: PrivacyMode = Field("flag", description="Telephone numbers.")
+    ip_address: PrivacyMode = Field("off", description="IP addresses.")
 
 
 class Summaries(Group):
@@ -177,6 +190,7 @@ class Settings(Group):
         0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
     )
     calls: Calls = Field(Calls(), description="How many calls are answered at once, and how many may wait.")
+    privacy: Privacy = Field(Privacy(), description="What becomes of what is private in a text before it is stored.")
     summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
     llm: Llm = Field(Llm(), description="A chat model for the background.")
     usage: Usage = Field(Usage(), description="Which memories are used.")

@@ -5,20 +5,26 @@ from datetime import datetime
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import index_queue, lexical, memories, operations, summaries
 from memory_mcp.store.operations import Operation
+from memory_mcp.text.privacy.redaction import Redaction
 
 
-def forget(persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run: bool, now: datetime) -> list[Outcome]:
+def forget(
+    persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run: bool, now: datetime, privacy: Privacy = USUAL
+) -> list[Outcome]:
     """What became of each key: `forgotten` (or `would_forget`), `already_forgotten`, `not_found`."""
     wanted = list(dict.fromkeys(keys))
     if dry_run:
         with persona.database.read() as connection:
             found = memories.by_keys(connection, wanted)
         return [_outcome(key, found.get(key), "would_forget") for key in wanted]
-    found, done = persona.database.write(lambda connection: _forget(connection, wanted, reason, now))
+    told = Redaction(privacy).optional(reason)
+    found, done = persona.database.write(lambda connection: _forget(connection, wanted, told, now))
     for operation in done:
         persona.log.append(persona.name, operation)
     return [_outcome(key, found.get(key), "forgotten") for key in wanted]

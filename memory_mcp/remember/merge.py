@@ -11,13 +11,16 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash
+from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import memories, merges, operations
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.text.privacy.redaction import Redaction
 
 MERGE, UNDO = "merge", "undo_merge"
 
@@ -30,7 +33,7 @@ class Merged:
     outcomes: tuple[Outcome, ...]
 
 
-def merge(persona: Persona, keys: Sequence[str], into: str, *, reason: str | None, now: datetime) -> Merged:
+def merge(persona: Persona, keys: Sequence[str], into: str, *, reason: str | None, now: datetime, privacy: Privacy = USUAL) -> Merged:
     """Merges the memories with these keys into the one with the key `into`.
 
     Raises:
@@ -40,7 +43,8 @@ def merge(persona: Persona, keys: Sequence[str], into: str, *, reason: str | Non
     others = [key for key in dict.fromkeys(keys) if key != into]
     if not others:
         raise InvalidInput("nothing to merge", "no key beside the one that is kept was given", "Name the others with merge")
-    done = persona.database.write(lambda connection: _merge(connection, others, into, reason, now))
+    told = Redaction(privacy).optional(reason)
+    done = persona.database.write(lambda connection: _merge(connection, others, into, told, now))
     _log(persona, done)
     return Merged(done[0].operation_id, (Outcome(into, "kept"), *(Outcome(key, "merged", f"into {into}") for key in others)))
 

@@ -1,4 +1,4 @@
-"""How a memory comes to be: same write already here? → split → one transaction (memory, chunks, lexical rows, operation,
+"""How a memory comes to be: redact → same write already here? → split → one transaction (memory, chunks, lexical rows, operation,
 queue row) → log → similar ones.
 
 An answer means that the memory is on the disk and can be found.
@@ -6,19 +6,23 @@ An answer means that the memory is on the disk and can be found.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Chunk, Draft, Outcome, Remembered, Similar
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.duplicates import similar_to
+from memory_mcp.remember.redact import USUAL, redacted
 from memory_mcp.store import chunks as chunk_table
 from memory_mcp.store import index_queue, lexical, memories, operations
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
+from memory_mcp.text.privacy.redaction import Redaction
 
 logger = logging.getLogger(__name__)
 
@@ -26,19 +30,21 @@ logger = logging.getLogger(__name__)
 RETRY_WINDOW = timedelta(minutes=10)
 
 
-def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo) -> Remembered:
+def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL) -> Remembered:
     """Stores a draft, and says which stored memories say nearly the same.
 
     Raises:
+        InvalidInput: a key in it holds what may not be stored.
         MemoryNotFound: `supersedes` names no memory of this persona.
         StoreError: it could not be stored; nothing was.
     """
+    draft, found = redacted(draft, privacy)
     chunks = split(draft.content)
     key, operation = persona.database.write(lambda connection: _store(connection, draft, chunks, now, zone))
     if operation:
         persona.log.append(persona.name, operation)
     similar, rivals = _beside(persona, draft, key)
-    return Remembered(key, stored=operation is not None, similar=similar, rivals=rivals)
+    return Remembered(key, stored=operation is not None, similar=similar, rivals=rivals, redacted=found.redacted, flagged=found.flagged)
 
 
 def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
@@ -52,13 +58,26 @@ def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ..
         return (), ()
 
 
-def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo) -> list[Outcome]:
+def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL) -> list[Outcome]:
     """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known` or `refused`."""
-    split_drafts = [(draft, split(draft.content)) for draft in drafts]
-    outcomes, done = persona.database.write(lambda connection: _store_many(connection, split_drafts, now, zone))
+    private = [_private(draft, privacy) for draft in drafts]
+    wanted = [(draft, split(draft.content)) for draft, _ in private if draft]
+    stored, done = persona.database.write(lambda connection: _store_many(connection, wanted, now, zone))
     for operation in done:
         persona.log.append(persona.name, operation)
-    return outcomes
+    outcomes = iter(stored)
+    return [found if isinstance(found, Outcome) else _with_counts(next(outcomes), found) for _, found in private]
+
+
+def _private(draft: Draft, privacy: Privacy) -> tuple[Draft, Redaction] | tuple[None, Outcome]:
+    try:
+        return redacted(draft, privacy)
+    except InvalidInput as error:
+        return None, Outcome("", "refused", str(error))
+
+
+def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
+    return replace(outcome, redacted=found.redacted, flagged=found.flagged)
 
 
 def _store(

@@ -85,7 +85,9 @@ async def import_memories(request: Request) -> Response:
         async for batch in _batches(request.stream()):
             result += await run_in_threadpool(_store, call, batch)
     except MemoryMCPError as error:
-        return http_refusal(error, {"persona": name, **_counted(result)})  # what was stored before stays: the caller must know
+        return http_refusal(
+            error, {"persona": name, **_counted(result)}, rules=call.settings.privacy
+        )  # what was stored before stays: the caller must know
     return JSONResponse({"persona": name, **_counted(result)})
 
 
@@ -114,13 +116,14 @@ def _listed(call: Call) -> list[dict[str, Any]]:
 def _store(call: Call, batch: list[NumberedLine]) -> ImportResult:
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
-    stored = import_lines(call.writing, fitting, now=call.now, zone=call.settings.zone)
+    stored = import_lines(call.writing, fitting, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
     return stored + ImportResult(refused=len(too_long), errors=too_long)
 
 
 def _counted(result: ImportResult) -> dict[str, Any]:
     in_order = sorted(result.errors, key=lambda refusal: refusal.line)
-    return asdict(replace(result, errors=tuple(in_order)))
+    counted = asdict(replace(result, errors=tuple(in_order)))
+    return {name: value for name, value in counted.items() if value or name not in ("redacted", "flagged")}
 
 
 def _asked_for(request: Request, name: str) -> bool:
@@ -196,7 +199,7 @@ def _refusing(route: ApiRoute) -> Handler:
                 await run_in_threadpool(admission.require, route.needs, route.name)  # it writes to a log
             return await route.handler(request)
         except MemoryMCPError as error:
-            return http_refusal(error)
+            return http_refusal(error, rules=request.app.state.runtime.config.current().privacy)
         except ClientDisconnect:
             logger.info("%s: the client hung up before it had sent everything", request.url.path)
             return Response(status_code=400)  # nobody reads it

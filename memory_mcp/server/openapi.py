@@ -69,6 +69,7 @@ _PERSONA = {
     "schema": {"type": "string"},
 }
 
+_BY_KIND: Schema = {"type": "object", "additionalProperties": _COUNT}
 _COUNTS = {"memories": _COUNT, "superseded": _COUNT, "in_trash": _COUNT}
 
 _SCHEMAS: dict[str, Schema] = {
@@ -124,6 +125,8 @@ _SCHEMAS: dict[str, Schema] = {
         already_known=_COUNT,
         refused=_COUNT,
         errors={"type": "array", "items": _named("RefusedLine")},
+        redacted=_BY_KIND,
+        flagged=_BY_KIND,
     ),
     "RefusedLine": _object("line", "reason", line={"type": "integer", "minimum": 1}, reason=_TEXT),
     "Proposals": _object(

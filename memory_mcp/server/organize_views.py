@@ -77,7 +77,9 @@ def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason
         raise InvalidInput(f"merge has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Send fewer")
     if not into:
         raise InvalidInput("into is missing", "one of them has to stay", "Name its key with into")
-    return merge(persona, [key.strip() for key in keys], into, reason=drafts.label(reason, "reason"), now=call.now)
+    return merge(
+        persona, [key.strip() for key in keys], into, reason=drafts.label(reason, "reason"), now=call.now, privacy=call.settings.privacy
+    )
 
 
 def _brief(memory: Memory, call: Call) -> dict[str, Any]:

@@ -6,21 +6,25 @@ the rest goes on.
 
 import difflib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Memory, Outcome, Restored
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember_many
+from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import memories
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.text.clean import storable
+from memory_mcp.text.privacy.redaction import Redaction
 
 KEY_LIMIT = 200
 COUNT_LIMIT = 2**31
@@ -42,12 +46,14 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What became of a batch of lines. Results add up: `first + second`."""
+    """What became of a batch of lines, and what was private in those that were stored, by kind. Results add up: `first + second`."""
 
     stored: int = 0
     already_known: int = 0
     refused: int = 0
     errors: tuple[Refusal, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    flagged: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: "ImportResult") -> "ImportResult":
         return ImportResult(
@@ -55,10 +61,14 @@ class ImportResult:
             self.already_known + other.already_known,
             self.refused + other.refused,
             (*self.errors, *other.errors[: ERRORS_LISTED - len(self.errors)]),
+            _total([self.redacted, other.redacted]),
+            _total([self.flagged, other.flagged]),
         )
 
 
-def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], *, now: datetime, zone: ZoneInfo) -> ImportResult:
+def import_lines(
+    opened: Opened, lines: Sequence[tuple[int, bytes]], *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL
+) -> ImportResult:
     """Stores the memories of these numbered lines in one commit. Times without an offset are local ones of `zone`.
 
     The persona is opened only when a line is worth storing: opening one that doesn't exist creates it.
@@ -74,17 +84,29 @@ def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], *, now: dat
             if row is not None:
                 drafts.append((number, _draft(row, now, zone)))
         except InvalidInput as error:
-            refusals.append(Refusal(number, str(error)))
+            refusals.append(Refusal(number, Redaction(privacy).text(str(error))))
     outcomes: list[Outcome] = []
     if drafts:
         with opened() as persona:
-            outcomes = remember_many(persona, [told for _, told in drafts], now=now, zone=zone)
+            outcomes = remember_many(persona, [told for _, told in drafts], now=now, zone=zone, privacy=privacy)
     for (number, _), outcome in zip(drafts, outcomes, strict=True):
         if outcome.outcome == "refused":
-            refusals.append(Refusal(number, outcome.reason))
+            refusals.append(Refusal(number, Redaction(privacy).text(outcome.reason)))
     counted = [outcome.outcome for outcome in outcomes]
     in_order = sorted(refusals, key=lambda refusal: refusal.line)
-    return ImportResult(counted.count("stored"), counted.count("already_known"), len(refusals), tuple(in_order[:ERRORS_LISTED]))
+    new = [outcome for outcome in outcomes if outcome.outcome == "stored"]
+    return ImportResult(
+        len(new),
+        counted.count("already_known"),
+        len(refusals),
+        tuple(in_order[:ERRORS_LISTED]),
+        redacted=_total(outcome.redacted for outcome in new),
+        flagged=_total(outcome.flagged for outcome in new),
+    )
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    return dict(sum(map(Counter, counts), Counter[str]()))
 
 
 def export_lines(persona: Persona, include_deleted: bool = False, include_secret: bool = False) -> Iterator[str]:

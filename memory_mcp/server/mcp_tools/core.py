@@ -13,7 +13,7 @@ from memory_mcp.remember import drafts
 from memory_mcp.remember.forget import forget as forget_memories
 from memory_mcp.remember.pipeline import remember as remember_draft
 from memory_mcp.remember.pipeline import unknown_predecessor
-from memory_mcp.remember.revise import Revision
+from memory_mcp.remember.revise import Revision, private
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.questions import question
@@ -21,8 +21,9 @@ from memory_mcp.server import context_views
 from memory_mcp.server.mcp_tools.arguments import Flag, Number, Object, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
-from memory_mcp.server.views import heading, memory_view, outcome_view, recalled_view, similar_view, told
+from memory_mcp.server.views import heading, memory_view, outcome_view, privacy_view, recalled_view, similar_view, told
 from memory_mcp.text.low_value import low_value
+from memory_mcp.text.privacy.redaction import Redaction
 
 KEYS_LIMIT = 100
 
@@ -76,7 +77,7 @@ def remember(
         if draft.supersedes and not persona.exists:  # told here, since to open a persona for writing makes it exist
             raise unknown_predecessor(draft.supersedes)
     with call.writing() as persona:
-        stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone)
+        stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
         noted = context_views.note_conversation(persona, call, draft.state) if stored.stored else None
     note = None if stored.stored else "this very write is stored already; revise changes it"
     if stored.rivals:
@@ -87,7 +88,13 @@ def remember(
         "stored": stored.stored,
         "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
         "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
-        **told(note=note, low_value=low_value(draft.content), degraded=[noted] if noted else None),
+        **told(
+            note=note,
+            low_value=low_value(draft.content),
+            degraded=[noted] if noted else None,
+            redacted=dict(stored.redacted),
+            flagged=dict(stored.flagged),
+        ),
     }
 
 
@@ -159,9 +166,11 @@ def revise(
         restore=restore,
         reason=drafts.label(reason, "reason"),
     )
+    _, found = private(revision, call.settings.privacy)
     with call.changing() as persona:
-        memory = revise_memory(persona, key, revision, now=call.now)
-        return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
+        memory = revise_memory(persona, key, revision, now=call.now, privacy=call.settings.privacy)
+        view = memory_view(memory, memory.content, call.settings.zone, call.now)
+        return {**heading(call, persona), **view, "revision": memory.revision, **privacy_view(found)}
 
 
 @answering
@@ -170,7 +179,9 @@ def forget(keys: TextList, reason: Text = "", dry_run: Flag = False, call: Call 
     if not 0 < len(keys) <= KEYS_LIMIT:
         raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
     with call.changing() as persona:
-        outcomes = forget_memories(persona, keys, reason=drafts.label(reason, "reason"), dry_run=dry_run, now=call.now)
+        outcomes = forget_memories(
+            persona, keys, reason=drafts.label(reason, "reason"), dry_run=dry_run, now=call.now, privacy=call.settings.privacy
+        )
         return {**heading(call, persona), "outcomes": [outcome_view(outcome) for outcome in outcomes]}
 
 
@@ -193,11 +204,12 @@ def update_context(
         "environment": environment,
         "relationship_status": relationship_status,
     }
-    changes = context_views.checked_changes(state, user_info, persona_info)
+    found = Redaction(call.settings.privacy)
+    changes = found.tree(context_views.checked_changes(state, user_info, persona_info))
     with call.reading() as persona:
         before = heading(call, persona)
     with call.writing() as persona:
-        return {**before, "changed": context_views.update(persona, call, changes)}
+        return {**before, "changed": context_views.update(persona, call, changes), **privacy_view(found)}
 
 
 def tools() -> list[ScopedTool]:
