@@ -23,14 +23,16 @@ from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
 from memory_mcp.jobs.chores import Chore, ChoreWorker
+from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
+from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
 from memory_mcp.text.tokens import forget_stems
-from memory_mcp.upkeep import backup, encryption, legacy, retention
+from memory_mcp.upkeep import backup, encryption, legacy, retention, summaries
 
 GRACE_SECONDS = 10
 # Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
@@ -76,10 +78,11 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
-    caches = Caches()
+    caches, usage = Caches(), Usage()
+    chat = Chat(lambda: config.current().llm)
     with (
         _index(config, personas, clock, caches) as (models, indexes, worker),
-        _upkeep(config, personas, clock, _chores(personas, indexes, caches)) as chores,
+        _upkeep(config, personas, clock, _chores(personas, indexes, caches, usage, chat)) as chores,
     ):
         runtime = Runtime(
             config=config,
@@ -91,6 +94,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
             index=worker,
             chores=chores,
             forget_cached=lambda: _forget_cached(caches),
+            usage=usage,
         )
         server = mcp_server(settings, on_started=lambda: _begin(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)
@@ -112,6 +116,8 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
                 uvicorn.Server(options).run(sockets=[listener])
         finally:
             config.stop()
+            chat.close()
+            usage.write_down(personas)
             logger.info("stopped")
 
 
@@ -134,7 +140,7 @@ def _index(
         pool.close()
 
 
-def _chores(personas: Personas, indexes: IndexShelf, caches: Caches) -> list[Chore]:
+def _chores(personas: Personas, indexes: IndexShelf, caches: Caches, usage: Usage, chat: Chat) -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
 
     def keep_to_retention(persona: Persona, now: datetime, settings: Settings) -> bool:
@@ -146,6 +152,13 @@ def _chores(personas: Personas, indexes: IndexShelf, caches: Caches) -> list[Cho
         Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True),
         Chore("retention", keep_to_retention, enabled=lambda _: True, interval=lambda _: retention.INTERVAL),
         Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL),
+        Chore(
+            summaries.CHORE,
+            lambda persona, now, settings: summaries.step(persona, now, settings, chat),
+            lambda settings: settings.summaries.enabled,
+            lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
+        ),
+        usage.chore(),
     ]
 
 

@@ -18,6 +18,7 @@
     │   ├── StoreFull           the disk has no room
     │   └── KeyRefused          what is encrypted can't be opened: no key, or another one
     ├── EncoderFailed           a model could not be asked (an API that is down, a device out of memory)
+    ├── ChatFailed              the chat model could not be asked; only upkeep does so
     ├── Overloaded              more work is waiting than may wait; worth a retry
     │   └── TooManyOfOne        all of it is one persona's
     ├── ServerUnreachable       a client command found no usable server
@@ -107,6 +108,10 @@ class KeyRefused(StoreError):
 
 class EncoderFailed(MemoryMCPError):
     """A model could not be asked. Recall goes on without it and says so."""
+
+
+class ChatFailed(MemoryMCPError):
+    """The configured chat model could not be asked. What is made without one is made instead."""
 
 
 class Overloaded(MemoryMCPError):

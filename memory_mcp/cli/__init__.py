@@ -18,6 +18,7 @@ from memory_mcp.cli import (
     encryption,
     erasing,
     models,
+    organize,
     recollection,
     serve,
     tokens,
@@ -34,7 +35,21 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (serve, recollection, transfers, erasing, whole_persona, backups, connect, tokens, models, doctor, adopt, encryption):
+for group in (
+    serve,
+    recollection,
+    transfers,
+    organize,
+    erasing,
+    whole_persona,
+    backups,
+    connect,
+    tokens,
+    models,
+    doctor,
+    adopt,
+    encryption,
+):
     group.register(app)
 
 

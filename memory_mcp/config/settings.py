@@ -163,6 +163,41 @@ class Privacy(Group):
     ip_address: PrivacyMode = Field("off", description="IP addresses.")
 
 
+class Summaries(Group):
+    """Summaries of each session and each day, made in the background."""
+
+    enabled: bool = Field(True, description="Whether summaries of sessions and days are made. Those that there are stay.")
+    min_memories: int = Field(5, ge=2, le=1000, description="How many memories a session or a day must have to be summarised.")
+    quiet_minutes: float = Field(30, ge=0, description="How long nothing must have been added to a session before it is summarised.")
+    interval_minutes: float = Field(10, ge=0.01, description="The least time between two looks at one persona.")
+
+
+class Llm(Group):
+    """A chat model for the background. Without one nothing lacks: summaries are then made of the memories' own sentences."""
+
+    chat_class: ModelName | None = Field(
+        None,
+        description="A LangChain chat model that words the summaries, as `package.module:Class`. It is sent what memories say. `null`: none.",
+    )
+    arguments: dict[str, Any] = Field({}, description="Arguments that `llm.chat_class` is called with.")
+    timeout_seconds: float = Field(60, gt=0, le=3600, description="How long one answer of the chat model is waited for.")
+
+
+class Usage(Group):
+    """Which memories are used."""
+
+    enabled: bool = Field(True, description="Whether it is counted how often `recall` shows a memory (`usage_count`, `last_used_at`).")
+
+
+class Decay(Group):
+    """How much fresher, more important and more used memories go before others. Only the order changes, never what is kept."""
+
+    weight: float = Field(0.0, ge=0, le=2, description="Weight of a memory's retention in the fused score. 0 turns it off.")
+    half_life_days: float = Field(
+        30, gt=0, le=36_500, description="After how many days an unused memory of ordinary importance counts half."
+    )
+
+
 class Settings(Group):
     """Everything that config.json may say. Every key has a default; an empty file is a good one."""
 
@@ -241,6 +276,10 @@ class Settings(Group):
     backup: Backup = Field(Backup(), description="Backups of each persona, once a day.")
     encryption: Encryption = Field(Encryption(), description="Encryption at rest.")
     privacy: Privacy = Field(Privacy(), description="What becomes of what is private in a text before it is stored.")
+    summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
+    llm: Llm = Field(Llm(), description="A chat model for the background.")
+    usage: Usage = Field(Usage(), description="Which memories are used.")
+    decay: Decay = Field(Decay(), description="How age, importance and use count in the order of a recall.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the server's log says.")
 
     @property

@@ -10,7 +10,7 @@ from memory_mcp.domain import Memory, Outcome
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
 from memory_mcp.remember.redact import USUAL
-from memory_mcp.store import index_queue, lexical, memories, operations
+from memory_mcp.store import index_queue, lexical, memories, operations, summaries
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -39,6 +39,7 @@ def _forget(
     for memory in present:
         memories.set_deleted(connection, memory.id, now)
     refresh_after_trash(connection, present, now)
+    withhold_summaries(connection, present, now)
     done = [
         Operation("delete", memory.key, now, before={"content": memory.content}, metadata={"reason": reason} if reason else {})
         for memory in present
@@ -46,6 +47,15 @@ def _forget(
     for operation in done:
         operations.record(connection, operation)
     return found, done
+
+
+def withhold_summaries(connection: apsw.Connection, present: Sequence[Memory], now: datetime) -> None:
+    """What is no longer said must not go on being told by a summary: those that were made of it leave at once, and are made anew."""
+    citing = summaries.citing(connection, [memory.key for memory in present if memory.kind != "summary"])
+    for summary in memories.by_keys(connection, citing).values():
+        if summary.deleted_at is None:
+            memories.set_deleted(connection, summary.id, now)
+    summaries.outdate(connection, citing)
 
 
 def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], now: datetime) -> None:

@@ -11,9 +11,9 @@ from memory_mcp.domain import Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
-from memory_mcp.remember.forget import refresh_after_trash
+from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
 from memory_mcp.remember.redact import USUAL, marked_anew
-from memory_mcp.store import chunks, index_queue, lexical, memories, operations, versions
+from memory_mcp.store import chunks, index_queue, lexical, memories, merges, operations, versions
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.versions import Version
@@ -83,6 +83,7 @@ def _revise(
                 "Send restore=true to bring it back",
             )
         memories.set_deleted(connection, memory.id, None)
+        merges.drop(connection, [key])
         refresh_after_trash(connection, [memory], now)
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
     if revision.changes:
@@ -122,6 +123,8 @@ def _change(
         lexical.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
         naming.name_again(connection, names, memory.id, content, now)
+    if content != memory.content or (revision.privacy_level == "secret" and memory.privacy_level != "secret"):
+        withhold_summaries(connection, [memory], now)
     labelled = [name for name in ("category", "privacy_level") if getattr(revision, name) is not None]
     return Operation(
         "update",

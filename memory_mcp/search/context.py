@@ -13,11 +13,15 @@ from memory_mcp.search.page import within_budget
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.text.low_value import low_value
 from memory_mcp.text.tokens import jaccard, tokens
 
 AT_MOST = 10
 # So many more matches than places for them: the most diverse are chosen. Each costs the cross-encoder three pairs.
 SPARE_MATCHES = 3
+# Among so many of the latest those are looked for that say something, and among so many summaries those that are of different things.
+LATEST_POOL, SUMMARIES_POOL = 60, 20
+SAME_SUMMARY = 0.6
 
 Layer = Literal["recent", "semantic", "summary"]
 
@@ -47,15 +51,17 @@ def context(
     """
     layers = settings.context
     with persona.database.read() as connection:
-        latest = memories.recent(connection, Filters(), layers.recent + AT_MOST, without_summaries=True)
-        summaries = memories.recent(connection, Filters(kind="summary"), layers.summaries)
+        latest = memories.recent(connection, Filters(), LATEST_POOL, without_summaries=True)
+        summaries = _unlike(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries)
     places = layers.semantic + layers.summaries - len(summaries)
     recalled = None
     if query and places:
         question = Question(query=query, top_k=places + SPARE_MATCHES, max_tokens=100_000)
         recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
-    topical = [hit.memory for hit in diverse(recalled.hits, places, layers.mmr_lambda)] if recalled else []
-    layered = _distinct(topical, summaries, latest, layers.recent)[:AT_MOST]
+    telling = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
+    topical = [hit.memory for hit in diverse(telling, places, layers.mmr_lambda)]
+    fresh = [memory for memory in latest if not low_value(memory.content)]
+    layered = _distinct(topical, summaries, fresh, layers.recent)[:AT_MOST]
     hits = within_budget([(memory, 1.0, {}) for _, memory in layered], "full", max_tokens)
     return Context(tuple((layer, hit) for (layer, _), hit in zip(layered, hits, strict=False)), recalled)
 
@@ -79,6 +85,16 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
         chosen.append(best)
         waiting.remove(best)
     return chosen
+
+
+def _unlike(summaries: Sequence[Memory], count: int) -> list[Memory]:
+    """The latest summaries, without those that say what a later one says: a day may consist of one conversation."""
+    chosen: list[Memory] = []
+    for summary in summaries:
+        words = set(tokens(summary.content))
+        if all(jaccard(words, set(tokens(other.content))) < SAME_SUMMARY for other in chosen):
+            chosen.append(summary)
+    return chosen[:count]
 
 
 def _distinct(topical: Iterable[Memory], summaries: Iterable[Memory], latest: Iterable[Memory], recent: int) -> list[tuple[Layer, Memory]]:

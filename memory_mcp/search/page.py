@@ -63,6 +63,7 @@ def why(candidate: Candidate) -> dict[str, Any]:
         "graph": candidate.graph_share or None,
         "dense": candidate.dense,
         "rerank": candidate.rerank,
+        "freshness": candidate.freshness or None,
     }
     told: dict[str, Any] = {name: round(value, 3) for name, value in opinions.items() if value is not None}
     named = {"date": candidate.in_named_date, "speaker": candidate.by_named_speaker}

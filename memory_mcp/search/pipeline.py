@@ -19,6 +19,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.association import along_the_graph, led_to
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.floor import Floor, floor_for
+from memory_mcp.search.freshness import freshness
 from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
@@ -87,7 +88,7 @@ def _ranked(
         else _fused(connection, question, meaning, settings, now)
     )
     if question.mode not in ("graph", "recent") and settings.fusion.graph_weight:
-        hints, ranked = _associated(connection, question, meaning, settings, hints, ranked)
+        hints, ranked = _associated(connection, question, meaning, settings, now, hints, ranked)
     if question.mode == "recent":
         ranked.sort(key=lambda candidate: hints.origins[candidate.memory_id].happened, reverse=True)
     pool = ranked[: question.top_k * POOL_FACTOR]
@@ -110,7 +111,7 @@ def _fused(
     candidates = union(connection, meaning, words, near, dates)
     origins = memories.origins(connection, [candidate.memory_id for candidate in candidates])
     speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
-    hints = Hints(named, speakers, origins)
+    hints = Hints(named, speakers, origins, freshness=freshness(connection, list(origins), settings.decay, now))
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
 
 
@@ -119,6 +120,7 @@ def _associated(
     question: Question,
     meaning: Meaning,
     settings: Settings,
+    now: datetime,
     hints: Hints,
     ranked: list[Candidate],
 ) -> tuple[Hints, list[Candidate]]:
@@ -130,7 +132,8 @@ def _associated(
     words = from_words(connection, question, 0, newcomers) if newcomers else ()
     candidates = [*ranked, *union(connection, meaning, words, newcomers)]
     origins = {**hints.origins, **memories.origins(connection, [candidate.memory_id for candidate in newcomers])}
-    hints = replace(hints, origins=origins, graph=led)
+    fresh = {**hints.freshness, **freshness(connection, [candidate.memory_id for candidate in newcomers], settings.decay, now)}
+    hints = replace(hints, origins=origins, graph=led, freshness=fresh)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
 
 

@@ -48,7 +48,7 @@ def rerank(
     if scores is None:
         return Reranked(pool, skipped="rerank_deadline")
     scored = [
-        replace(candidate, rerank=score, score=score + settings.fusion.date_boost * candidate.in_named_date)
+        replace(candidate, rerank=score, score=score + settings.fusion.date_boost * candidate.in_named_date + candidate.freshness)
         for candidate, score in zip(pool, scores, strict=False)
     ]
     # What was not read is left out: its score is on another scale.

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memory_mcp import __version__
 from memory_mcp.errors import InvalidInput, MemoryMCPError
-from memory_mcp.server import backup_routes, openapi, persona_routes, upkeep_routes
+from memory_mcp.server import backup_routes, openapi, organize_routes, persona_routes, upkeep_routes
 from memory_mcp.server.admission import ADMISSION, Admission
 from memory_mcp.server.api_route import ApiRoute, Handler
 from memory_mcp.server.refusals import http_refusal
@@ -167,6 +167,8 @@ ROUTES = (
     ApiRoute("/api/openapi.json", "GET", openapi_document),
     ApiRoute("/api/personas", "GET", personas),
     ApiRoute("/api/stats", "GET", stats),
+    ApiRoute("/api/organize", "GET", organize_routes.proposals, frozenset({"read"})),
+    ApiRoute("/api/organize", "POST", organize_routes.tidy, frozenset({"read", "write", "delete"})),
     ApiRoute("/api/import", "POST", import_memories, frozenset({"write"})),
     ApiRoute("/api/export", "GET", export_memories, frozenset({"export"})),
     ApiRoute("/api/backups", "GET", backup_routes.listed, frozenset({"admin"})),

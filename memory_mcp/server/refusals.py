@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
+    ChatFailed,
     EncoderFailed,
     EntityNotFound,
     InvalidInput,
@@ -54,6 +55,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (EntityNotFound, 404),
     (PersonaUnknown, 404),
     (EncoderFailed, 503),
+    (ChatFailed, 503),
     (TooManyOfOne, 429),
     (Overloaded, 503),
     (StoreFull, 507),

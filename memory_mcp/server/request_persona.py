@@ -6,7 +6,7 @@ a reason to serve somebody else.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.domain import Hit
 from memory_mcp.encoders.models import Models
 from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
 from memory_mcp.personas.names import canonical_name
@@ -117,6 +118,11 @@ class Call:
         with self.reading() as persona:
             yield persona
         self._wake(persona)
+
+    def note_use(self, persona: Persona, hits: Iterable[Hit]) -> None:
+        """These memories answered the caller's question. Nothing is written here."""
+        if self.runtime.usage and persona.exists and self.settings.usage.enabled:
+            self.runtime.usage.note(persona.name, (hit.memory.key for hit in hits), self.now)
 
     def _note_foreign(self, name: str) -> None:
         if not self._noted:  # one call may ask for its persona more than once

@@ -8,6 +8,7 @@ from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
 from memory_mcp.jobs.chores import ChoreWorker
+from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.index_shelf import IndexShelf
@@ -16,7 +17,8 @@ from memory_mcp.store.index_shelf import IndexShelf
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """One server's parts. `clock` answers with an aware datetime; without an `index` nothing is embedded and words alone are searched;
-    without `chores` there is no upkeep in the background. `forget_cached` drops what models have answered."""
+    without `chores` there is no upkeep in the background, and without `usage` nothing is counted. `forget_cached` drops what models
+    have answered."""
 
     config: LiveConfig
     personas: Personas
@@ -27,3 +29,4 @@ class Runtime:
     index: IndexWorker | None = None
     chores: ChoreWorker | None = None
     forget_cached: Callable[[], None] = lambda: None
+    usage: Usage | None = None

@@ -12,7 +12,7 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.domain import Kind, Memory
-from memory_mcp.store import chunks, foreign_tables, lexical, memories, operations, tombstones
+from memory_mcp.store import chunks, derivations, foreign_tables, lexical, memories, operations, tombstones
 from memory_mcp.store.graph import erasing as graph_erasing
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import to_text
@@ -56,7 +56,10 @@ def long_in_trash(connection: apsw.Connection, before: datetime, limit: int) -> 
 
 
 def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, rule: str) -> tuple[list[Operation], list[str]]:
-    """Takes memories out of every table. Returns what is to be logged, and the older tables that could not be searched."""
+    """Takes memories out of every table, and the summaries that tell of them. Returns what is to be logged, and the older tables that
+    could not be searched."""
+    telling = derivations.release(connection, [memory.key for memory in erased])
+    erased = list({memory.key: memory for memory in (*erased, *memories.by_keys(connection, telling).values())}.values())
     keys, ids = [memory.key for memory in erased], [memory.id for memory in erased]
     said = texts_of(connection, erased)
     lexical.refresh(connection, ids)  # theirs are gone since they are in the trash; what their neighbours quoted goes with it

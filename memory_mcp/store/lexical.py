@@ -92,7 +92,7 @@ def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -
     """Ids of the latest memories whose content holds `text` as it is: for a query that has no token (「…」, ！？)."""
     condition, values = where(filters)
     found = connection.execute(
-        f"SELECT m.id FROM memories m WHERE {CURRENT} AND instr(m.content, ?) {condition} ORDER BY m.id DESC LIMIT ?",
+        f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' AND instr(m.content, ?) {condition} ORDER BY m.id DESC LIMIT ?",
         (text, *values, limit),
     )
     return [row[0] for row in found]
@@ -127,10 +127,10 @@ def _neighbours(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tu
     rows = connection.execute(
         f"""
         SELECT m.id,
-            (SELECT p.id FROM memories p WHERE p.session_id = m.session_id AND p.deleted_at IS NULL
+            (SELECT p.id FROM memories p WHERE p.session_id = m.session_id AND p.deleted_at IS NULL AND p.kind <> 'summary'
                 AND (coalesce(p.occurred_at, p.created_at), p.id) < ({_time("m")}, m.id)
                 ORDER BY coalesce(p.occurred_at, p.created_at) DESC, p.id DESC LIMIT 1),
-            (SELECT n.id FROM memories n WHERE n.session_id = m.session_id AND n.deleted_at IS NULL
+            (SELECT n.id FROM memories n WHERE n.session_id = m.session_id AND n.deleted_at IS NULL AND n.kind <> 'summary'
                 AND (coalesce(n.occurred_at, n.created_at), n.id) > ({_time("m")}, m.id)
                 ORDER BY coalesce(n.occurred_at, n.created_at), n.id LIMIT 1)
         FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.session_id IS NOT NULL
@@ -145,12 +145,13 @@ def _time(table: str) -> str:
 
 
 def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
-    """Replaces the rows of these memories; one in the trash, or replaced by a newer one, gets none."""
+    """Replaces the rows of these memories; one in the trash, or replaced by a newer one, gets none, and neither does a summary."""
     neighbours = _neighbours(connection, ids)
     current = {
         row[0]
         for row in connection.execute(
-            f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+            f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' AND m.id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
         )
     }
     needed = current | {other for memory_id in current for other in neighbours.get(memory_id, ()) if other is not None}

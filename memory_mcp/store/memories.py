@@ -16,11 +16,15 @@ from memory_mcp.store.timestamps import from_text, optional_from_text, optional_
 from memory_mcp.text.micro_summary import micro_summary
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
-# Whoever replaced a memory, or replaced its replacement, and is not in the trash: C for A where B replaced A, C replaced B, and B is gone.
+# Whoever replaced a memory, or replaced its replacement, and is not in the trash: C for A where B replaced A, C replaced B, and B is
+# gone. What a memory was merged into has taken its place.
 _SUCCESSOR = """(
     WITH RECURSIVE successors(key, deleted_at) AS (
         SELECT s.key, s.deleted_at FROM memories s WHERE s.supersedes = m.key
-        UNION SELECT n.key, n.deleted_at FROM successors p JOIN memories n ON n.supersedes = p.key WHERE p.deleted_at IS NOT NULL)
+        UNION SELECT k.key, k.deleted_at FROM merges g JOIN memories k ON k.key = g.into_key WHERE g.key = m.key
+        UNION SELECT n.key, n.deleted_at FROM successors p JOIN memories n ON n.supersedes = p.key WHERE p.deleted_at IS NOT NULL
+        UNION SELECT k.key, k.deleted_at FROM successors p JOIN merges g ON g.key = p.key JOIN memories k ON k.key = g.into_key
+            WHERE p.deleted_at IS NOT NULL)
     SELECT key FROM successors WHERE deleted_at IS NULL LIMIT 1)"""
 _COLUMNS = (
     "m.id, m.key, m.content, m.created_at, m.updated_at, m.tags, m.occurred_at, m.importance, m.source, m.session_id, m.kind, "
@@ -136,12 +140,16 @@ def successors(connection: apsw.Connection, key: str) -> list[str]:
 
 
 def replaced_by(connection: apsw.Connection, successors: Sequence[Memory]) -> list[int]:
-    """The ids of what these memories replace, and of what that replaced, and so on."""
+    """The ids of what these memories replace or were merged of, and of what that replaced, and so on."""
     found = connection.execute(
-        "WITH RECURSIVE replaced(id, supersedes) AS ("
-        "SELECT id, supersedes FROM memories WHERE key IN (SELECT value FROM json_each(?)) "
-        "UNION SELECT p.id, p.supersedes FROM replaced r JOIN memories p ON p.key = r.supersedes) SELECT id FROM replaced",
-        (_json([memory.supersedes for memory in successors if memory.supersedes]),),
+        "WITH RECURSIVE replaced(id, key, supersedes) AS ("
+        "SELECT id, key, supersedes FROM memories WHERE key IN (SELECT value FROM json_each(?)) "
+        "UNION SELECT b.id, b.key, b.supersedes FROM merges g JOIN memories b ON b.key = g.key "
+        "WHERE g.into_key IN (SELECT value FROM json_each(?)) "
+        "UNION SELECT p.id, p.key, p.supersedes FROM replaced r JOIN memories p ON p.key = r.supersedes "
+        "UNION SELECT b.id, b.key, b.supersedes FROM replaced r JOIN merges g ON g.into_key = r.key JOIN memories b ON b.key = g.key) "
+        "SELECT id FROM replaced",
+        (_json([memory.supersedes for memory in successors if memory.supersedes]), _json([memory.key for memory in successors])),
     )
     return [row[0] for row in found]
 
@@ -186,10 +194,11 @@ def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin
 
 
 def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> list[int]:
-    """The ids of the latest current memories that pass the filters."""
+    """The ids of the latest current memories that pass the filters, without the summaries."""
     condition, values = where(filters)
     found = connection.execute(
-        f"SELECT m.id FROM memories m WHERE {CURRENT} {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?", (*values, limit)
+        f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?",
+        (*values, limit),
     )
     return [row[0] for row in found]
 

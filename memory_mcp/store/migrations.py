@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import apsw
 
-from memory_mcp.store import legacy_tables, operations, timestamps
+from memory_mcp.store import legacy_tables, operations, tidying_tables, timestamps
 from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy_tables import MEMORIES
 from memory_mcp.store.operations import Operation
@@ -214,6 +214,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0004 metadata", _metadata),
     ("0005 further columns into metadata", _further_columns),
     ("0006 more of a memory", _more_of_a_memory),
+    ("0007 merges and summaries", tidying_tables.create),
     ("0008 erasing", _erasing),
     ("0009 graph", graph_schema.create),
     ("0010 chunks by generation", _chunks_by_generation),

@@ -24,7 +24,10 @@ BLOB_TYPE = np.dtype("<f4")
 _SERVING = "serving_generation"
 _CHANGE = "index_change"
 # What CURRENT says, with a look at the usual case first: nearly no memory was ever replaced. Half the time on 100,000 rows.
-SEARCHABLE = f"m.deleted_at IS NULL AND (NOT EXISTS (SELECT 1 FROM memories r WHERE r.supersedes = m.key) OR ({CURRENT}))"
+# A summary says again what its sources say, and those are found.
+SEARCHABLE = (
+    f"m.deleted_at IS NULL AND m.kind <> 'summary' AND (NOT EXISTS (SELECT 1 FROM memories r WHERE r.supersedes = m.key) OR ({CURRENT}))"
+)
 _INDEXED = f"FROM vectors v JOIN chunks c ON c.id = v.chunk JOIN memories m ON m.id = c.memory_id WHERE v.generation = ? AND {SEARCHABLE}"
 # Of the chunks of a memory in a generation, ?1, those without a vector. Pieces of that generation alone stand for the written ones.
 _UNEMBEDDED = (

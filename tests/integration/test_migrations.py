@@ -218,3 +218,25 @@ def test_tags_are_stored_as_a_json_list_for_other_tools_to_read(older, personas)
     older(f"{SEED}, tags TEXT", (*ROW, "a, 食事"))
     with personas.reading("nilou") as persona, persona.database.read() as connection:
         assert json.loads(connection.execute("SELECT tags FROM memories").get) == ["a", "食事"]
+
+
+def test_a_summary_from_before_leaves_the_searches_and_can_be_fetched(personas, data_directory, now, zone, settings):
+    with personas.writing("nilou") as persona:
+        key = remember(persona, draft("苺の話をした", now=now, zone=zone), now=now, zone=zone).key
+
+        def as_it_was(connection):
+            connection.execute("UPDATE memories SET kind = 'summary'")
+            connection.execute("DELETE FROM migrations WHERE name LIKE '0007%'")
+            connection.execute("DROP TABLE merges; DROP TABLE summaries; DROP TABLE memory_sources; DROP TABLE summaries_due")
+            connection.execute("DROP INDEX memories_that_are_summaries")
+
+        persona.database.write(as_it_was)
+    personas.close()
+    again = Personas(data_directory)
+    try:
+        assert found(again, now, "苺") == []
+        with again.reading("nilou") as persona:
+            (hit,) = recall(persona, Question(keys=(key,)), models=models_for(settings), settings=settings, now=now).hits
+        assert hit.memory.kind == "summary"
+    finally:
+        again.close()

@@ -28,6 +28,13 @@ INDEXED: Mapping[str, Any] = {
     "reranker_model": None,
     "vector_rebuild": {"mode": "auto", "idle_seconds": 0, "min_interval": 0},
 }
+SUMMARISED: Mapping[str, Any] = {
+    "embeddings_model": None,
+    "reranker_model": None,
+    "toolsets": ["core", "upkeep"],
+    "upkeep": {"idle_seconds": 0},
+    "summaries": {"quiet_minutes": 0, "interval_minutes": 0.01},
+}
 BY_WORDS: Mapping[str, Any] = {"embeddings_model": None, "reranker_model": None}
 
 Holds = Callable[..., bool]
@@ -77,6 +84,12 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "after a persona's directory is moved": ("memory_mcp.personas.whole:move", "after", lambda *_: True),
     "before a moved persona is destroyed": ("memory_mcp.personas.whole:destroy", "before", lambda *_: True),
     "inside a merge of personas": ("memory_mcp.store.persona_merge:take_in", "after", lambda *_: True),
+    "before what was written is listed for summaries": ("memory_mcp.store.summaries:note_touched", "before", lambda *_: True),
+    "after what was written is listed for summaries": ("memory_mcp.store.summaries:note_touched", "after", lambda *_: True),
+    "inside a summary": ("memory_mcp.store.summaries:register", "after", lambda *_: True),
+    "after a summary is struck from the list": ("memory_mcp.store.summaries:strike_due", "after", lambda *_: True),
+    "inside a merge": ("memory_mcp.store.merges:note", "after", lambda *_: True),
+    "inside the undoing of a merge": ("memory_mcp.store.merges:drop", "after", lambda *_: True),
     "before a new persona's identity": (
         "memory_mcp.personas.directories:write_atomically",
         "before",

@@ -15,7 +15,7 @@ from plain_mcp import PlainMcp
 SHARED = ("昨日は公園で友だちと会って、コーヒーを飲みました。", "彼女は苺のケーキが好きです。", "Next month we travel to Kyoto by train.")
 QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we travel to Kyoto?", "秘密")
 ROUTES = (
-    "/health", "/ready", "/api/personas", "/api/stats", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/history", "/api/restore",
+    "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/history", "/api/restore",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase",
 )  # fmt: skip
 # These are about a memory, or a persona, that is there.
@@ -115,11 +115,16 @@ def tool_calls(caller: Caller) -> list[Call]:
         ("restore_version", {"key": caller.foreign_key(), "revision": 1}),
         ("purge", {"keys": [caller.key(), caller.foreign_key()]}),
         ("purge", {}),
+        ("organize", {}),
+        ("organize", {"merge": [caller.key()], "into": caller.key(), "reason": mark}),
+        ("organize", {"merge": [caller.foreign_key()], "into": caller.key()}),
+        ("organize", {"merge": [caller.key()], "into": caller.foreign_key()}),
+        ("organize", {"undo": caller.foreign_key()}),
     ]
 
 
 READING = ("recall", "get_context", "search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag",
-           "get_persona_context", "rebuild_vector_store", "entity_neighbors", "find_path", "graph_snapshot", "unrelate", "forget", "delete_memory", "revise", "update_memory", "history", "restore_version", "purge")  # fmt: skip
+           "get_persona_context", "rebuild_vector_store", "entity_neighbors", "find_path", "graph_snapshot", "unrelate", "forget", "delete_memory", "revise", "update_memory", "history", "restore_version", "purge", "organize")  # fmt: skip
 
 
 async def a_day(caller: Caller) -> set[str]:
@@ -161,7 +166,7 @@ async def visit(caller: Caller, route: str) -> None:
             await visit(caller, "/api/import")
         answer = await caller.http.get(caller.prefix + route, params={"include_deleted": "true"} if route == "/api/export" else None)
     assert answer.status_code == 200, (route, answer.text)
-    if route in ("/api/stats", "/api/import", "/api/persona"):
+    if route in ("/api/stats", "/api/organize", "/api/import", "/api/persona"):
         assert answer.json()["persona"] == caller.persona
 
 

@@ -21,7 +21,7 @@ def _faults(path: Path) -> list[str]:
         found = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
         connection.execute("INSERT INTO lexical(lexical) VALUES ('integrity-check')")
         (without_words,) = connection.execute(
-            "SELECT count(*) FROM memories WHERE deleted_at IS NULL AND id NOT IN (SELECT rowid FROM lexical)"
+            "SELECT count(*) FROM memories WHERE deleted_at IS NULL AND kind <> 'summary' AND id NOT IN (SELECT rowid FROM lexical)"
         ).fetchone()
         return found + ([f"{without_words} memories without words"] if without_words else [])
     except apsw.Error as error:

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from crashing import BY_WORDS, INDEXED, MOMENTS, crashing, died, importable
+from crashing import BY_WORDS, INDEXED, MOMENTS, SUMMARISED, crashing, died, importable
 from figures import FIGURES
 from processes import ROOT, RunningServer, clean_environment
 from soundness import faults, index_differences
@@ -186,6 +186,64 @@ def test_an_export_that_is_killed_itself_leaves_nothing_that_passes_for_complete
     done, file = exporting(reader="inside the reader of an export")
     assert done.returncode == -9
     assert [path.name for path in file.parent.glob("*.jsonl*")] == ["out.jsonl.part"]
+
+
+def conversations() -> bytes:
+    """Three sessions of six turns on a day that is over."""
+    said = [
+        {"content": f"{session}番目の旅では{place}に行った。", "session_id": f"s{session}", "occurred_at": "2025-10-01"}
+        for session in range(3)
+        for place in ("京都", "奈良", "金沢", "松本", "萩", "長崎")
+    ]
+    return "".join(json.dumps(row) + "\n" for row in said).encode()
+
+
+@pytest.mark.parametrize(
+    ("moment", "ordinal"),
+    [
+        ("before what was written is listed for summaries", 1),
+        ("after what was written is listed for summaries", 1),
+        ("inside a summary", 2),
+        ("after a summary is struck from the list", 2),
+    ],
+)
+def test_a_kill_in_the_midst_of_summaries_loses_none_and_doubles_none(
+    tmp_path: Path, moment: str, ordinal: int, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    with crashing(tmp_path, SUMMARISED, moment, ordinal) as server, Caller(server, "nilou") as caller:
+        caller.imported(conversations())
+        assert died(server)
+    wanted = sorted([("day", "2025-10-01"), *(("session", f"s{number}") for number in range(3))])
+    with crashing(tmp_path, SUMMARISED) as server, Caller(server, "nilou") as caller:
+
+        def made() -> list[tuple[str, str]]:
+            rows = [row["metadata"] for row in caller.exported() if row["kind"] == "summary"]
+            return sorted((row["summary_of"], row["subject"]) for row in rows)
+
+        eventually(lambda: len(made()) >= len(wanted))
+        assert made() == wanted
+        assert len([row for row in caller.exported() if row["kind"] == "conversation"]) == 18
+        assert faults(server.data) == []
+
+
+@pytest.mark.parametrize("moment", ["inside a merge", "inside the undoing of a merge"])
+def test_a_kill_inside_a_merge_or_its_undoing_leaves_all_as_it_was_before(tmp_path: Path, moment: str) -> None:
+    settings = {**SUMMARISED, "summaries": {"enabled": False}}
+    with crashing(tmp_path, settings, moment) as server, Caller(server, "nilou") as caller:
+        keys = [caller("remember", content=f"苺が好き{mark}", tags=[mark])["key"] for mark in "。！～"]
+        before = caller.exported()
+        if moment == "inside a merge":
+            with pytest.raises(httpx2.TransportError):
+                caller("organize", merge=keys[1:], into=keys[0])
+        else:
+            merged = caller("organize", merge=keys[1:], into=keys[0])
+            before = caller.exported()
+            with pytest.raises(httpx2.TransportError):
+                caller("organize", undo=merged["operation_id"])
+        assert died(server)
+    with crashing(tmp_path, settings) as server, Caller(server, "nilou") as caller:
+        assert caller.exported() == before
+        assert faults(server.data) == []
 
 
 def test_every_moment_there_is_is_one_that_the_tests_kill_at() -> None:

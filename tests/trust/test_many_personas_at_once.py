@@ -45,6 +45,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, embedder_directory: Path, r
         "rerank_deadline_ms": 0,
         "toolsets": TOOLSETS,
         "vector_rebuild": {"mode": "auto", "idle_seconds": 0, "min_interval": 0},
+        "upkeep": {"idle_seconds": 0},
+        "summaries": {"quiet_minutes": 0, "interval_minutes": 0.01, "min_memories": 2},
     }
     with serving(tmp_path_factory.mktemp("crowd"), json.dumps(config)) as server:
         settled(server)
@@ -139,6 +141,11 @@ def test_every_tool_and_every_route_took_part(day: tuple[Overheard, set[str]]) -
     offered = {tool.name for tool in tools} | {str(resource.uri) for resource in resources} | {prompt.name for prompt in prompts}
     assert offered - done == set()
     assert {route.path for route in mcp._get_additional_http_routes()} - set(ROUTES) == set()
+
+
+def test_summaries_were_made_for_everybody_meanwhile(server: RunningServer, day: tuple[Overheard, set[str]]) -> None:
+    for persona in PERSONAS:
+        assert [row["session_id"] for row in exported(server, persona) if row["kind"] == "summary"]
 
 
 def test_nothing_of_anybody_was_changed_by_somebody_else(server: RunningServer, day: tuple[Overheard, set[str]]) -> None:

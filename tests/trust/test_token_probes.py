@@ -39,6 +39,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "revise": {"key": KEY, "content": "x"},
     "forget": {"keys": [KEY]},
     "update_context": {"emotion": "x"},
+    "organize": {"merge": [KEY], "into": "memory_none"},
     "ingest": {"text": "x"},
     "save_memory": {"content": "x"},
     "search_memories": {"query": "合言葉"},

@@ -35,6 +35,7 @@ from memory_mcp.server.mcp_tools.arguments import (
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, memory_view, outcome_view, privacy_view, recalled_view, similar_view, told
+from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 
 KEYS_LIMIT = 100
@@ -102,7 +103,13 @@ def remember(
         "stored": stored.stored,
         "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
         "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
-        **told(note=note, degraded=[noted] if noted else None, redacted=dict(stored.redacted), flagged=dict(stored.flagged)),
+        **told(
+            note=note,
+            low_value=low_value(draft.content),
+            degraded=[noted] if noted else None,
+            redacted=dict(stored.redacted),
+            flagged=dict(stored.flagged),
+        ),
     }
 
 
@@ -147,6 +154,8 @@ def recall(
             indexes=call.runtime.indexes,
             deadline=call.rerank_deadline(),
         )
+        if asked.detail == "full":  # one line of each is a list to choose from
+            call.note_use(persona, answer.hits)
         return {**heading(call, persona), **recalled_view(answer, call, query)}
 
 

@@ -86,7 +86,7 @@ def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filt
         "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share FROM entity_mentions em "
         "JOIN entities e ON e.id = em.entity JOIN wanted w ON CAST(w.entity AS INTEGER) = coalesce(e.merged_into, e.id) "
         "GROUP BY em.memory, coalesce(e.merged_into, e.id)) "
-        f"SELECT b.memory, sum(b.share) AS score FROM best b JOIN memories m ON m.id = b.memory WHERE {CURRENT} {condition} "
+        f"SELECT b.memory, sum(b.share) AS score FROM best b JOIN memories m ON m.id = b.memory WHERE {CURRENT} AND m.kind <> 'summary' {condition} "
         "GROUP BY b.memory ORDER BY score DESC, b.memory DESC LIMIT ?",
         (json.dumps({str(entity): weight for entity, weight in entities.items()}), *values, limit),
     )

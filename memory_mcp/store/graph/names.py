@@ -85,7 +85,7 @@ def read_until(connection: apsw.Connection, number: int) -> None:
 def holding(connection: apsw.Connection, aliases: Iterable[str]) -> list[int]:
     """The memories that hold one of these names, letter by letter, and don't name its entity yet."""
     rows = connection.execute(
-        "SELECT DISTINCT m.id FROM json_each(?) n JOIN memories m ON instr(m.content, n.value) "
+        "SELECT DISTINCT m.id FROM json_each(?) n JOIN memories m ON m.kind <> 'summary' AND instr(m.content, n.value) "
         "WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em JOIN entity_aliases a ON a.entity = em.entity WHERE em.memory = m.id AND a.alias = n.value)",
         (json.dumps([alias for alias in aliases if len(alias) > 1]),),
     )

@@ -19,6 +19,7 @@ STATUS = {
     errors.MemoryNotFound: 404,
     errors.EntityNotFound: 404,
     errors.EncoderFailed: 503,
+    errors.ChatFailed: 503,
     errors.Overloaded: 503,
     errors.TooManyOfOne: 429,
     errors.StoreFull: 507,

@@ -1,0 +1,158 @@
+"""Merging memories that say the same into one of them, on request, and undoing it: every state is as it was before.
+
+The kept one gets all tags and the greatest importance. The others go into the trash, and the kept one stands in their place, also
+for what they had replaced. What was changed is recorded in one row for each memory, under one operation_id.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Memory, Outcome
+from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.personas.registry import Persona
+from memory_mcp.remember.forget import refresh_after_trash
+from memory_mcp.remember.redact import USUAL
+from memory_mcp.store import memories, merges, operations, versions
+from memory_mcp.store.operations import Operation
+from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.text.privacy.redaction import Redaction
+
+MERGE, UNDO = "merge", "undo_merge"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge, or its undoing, did; `operation_id` is what undoes it."""
+
+    operation_id: str
+    outcomes: tuple[Outcome, ...]
+
+
+def merge(persona: Persona, keys: Sequence[str], into: str, *, reason: str | None, now: datetime, privacy: Privacy = USUAL) -> Merged:
+    """Merges the memories with these keys into the one with the key `into`.
+
+    Raises:
+        InvalidInput: there is nothing to merge, or one of them is in the trash, was replaced, or is a summary.
+        MemoryNotFound: this persona has no memory with one of the keys.
+    """
+    others = [key for key in dict.fromkeys(keys) if key != into]
+    if not others:
+        raise InvalidInput("nothing to merge", "no key beside the one that is kept was given", "Name the others with merge")
+    told = Redaction(privacy).optional(reason)
+    done = persona.database.write(lambda connection: _merge(connection, others, into, told, now))
+    _log(persona, done)
+    return Merged(done[0].operation_id, (Outcome(into, "kept"), *(Outcome(key, "merged", f"into {into}") for key in others)))
+
+
+def undo(persona: Persona, operation_id: str, *, now: datetime) -> Merged:
+    """Takes a merge back: what is still as the merge left it becomes what it was, and the rest is told.
+
+    Raises:
+        InvalidInput: it has been undone already.
+        MemoryNotFound: this persona has no merge with that operation_id.
+    """
+    outcomes, done = persona.database.write(lambda connection: _undo(connection, operation_id, now))
+    _log(persona, done)
+    return Merged(done[0].operation_id if done else "", tuple(outcomes))
+
+
+def _merge(connection: apsw.Connection, others: Sequence[str], into: str, reason: str | None, now: datetime) -> list[Operation]:
+    found = _mergeable(connection, [into, *others])
+    kept, rest = found[into], [found[key] for key in others]
+    tags = tuple(dict.fromkeys(tag for memory in (kept, *rest) for tag in memory.tags))
+    importance = max(memory.importance for memory in (kept, *rest))
+    if (tags, importance) != (kept.tags, kept.importance):
+        versions.keep(connection, kept, reason or "merged")
+        memories.change(connection, kept, content=kept.content, tags=tags, importance=importance, now=now)
+    after = memories.by_keys(connection, [into])[into]
+    metadata = {"of": list(others), **({"reason": reason} if reason else {})}
+    done = [Operation(MERGE, into, now, _state(kept), _state(after), metadata)]
+    for memory in rest:
+        memories.set_deleted(connection, memory.id, now)
+        merges.note(connection, memory.key, into)
+        gone = {"deleted_at": to_text(now)}
+        done.append(Operation(MERGE, memory.key, now, {"deleted_at": None}, gone, {"into": into}, operation_id=done[0].operation_id))
+    refresh_after_trash(connection, [after, *rest], now)
+    for operation in done:
+        operations.record(connection, operation)
+    return done
+
+
+def _mergeable(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Memory]:
+    found = memories.by_keys(connection, keys)
+    for key in keys:
+        memory = found.get(key)
+        if memory is None:
+            raise MemoryNotFound(f"no memory has the key {key}", "", "Take the keys from organize or a recall")
+        obstacle = (
+            "it is in the trash"
+            if memory.deleted_at
+            else f"{memory.superseded_by} has replaced it"
+            if memory.superseded_by
+            else "it is a summary, which is made anew by itself"
+            if memory.kind == "summary"
+            else None
+        )
+        if obstacle:
+            raise InvalidInput(f"{key} can't be merged", obstacle, "Leave it out")
+    return found
+
+
+def _undo(connection: apsw.Connection, operation_id: str, now: datetime) -> tuple[list[Outcome], list[Operation]]:
+    rows = merges.recorded(connection, operation_id, MERGE)
+    if not rows:
+        raise MemoryNotFound(
+            f"no merge has the operation_id {operation_id[:80]}", "", "Take it from the answer of the merge, or from organize's `merges`"
+        )
+    if merges.undone(connection, operation_id, UNDO):
+        raise InvalidInput("this merge has been undone already", "", "A memory that was merged again has another operation_id")
+    found = memories.by_keys(connection, [row.key for row in rows])
+    outcomes = [_taken_back(connection, row, found.get(row.key)) for row in rows]
+    refresh_after_trash(connection, list(found.values()), now)
+    done = [Operation(UNDO, rows[0].key, now, metadata={"undoes": operation_id})]
+    done += [
+        Operation(UNDO, outcome.key, now, metadata={"undoes": operation_id}, operation_id=done[0].operation_id)
+        for outcome in outcomes[1:]
+        if outcome.outcome == "restored"
+    ]
+    for operation in done:
+        operations.record(connection, operation)
+    return outcomes, done
+
+
+def _taken_back(connection: apsw.Connection, row: merges.Recorded, memory: Memory | None) -> Outcome:
+    if memory is None or row.before is None or row.after is None:
+        return Outcome(row.key, "not_found", "it was erased for good since")
+    if "revision" in row.before:  # the one that was kept
+        if _state(memory) != row.after:
+            return Outcome(row.key, "unchanged", "it was changed since the merge, and keeps its tags and importance")
+        if row.before != row.after:
+            merges.put_back(
+                connection, memory, tuple(row.before["tags"]), row.before["importance"], row.before["revision"], row.before["updated_at"]
+            )
+        return Outcome(row.key, "restored")
+    if memory.deleted_at is None or memory.deleted_at != from_text(row.after["deleted_at"]):
+        return Outcome(row.key, "unchanged", "it was restored or forgotten since the merge")
+    memories.set_deleted(connection, memory.id, None)
+    merges.drop(connection, [memory.key])
+    return Outcome(row.key, "restored")
+
+
+def _state(memory: Memory) -> Mapping[str, Any]:
+    """What a merge changes of the memory that is kept."""
+    return {
+        "tags": list(memory.tags),
+        "importance": memory.importance,
+        "revision": memory.revision,
+        "updated_at": to_text(memory.updated_at),
+    }
+
+
+def _log(persona: Persona, done: Sequence[Operation]) -> None:
+    for operation in done:
+        persona.log.append(persona.name, operation)

@@ -1,0 +1,21 @@
+"""What age, importance and use add to a candidate's score where `decay.weight` asks for it: they order, and never leave out."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.config.settings import Decay
+from memory_mcp.store import tidying
+from memory_mcp.text.retention import retention
+
+
+def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Decay, now: datetime) -> Mapping[int, float]:
+    """For each of these memories `decay.weight` x its retention; nothing, and no look at the database, while the weight is 0."""
+    if not decay.weight:
+        return {}
+    found = tidying.touches(connection, memory_ids)
+    return {
+        memory_id: decay.weight * retention(touched, importance, uses, now, decay.half_life_days)
+        for memory_id, (touched, importance, uses) in found.items()
+    }

@@ -1,0 +1,265 @@
+"""Which summary is of what: one for each session and each day, what it was made of, and which of them wait to be made anew.
+
+What a summary says is a memory of the kind `summary`. These tables only refer to it by its key.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import MAXYEAR, MINYEAR, date, datetime
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+import apsw
+
+from memory_mcp.domain import Draft, Filters, Memory, TimeRange
+from memory_mcp.store import memories
+from memory_mcp.store.memories import CURRENT, EVENT_TIME
+from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
+
+Scope = Literal["session", "day"]
+
+_WATERMARK = "summaries_seen_operation"
+# What names a summary in its own metadata, so that it is known again after an export and an import.
+OF, SUBJECT = "summary_of", "subject"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a summary is of: a session by its id, or a day as `2025-10-30`."""
+
+    scope: Scope
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A summary that there is. `fingerprint` tells what it was made of; None: it is to be made anew whatever that is."""
+
+    key: str
+    fingerprint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What writes have touched: subjects with the time of the last write, and the number of the last operation that was looked at."""
+
+    subjects: dict[Subject, str]
+    last: int
+
+
+def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int, now: datetime) -> Touched | None:
+    """What up to `limit` operations after the last that was noted have touched; None where there is nothing new.
+
+    The first time in a persona's life it is everything there is.
+    """
+    seen = connection.execute("SELECT value FROM properties WHERE name = ?", (_WATERMARK,)).get
+    newest = connection.execute("SELECT coalesce(max(id), 0) FROM operations").get
+    if seen is None:
+        return Touched(_everything(connection, zone, now), newest)
+    if newest <= int(seen):
+        return None
+    rows = list(connection.execute("SELECT id, key, timestamp FROM operations WHERE id > ? ORDER BY id LIMIT ?", (int(seen), limit)))
+    at = {key: timestamp for _, key, timestamp in rows if key}
+    return Touched(_subjects(connection, at, zone), rows[-1][0])
+
+
+def note_touched(connection: apsw.Connection, touched: Touched, now: datetime) -> None:
+    """Puts what was touched on the list, and moves on. Repeating it changes nothing."""
+    note_due(connection, touched.subjects)
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_WATERMARK, str(touched.last)))
+    _adopt(connection, now)
+
+
+def _adopt(connection: apsw.Connection, now: datetime) -> None:
+    """Registers summaries that came with an import, or with another persona. One whose subject has another is put in the trash."""
+    unknown = list(
+        connection.execute(
+            f"SELECT m.key, json_extract(m.metadata, '$.{OF}'), json_extract(m.metadata, '$.{SUBJECT}'), m.id FROM memories m "
+            f"WHERE m.kind = 'summary' AND m.deleted_at IS NULL AND json_valid(m.metadata) AND json_extract(m.metadata, '$.{OF}') "
+            f"IN ('session', 'day') AND json_type(m.metadata, '$.{SUBJECT}') = 'text' AND m.key NOT IN (SELECT key FROM summaries)"
+        )
+    )
+    for key, scope, name, memory_id in unknown:
+        if scope == "day" and not _is_day(name):
+            continue  # whatever it is, it was not made here
+        connection.execute("INSERT OR IGNORE INTO summaries(key, scope, subject) VALUES (?, ?, ?)", (key, scope, name))
+        if connection.changes():
+            note_due(connection, {Subject(scope, name): to_text(now)})
+        else:
+            memories.set_deleted(connection, memory_id, now)
+
+
+def _is_day(name: str) -> bool:
+    try:
+        return date.fromisoformat(name).isoformat() == name and _has_ends(date.fromisoformat(name))
+    except ValueError:
+        return False
+
+
+def _has_ends(day: date) -> bool:
+    """Whether the day begins and ends in time as Python counts it, wherever that is."""
+    return MINYEAR < day.year < MAXYEAR
+
+
+def note_due(connection: apsw.Connection, subjects: dict[Subject, str]) -> None:
+    """Puts subjects on the list of what is to be summarised, each with the time of its last write."""
+    connection.executemany(
+        "INSERT INTO summaries_due VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET touched_at = max(touched_at, excluded.touched_at)",
+        [(subject.scope, subject.name, at) for subject, at in subjects.items()],
+    )
+
+
+def next_due(connection: apsw.Connection, quiet_since: datetime, today: date) -> tuple[Subject, str] | None:
+    """The session that nothing was written to since `quiet_since`, or the day before `today`, that waits longest; with its last write."""
+    row = connection.execute(
+        "SELECT scope, subject, touched_at FROM summaries_due WHERE (scope = 'session' AND touched_at <= ?) OR (scope = 'day' AND subject < ?) "
+        "ORDER BY touched_at, scope, subject LIMIT 1",
+        (to_text(quiet_since), today.isoformat()),
+    ).fetchone()
+    return (Subject(row[0], row[1]), row[2]) if row else None
+
+
+def strike_due(connection: apsw.Connection, subject: Subject, touched_at: str) -> None:
+    """Takes a subject off the list, unless it was touched again since."""
+    connection.execute(
+        "DELETE FROM summaries_due WHERE scope = ? AND subject = ? AND touched_at = ?", (subject.scope, subject.name, touched_at)
+    )
+
+
+def members(connection: apsw.Connection, subject: Subject, day: TimeRange | None, limit: int) -> list[Memory]:
+    """The current memories of a session, or of a day (whose range is `day`), without summaries; the latest `limit`, in their order."""
+    if day:
+        found = memories.recent(connection, Filters(date_range=day), limit)
+    else:
+        ids = connection.execute(
+            f"SELECT m.id FROM memories m WHERE m.session_id = ? AND {CURRENT} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?",
+            (subject.name, limit),
+        )
+        found = list(memories.by_ids(connection, [row[0] for row in ids]).values())
+    return sorted((memory for memory in found if memory.kind != "summary"), key=lambda memory: (memory.event_time, memory.id))
+
+
+def registered(connection: apsw.Connection, subject: Subject) -> Registered | None:
+    """The summary of a subject, in the trash or not."""
+    row = connection.execute(
+        "SELECT key, fingerprint FROM summaries WHERE scope = ? AND subject = ?", (subject.scope, subject.name)
+    ).fetchone()
+    return Registered(*row) if row else None
+
+
+def register(connection: apsw.Connection, key: str, subject: Subject, fingerprint: str, sources: Iterable[str]) -> None:
+    """Notes what a summary is of, and what it was made of, instead of what was noted before."""
+    withdraw(connection, subject)
+    connection.execute("INSERT INTO summaries VALUES (?, ?, ?, ?)", (key, subject.scope, subject.name, fingerprint))
+    connection.executemany("INSERT INTO memory_sources VALUES (?, ?)", [(key, source) for source in sources])
+
+
+def withdraw(connection: apsw.Connection, subject: Subject) -> None:
+    """Forgets which summary a subject has."""
+    connection.execute(
+        "DELETE FROM memory_sources WHERE summary IN (SELECT key FROM summaries WHERE scope = ? AND subject = ?)",
+        (subject.scope, subject.name),
+    )
+    connection.execute("DELETE FROM summaries WHERE scope = ? AND subject = ?", (subject.scope, subject.name))
+
+
+def sources(connection: apsw.Connection, key: str) -> list[str]:
+    """The keys of what a summary was made of."""
+    return [row[0] for row in connection.execute("SELECT source FROM memory_sources WHERE summary = ? ORDER BY source", (key,))]
+
+
+def citing(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
+    """The keys of the summaries that may say what one of these memories says, those in the trash too.
+
+    A summary that came with an import names no sources: it counts until it is made anew.
+    """
+    found = connection.execute(
+        "SELECT summary FROM memory_sources WHERE source IN (SELECT value FROM json_each(?1)) UNION "
+        "SELECT s.key FROM memories s WHERE s.kind = 'summary' AND NOT EXISTS (SELECT 1 FROM memory_sources f WHERE f.summary = s.key) "
+        f"AND json_valid(s.metadata) AND json_extract(s.metadata, '$.{OF}') IS NOT NULL AND EXISTS (SELECT 1 FROM memories m "
+        "WHERE m.key IN (SELECT value FROM json_each(?1)) AND m.kind <> 'summary') ORDER BY 1",
+        (json.dumps(list(keys)),),
+    )
+    return [row[0] for row in found]
+
+
+def withdraw_citing(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
+    """For a purge: the keys of the summaries to be erased together with these memories. Their subjects are put on the list again.
+
+    Call it in the purge's transaction, while the memories are still there, and erase what it returns like the memories themselves.
+    """
+    found = citing(connection, keys)
+    note_due(connection, _due_again(connection, found))
+    connection.executemany("DELETE FROM memory_sources WHERE summary = ?", [(key,) for key in found])
+    connection.executemany("DELETE FROM summaries WHERE key = ?", [(key,) for key in found])
+    return found
+
+
+def outdate(connection: apsw.Connection, found: Sequence[str]) -> None:
+    """Notes that these summaries are to be made anew, whatever they were made of."""
+    note_due(connection, _due_again(connection, found))
+    connection.executemany("UPDATE summaries SET fingerprint = NULL WHERE key = ?", [(key,) for key in found])
+
+
+def rewrite(connection: apsw.Connection, memory: Memory, draft: Draft, now: datetime) -> None:
+    """Lets a summary say something else and takes it out of the trash. No earlier text is kept: its sources are."""
+    memories.change(
+        connection,
+        memory,
+        content=draft.content,
+        tags=memory.tags,
+        importance=memory.importance,
+        now=now,
+        privacy_level=draft.privacy_level,
+    )
+    connection.execute(
+        "UPDATE memories SET occurred_at = ?, metadata = ?, deleted_at = NULL WHERE id = ?",
+        (optional_to_text(draft.occurred_at), json.dumps(dict(draft.metadata), ensure_ascii=False), memory.id),
+    )
+
+
+def _due_again(connection: apsw.Connection, found: Sequence[str]) -> dict[Subject, str]:
+    rows = connection.execute(
+        "SELECT s.scope, s.subject, m.updated_at FROM summaries s JOIN memories m ON m.key = s.key "
+        "WHERE s.key IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(found)),),
+    )
+    return {Subject(scope, name): at for scope, name, at in rows}
+
+
+def _everything(connection: apsw.Connection, zone: ZoneInfo, now: datetime) -> dict[Subject, str]:
+    # An import may say that a memory was stored in times to come.
+    rows = connection.execute(
+        f"SELECT m.session_id, {EVENT_TIME}, min(m.created_at, ?) FROM memories m WHERE m.kind <> 'summary'", (to_text(now),)
+    )
+    return _by_subject(rows, zone)
+
+
+def _subjects(connection: apsw.Connection, at: dict[str, str], zone: ZoneInfo) -> dict[Subject, str]:
+    """The sessions and days of these memories and of what they replace; of what is gone for good, what was made of it."""
+    found = memories.by_keys(connection, list(at))
+    latest = max(at.values(), default="")
+    replaced = memories.by_ids(connection, memories.replaced_by(connection, list(found.values()))).values()
+    rows = [
+        (memory.session_id, to_text(memory.event_time), at.get(memory.key, latest))
+        for memory in (*found.values(), *replaced)
+        if memory.kind != "summary"
+    ]
+    gone = connection.execute(
+        "SELECT DISTINCT s.scope, s.subject FROM memory_sources f JOIN summaries s ON s.key = f.summary "
+        "WHERE f.source IN (SELECT value FROM json_each(?))",
+        (json.dumps([key for key in at if key not in found]),),
+    )
+    return {**_by_subject(rows, zone), **{Subject(scope, name): latest for scope, name in gone}}
+
+
+def _by_subject(rows: Iterable[tuple[str | None, str, str]], zone: ZoneInfo) -> dict[Subject, str]:
+    """Each session and day of (session, time of the event, time of the write), with the latest write."""
+    found: dict[Subject, str] = {}
+    for session, happened, at in rows:
+        moment = from_text(happened)
+        of_day = [Subject("day", moment.astimezone(zone).date().isoformat())] if _has_ends(moment.date()) else []
+        for subject in (*of_day, *([Subject("session", session)] if session else [])):
+            found[subject] = max(at, found.get(subject, ""))
+    return found

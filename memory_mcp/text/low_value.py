@@ -1,0 +1,158 @@
+"""Texts that say nothing worth repeating unasked: greetings, nods, error dumps, fragments. Computed when it is asked, never stored.
+
+Such a memory is kept and can be recalled like any other; it is only left out where the server chooses by itself what to show:
+the latest of `get_context`, summaries, proposals to merge. A rule that is in doubt lets a text pass.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Set
+from typing import Literal
+
+LowValue = Literal["greeting", "nod", "error_dump", "too_short", "no_words", "repetition"]
+
+LEAST_LETTERS, LEAST_UNSPACED_LETTERS = 4, 2
+# A text longer than this is no mere greeting, however it begins.
+PHRASES_LIMIT = 120
+REPETITION_LETTERS = 12
+
+_NOT_WORDS = re.compile(r"[\W_]+")
+_UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+_JAPANESE_GREETINGS = (
+    "おはようございます おはよう おは こんにちは こんにちわ こんばんは こんばんわ やあ やっほー もしもし おやすみなさい おやすみ おやすみー "
+    "さようなら さよなら またね また明日 また今度 またあとで じゃあね じゃあまた じゃあ じゃね ばいばい バイバイ ただいま おかえりなさい おかえり "
+    "いってきます 行ってきます いってらっしゃい 行ってらっしゃい お疲れ様です お疲れ様でした お疲れさまです お疲れさまでした お疲れ様 お疲れさま お疲れ おつかれさま "
+    "おつかれ おつ はじめまして 初めまして よろしくお願いします よろしくお願いいたします よろしくおねがいします よろしく どうも ごきげんよう "
+    "ご無沙汰しています お久しぶりです 久しぶり ひさしぶり いただきます ごちそうさまでした ごちそうさま お邪魔します 失礼します 失礼しました 元気 元気ですか "
+    "お元気ですか 調子はどう 今日もよろしく 今日もよろしくお願いします 今日も一日よろしく 朝だよ ねえ ねえねえ すみません ごめん ごめんなさい ごめんね"
+)
+_JAPANESE_NODS = (
+    "はい うん うんうん ううん いいえ いや ええ ああ あー うーん えーと えっと えっ え へえ へー ほう ほー そう そうそう そうだね そうですね そうか そっか "
+    "そうなんだ そうなんですね なるほど なるほどね たしかに 確かに わかった わかりました 分かった 分かりました 了解 了解です 了解しました 承知しました "
+    "かしこまりました オッケー おっけー おけ ok いいね いいよ いいですね すごい すごいね さすが 本当 本当に ほんと ほんとに マジ まじ まじで マジで "
+    "ありがとう ありがとうございます ありがとうございました ありがと どうもありがとう サンキュー どういたしまして 大丈夫 大丈夫です うける 草 笑 "
+    "うれしい 楽しみ 楽しみにしてる やった がんばる 頑張って 頑張ってね 頑張ります テスト テストです てすと これはテストです あいうえお"
+)
+_ENGLISH_GREETINGS = (
+    "hi|hello|hey|hey there|hi there|hello there|good morning|good afternoon|good evening|good night|goodnight|morning|bye|goodbye|bye bye|"
+    "see you|see you later|see you tomorrow|see ya|later|take care|welcome back|welcome|nice to meet you|how are you|how are you doing|"
+    "how are you today|how is it going|how's it going|what's up|whats up|sup|yo|howdy|greetings|long time no see|talk to you later|ttyl|have a nice day|"
+    "have a good day|have a good one|i'm back|im back|sorry|excuse me|everyone|all|again|good to see you"
+)
+_ENGLISH_NODS = (
+    "yes|yeah|yep|yup|no|nope|nah|ok|okay|k|sure|alright|all right|right|fine|cool|great|nice|wow|awesome|perfect|got it|i see|understood|roger|"
+    "thanks|thank you|thank you so much|thank you very much|thanks a lot|thx|ty|many thanks|you're welcome|youre welcome|no problem|np|my pleasure|"
+    "sounds good|sounds great|of course|exactly|indeed|true|really|hmm|hm|um|uh|oh|ah|lol|haha|hahaha|good|good job|well done|absolutely|definitely|"
+    "agreed|done|test|testing|this is a test|just testing|test message|lorem ipsum|asdf|foo|bar|foo bar|hello world|let me think|one moment|please wait|wait|"
+    "makes sense|that makes sense|noted|will do|no worries|i agree|me too|very much|so much|then|please|very good|very nice|oh no|oh well"
+)
+
+
+def _squeezed(text: str) -> str:
+    """Letters and digits alone, in one case and one width, long vowels as one."""
+    normal = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    return _NOT_WORDS.sub("", re.sub(r"[~〜ー]+", "ー", normal))
+
+
+def _phrases(*lists: str) -> frozenset[str]:
+    """The phrases of these lists, squeezed. English ones are parted by |, Japanese ones by blanks."""
+    every = (phrase for phrases in lists for phrase in re.split(r"\|| (?=[^\x00-\x7f])|(?<=[^\x00-\x7f]) ", phrases))
+    return frozenset(_squeezed(phrase) for phrase in every if phrase.strip())
+
+
+_GREETINGS = _phrases(_JAPANESE_GREETINGS, _ENGLISH_GREETINGS)
+_NODS = _phrases(_JAPANESE_NODS, _ENGLISH_NODS)
+_EITHER = _GREETINGS | _NODS
+_LONGEST = max(map(len, _EITHER))
+# What may follow a phrase: おはよーっ, うんうん, okw.
+_ENDINGS, _ENDINGS_LIMIT = frozenset("ーっねよですまwh笑"), 3
+# Whom a greeting is for: 「おはよう、ニィロウさん」, "Hello, Nilou!".
+_ADDRESSEE = re.compile(r"[、,，\s]+[^、,，。\s\d]{1,12}?(?:さん|ちゃん|くん|君|様)?\s*[!！。.〜~ー♪]*\s*$")
+
+_TRACE_LINES = re.compile(
+    r"""^\s*(?:
+        Traceback\ \(most\ recent\ call\ last\)
+      | File\ ".*",\ line\ \d+
+      | at\ [\w.$<>\ /\[\]-]+\(.*\)
+      | at\ .+:\d+:\d+
+      | Caused\ by:
+      | \.\.\.\ \d+\ more
+      | goroutine\ \d+
+      | thread\ '.*'\ panicked\ at
+      | Segmentation\ fault
+      | (?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning)\b(?::|\ in\ |$)
+      | (?:Uncaught|Unhandled)\b.*(?:Error|Exception|rejection)
+      | npm\ ERR!
+      | (?:fatal|error|panic|warning)(?:\[\w+\])?:\s
+      | (?:\[?\d{4}-\d\d-\d\d[T\ ][\d:.,]+Z?\]?\s+)?\[?(?:ERROR|FATAL|WARN(?:ING)?|CRITICAL)\]?[:\s\[]
+      | (?:HTTP(?:/\d\.\d)?|status(?:\ code)?:?|エラー|エラーコード[:：]?)\s*[45]\d\d\b
+      | Error:\s | Exception\ in\ thread
+      | (?:エラー|例外)(?:が発生しました|[:：])
+    )""",
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def low_value(text: str) -> LowValue | None:
+    """Why a text is worth nothing by itself; None where it may be worth something."""
+    squeezed = _squeezed(text)
+    if not any(letter.isalnum() for letter in squeezed):
+        return "no_words"
+    rules: tuple[tuple[LowValue, Callable[[], bool]], ...] = (
+        ("error_dump", lambda: _is_dump(text)),
+        ("greeting", lambda: _is_all(_GREETINGS, text, squeezed)),
+        ("nod", lambda: _is_all(_NODS, text, squeezed)),
+        ("greeting", lambda: _is_all(_EITHER, text, squeezed)),
+        ("repetition", lambda: _is_repetition(squeezed)),
+        ("too_short", lambda: _is_short(squeezed)),
+    )
+    return next((name for name, holds in rules if holds()), None)
+
+
+def _is_all(phrases: Set[str], text: str, squeezed: str) -> bool:
+    if len(text) > PHRASES_LIMIT:
+        return False
+    if _consists_of(phrases, squeezed):
+        return True
+    without_name = _ADDRESSEE.sub("", text.strip())
+    return phrases is not _NODS and without_name != text.strip() and _consists_of(_GREETINGS, _squeezed(without_name))
+
+
+def _consists_of(phrases: Set[str], squeezed: str) -> bool:
+    """Whether a text is phrases and their endings from its beginning to its end. Not by a regular expression: え and ええ are phrases
+    both, and there are a million million ways to read sixty of them."""
+    reached = {0}
+    for start in range(len(squeezed)):
+        if start not in reached:
+            continue
+        for end in range(start + 1, min(start + _LONGEST, len(squeezed)) + 1):
+            if squeezed[start:end] in phrases:
+                reached.add(end)
+                for further in range(end, min(end + _ENDINGS_LIMIT, len(squeezed))):
+                    if squeezed[further] not in _ENDINGS:
+                        break
+                    reached.add(further + 1)
+    return len(squeezed) > 0 and len(squeezed) in reached
+
+
+def _is_dump(text: str) -> bool:
+    """Half of its lines are those of a trace, or it begins with one and goes on with nothing that a person would say."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    traces = sum(bool(_TRACE_LINES.match(line)) for line in lines)
+    indented = sum(line[:1].isspace() for line in lines)
+    return traces > 0 and (2 * traces + indented >= len(lines)) and bool(_TRACE_LINES.match(lines[0]))
+
+
+def _is_repetition(squeezed: str) -> bool:
+    """A few characters over and over: ｗｗｗｗ, あああああ, test test test."""
+    return (len(squeezed) > LEAST_LETTERS and len(set(squeezed)) <= 2) or (
+        len(squeezed) >= REPETITION_LETTERS and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None
+    )
+
+
+def _is_short(squeezed: str) -> bool:
+    """Fewer characters than any fact needs: one in Japanese, three in Latin script; digits alone count as nothing."""
+    if squeezed.isdigit():
+        return len(squeezed) < LEAST_LETTERS
+    return len(squeezed) < (LEAST_UNSPACED_LETTERS if _UNSPACED.search(squeezed) else LEAST_LETTERS)
