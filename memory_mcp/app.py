@@ -10,20 +10,22 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loaders import model_shelf
+from memory_mcp.encoders.loaders import Exports, model_shelf
+from memory_mcp.encoders.onnx_files import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
 from memory_mcp.jobs.chores import Chore, ChoreWorker
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
+from memory_mcp.remember.weaving import weave
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
@@ -112,7 +114,7 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
     """The models and the worker that keeps the indexes; nothing of them runs before `_begin`."""
     indexes = IndexShelf()
     pool = ModelPool()
-    models = model_shelf(pool, Caches(), on_change=lambda: _settle(worker))
+    models = model_shelf(pool, Caches(), lambda: _settle(worker), exports=Exports(personas.directory / EXPORTS))
     worker = IndexWorker(
         personas, lambda: models.current(config.current()), config.current, indexes, clock, earlier_unneeded=models.retire_earlier
     )
@@ -127,7 +129,11 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
 def _chores(personas: Personas) -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
     backups = backup.Backups(personas.directory, personas.keys)
-    return [Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL)]
+    always = timedelta()
+    return [
+        Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True),
+        Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL),
+    ]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 Kind = Literal["fact", "conversation", "experience", "summary"]
-Mode = Literal["auto", "keyword", "semantic", "recent"]
+Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
 Detail = Literal["full", "index"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
 PrivacyLevel = Literal["public", "internal", "private", "secret"]
@@ -55,6 +55,17 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """A relation in its writer's words: `source` stands in `relation` to `target`. The types are None where nobody said them."""
+
+    source: str
+    relation: str
+    target: str
+    source_type: str | None = None
+    target_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What an export knows of a memory beyond what a caller of `remember` may say."""
 
@@ -84,6 +95,7 @@ class Draft:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     category: str | None = None
     privacy_level: PrivacyLevel = "internal"
+    relations: tuple[Stated, ...] = ()
     restored: Restored = Restored()
 
 
@@ -148,9 +160,9 @@ class Candidate:
     """A memory that may become a hit, with what each source thinks of it (None: it has no opinion).
 
     `lexical` is a BM25 score, larger is better, and means nothing by itself: `lexical_share` is its part of the best one, 0 to 1.
-    `dense` is a cosine, that of `best_chunk`; `rerank` is the cross-encoder's score. `session_share` is what the best of the others
+    `dense` is a cosine, that of `best_chunk` or, where the memory's own questions are nearer, between the two; `rerank` is the cross-encoder's score. `session_share` is what the best of the others
     from its conversation have of the best lexical score, 0 to 1. The query names its day where `in_named_date`, and who said it
-    where `by_named_speaker`.
+    where `by_named_speaker`. `graph_share` is how much of what the graph leads to it is, 0 to 1.
     """
 
     memory_id: int
@@ -160,6 +172,7 @@ class Candidate:
     best_chunk: int | None = None
     rerank: float | None = None
     session_share: float = 0.0
+    graph_share: float = 0.0
     in_named_date: bool = False
     by_named_speaker: bool = False
     score: float = 0.0

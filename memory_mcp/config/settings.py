@@ -22,7 +22,7 @@ def _not_blank(name: str) -> str:
 
 
 ModelName = Annotated[str, AfterValidator(_not_blank)]
-Toolset = Literal["core", "compat"]
+Toolset = Literal["core", "compat", "graph"]
 PrivacyMode = Literal["off", "flag", "redact"]
 
 
@@ -58,6 +58,12 @@ class Fusion(Group):
         le=2,
         description="Weight of what else of the same session the words of the query find, beside the lexical score. 0 turns it off.",
     )
+    graph_weight: float = Field(
+        0.2,
+        ge=0,
+        le=2,
+        description="Weight of what names the same people, places and things as the best answers. 0 turns it off.",
+    )
     candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source hands to the fusion.")
 
 
@@ -88,6 +94,17 @@ class Encryption(Group):
         None, min_length=1, description="The file with the master key, which nobody else may read. Needs a restart."
     )
     keyring: bool = Field(False, description="Asks the system's keyring for the master key. Needs a restart.")
+
+
+class Context(Group):
+    """What `get_context` shows of each layer; 10 memories at most. The places that no summary takes are the topic's."""
+
+    recent: int = Field(5, ge=0, le=10, description="How many of the latest memories.")
+    semantic: int = Field(3, ge=0, le=10, description="How many that fit the topic.")
+    summaries: int = Field(2, ge=0, le=10, description="How many of the latest summaries.")
+    mmr_lambda: float = Field(
+        0.7, ge=0, le=1, description="Among those that fit the topic: how much fitting counts against being unlike the others. 1: alone."
+    )
 
 
 class RateLimit(Group):
@@ -126,6 +143,12 @@ class Settings(Group):
     )
     embeddings_device: Literal["cpu", "cuda", "auto"] = Field(
         "cpu", description="Where the models run; `auto` takes a GPU if there is one."
+    )
+    inference_backend: Literal["torch", "onnx"] = Field(
+        "torch", description="What runs the models. `onnx` wants them exported once, by `memory-mcp models export-onnx`."
+    )
+    onnx_precision: Literal["fp32", "int8"] = Field(
+        "fp32", description="Which of the exported weights `onnx` takes: `int8` is smaller and quicker, and ranks a little otherwise."
     )
     embeddings_class: ModelName | None = Field(
         None,
@@ -172,6 +195,7 @@ class Settings(Group):
         description="Further names by which clients may address the server (`Host` header), such as `memory` or `*.lan`. Needs a restart.",
     )
     fusion: Fusion = Field(Fusion(), description="How lexical and dense scores become one order.")
+    context: Context = Field(Context(), description="What `get_context` shows.")
     min_score: float = Field(
         0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
     )

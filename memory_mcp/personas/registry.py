@@ -23,6 +23,7 @@ from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store import cipher, lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
 from memory_mcp.store.files import refusal, sync_directory, write_atomically
+from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.keys import Keys, PersonaKey, is_encrypted
 from memory_mcp.store.operations import Operation, OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
@@ -48,6 +49,7 @@ class Persona:
     database: Database
     context: PersonaContext
     log: OperationsLog
+    names: KnownNames
     exists: bool = True
 
 
@@ -91,7 +93,7 @@ class Personas:
         database = Database(None)
         database.prepare(prepare)
         try:
-            yield Persona(name, database, PersonaContext(None), self.log, exists=False)
+            yield Persona(name, database, PersonaContext(None), self.log, KnownNames(), exists=False)
         finally:
             database.close()
 
@@ -201,7 +203,7 @@ class Personas:
             if isinstance(error, OSError):
                 raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
             raise
-        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), self.log)
+        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), self.log, KnownNames())
 
     def _key(self, directory: Path) -> PersonaKey | None:
         """The key of an encrypted persona. Whether a new one is encrypted is settled before its database has a byte."""

@@ -8,6 +8,7 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import naming
 from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import index_queue, lexical, memories, operations
 from memory_mcp.store.operations import Operation
@@ -37,7 +38,7 @@ def _forget(
     present = [memory for memory in found.values() if memory.deleted_at is None]
     for memory in present:
         memories.set_deleted(connection, memory.id, now)
-    refresh_after_trash(connection, present)
+    refresh_after_trash(connection, present, now)
     done = [
         Operation("delete", memory.key, now, before={"content": memory.content}, metadata={"reason": reason} if reason else {})
         for memory in present
@@ -47,11 +48,12 @@ def _forget(
     return found, done
 
 
-def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory]) -> None:
-    """Lexical rows and queue after memories went into the trash or came out: theirs, their neighbours', and of what they replace."""
+def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], now: datetime) -> None:
+    """Lexical rows, queue and graph after memories went into the trash or came out: theirs, their neighbours', and of what they replace."""
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
     lexical.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
+    naming.after_coming_or_going(connection, ids, now)
 
 
 def _outcome(key: str, memory: Memory | None, done: str) -> Outcome:

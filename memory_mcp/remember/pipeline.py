@@ -1,5 +1,5 @@
-"""How a memory comes to be: redact → same write already here? → split → one transaction (memory, chunks, lexical rows, operation,
-queue row) → log → similar ones.
+"""How a memory comes to be: redact → same write already here? → split → one transaction (memory, chunks, lexical rows, names and
+relations, operation, queue row) → log → similar ones.
 
 An answer means that the memory is on the disk and can be found.
 """
@@ -16,10 +16,12 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Chunk, Draft, Outcome, Remembered, Similar
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import naming
 from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.remember.redact import USUAL, redacted
 from memory_mcp.store import chunks as chunk_table
 from memory_mcp.store import index_queue, lexical, memories, operations
+from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
@@ -40,7 +42,7 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
     """
     draft, found = redacted(draft, privacy)
     chunks = split(draft.content)
-    key, operation = persona.database.write(lambda connection: _store(connection, draft, chunks, now, zone))
+    key, operation = persona.database.write(lambda connection: _store(connection, persona.names, draft, chunks, now, zone))
     if operation:
         persona.log.append(persona.name, operation)
     similar, rivals = _beside(persona, draft, key)
@@ -62,7 +64,7 @@ def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, z
     """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known` or `refused`."""
     private = [_private(draft, privacy) for draft in drafts]
     wanted = [(draft, split(draft.content)) for draft, _ in private if draft]
-    stored, done = persona.database.write(lambda connection: _store_many(connection, wanted, now, zone))
+    stored, done = persona.database.write(lambda connection: _store_many(connection, persona.names, wanted, now, zone))
     for operation in done:
         persona.log.append(persona.name, operation)
     outcomes = iter(stored)
@@ -81,18 +83,18 @@ def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
 
 
 def _store(
-    connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
+    connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None]:
     known = _already_known(connection, draft, now)
     if known:
         return known, None
-    memory_id, operation = _insert(connection, draft, chunks, now, zone)
+    memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation
 
 
 def _store_many(
-    connection: apsw.Connection, split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]], now: datetime, zone: ZoneInfo
+    connection: apsw.Connection, names: KnownNames, split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]], now: datetime, zone: ZoneInfo
 ) -> tuple[list[Outcome], list[Operation]]:
     outcomes: list[Outcome] = []
     done: list[Operation] = []
@@ -103,7 +105,7 @@ def _store_many(
             outcomes.append(Outcome(known, "already_known"))
             continue
         try:
-            memory_id, operation = _insert(connection, draft, chunks, now, zone)
+            memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
         except MemoryMCPError as error:
             outcomes.append(Outcome(draft.restored.key or "", "refused", str(error)))
             continue
@@ -124,7 +126,9 @@ def _already_known(connection: apsw.Connection, draft: Draft, now: datetime) -> 
     return memories.find_same_write(connection, draft, since=None if timed else now - RETRY_WINDOW)
 
 
-def _insert(connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo) -> tuple[int, Operation]:
+def _insert(
+    connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
+) -> tuple[int, Operation]:
     if draft.restored.key and memories.by_keys(connection, [draft.restored.key]):
         raise InvalidInput(
             f"the key {draft.restored.key} is taken",
@@ -135,7 +139,10 @@ def _insert(connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], 
         raise unknown_predecessor(draft.supersedes)
     memory_id, key = memories.insert(connection, draft, now, now.astimezone(zone))
     chunk_table.replace(connection, memory_id, chunks, draft.questions)
-    index_queue.enqueue(connection, [memory_id, *_superseded_ids(connection, draft)])
+    replaced = _superseded_ids(connection, draft)
+    index_queue.enqueue(connection, [memory_id, *replaced])
+    naming.name_entities(connection, names, memory_id, draft, now)
+    naming.after_coming_or_going(connection, replaced, now)
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return memory_id, operation

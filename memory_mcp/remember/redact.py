@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Draft, Memory
+from memory_mcp.domain import Draft, Memory, Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.drafts import LIST_LIMIT
 from memory_mcp.text.privacy.redaction import Redaction
@@ -35,8 +35,16 @@ def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
         questions=found.texts(draft.questions),
         state=found.tree(draft.state),
         metadata=found.tree(draft.metadata),
+        relations=relations_redacted(draft.relations, found),
     )
     return replace(private, tags=marked(private.tags, found.flagged)), found
+
+
+def relations_redacted(relations: Sequence[Stated], found: Redaction) -> tuple[Stated, ...]:
+    """The relations as they may be kept."""
+    return tuple(
+        replace(one, source=found.text(one.source), relation=found.text(one.relation), target=found.text(one.target)) for one in relations
+    )
 
 
 def marked(tags: Sequence[str], kinds: Iterable[str]) -> tuple[str, ...]:

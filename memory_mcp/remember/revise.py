@@ -10,9 +10,11 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import naming
 from memory_mcp.remember.forget import refresh_after_trash
 from memory_mcp.remember.redact import USUAL, marked_anew
 from memory_mcp.store import chunks, index_queue, lexical, memories, operations
+from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
@@ -58,14 +60,14 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
     if not (revision.changes or revision.restore):
         raise InvalidInput("nothing to revise", "only a key, or a reason, was given", "Say what is to change, such as content")
     wanted, _ = private(revision, privacy)
-    memory, done = persona.database.write(lambda connection: _revise(connection, key, wanted, now, privacy))
+    memory, done = persona.database.write(lambda connection: _revise(connection, persona.names, key, wanted, now, privacy))
     for operation in done:
         persona.log.append(persona.name, operation)
     return memory
 
 
 def _revise(
-    connection: apsw.Connection, key: str, revision: Revision, now: datetime, privacy: Privacy
+    connection: apsw.Connection, names: KnownNames, key: str, revision: Revision, now: datetime, privacy: Privacy
 ) -> tuple[Memory, Sequence[Operation]]:
     memory = memories.by_keys(connection, [key]).get(key)
     if memory is None:
@@ -79,16 +81,18 @@ def _revise(
                 "Send restore=true to bring it back",
             )
         memories.set_deleted(connection, memory.id, None)
-        refresh_after_trash(connection, [memory])
+        refresh_after_trash(connection, [memory], now)
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
     if revision.changes:
-        done.append(_change(connection, memory, revision, now, privacy))
+        done.append(_change(connection, names, memory, revision, now, privacy))
     for operation in done:
         operations.record(connection, operation)
     return memories.by_keys(connection, [key])[key], done
 
 
-def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now: datetime, privacy: Privacy) -> Operation:
+def _change(
+    connection: apsw.Connection, names: KnownNames, memory: Memory, revision: Revision, now: datetime, privacy: Privacy
+) -> Operation:
     content = memory.content if revision.content is None else revision.content
     tags = memory.tags if revision.tags is None else revision.tags
     if revision.content is not None or revision.tags is not None:
@@ -109,6 +113,7 @@ def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now
         chunks.replace(connection, memory.id, split(content), memory.questions)
         lexical.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
+        naming.name_again(connection, names, memory.id, content, now)
     labelled = [name for name in ("category", "privacy_level") if getattr(revision, name) is not None]
     return Operation(
         "update",

@@ -88,7 +88,9 @@ _SCHEMAS: dict[str, Schema] = {
         index={"type": "object", "required": ["lag"], "properties": {"lag": _COUNT}},
         chores={
             "type": "object",
-            "additionalProperties": _object("enabled", "failing", enabled={"type": "boolean"}, failing={"type": "array", "items": _TEXT}),
+            "additionalProperties": _object(
+                "enabled", "due", "failing", enabled={"type": "boolean"}, due=_COUNT, failing={"type": "array", "items": _TEXT}
+            ),
         },
         config_error={"type": ["string", "null"]},
         config_warnings={"type": "array", "items": _TEXT},

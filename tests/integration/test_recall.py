@@ -43,7 +43,8 @@ def test_the_better_match_comes_first_and_says_why(say, ask):
     say("京都の夕飯はカレー")
     first, second = ask("京都のカレー").hits
     assert first.memory.content == "京都の夕飯はカレー"
-    assert first.score == 1.0 > second.score > 0
+    assert first.score > second.score > 0
+    assert first.why["lexical"] == 1.0
     assert first.why["lexical"] >= second.why["lexical"] > 0
 
 
@@ -131,6 +132,12 @@ def test_keys_are_fetched_in_their_order_and_the_missing_ones_named(say, ask, ni
 def test_a_guessed_answer_searches_too(say, ask):
     say("苺のケーキ")
     assert contents(ask("好物は", hypothetical="ケーキが好き")) == ["苺のケーキ"]
+
+
+def test_the_query_counts_more_than_a_guess(say, ask, now):
+    say("苺のケーキ", at=now - timedelta(days=1))
+    say("栗のケーキ")
+    assert contents(ask("苺", hypothetical="栗")) == ["苺のケーキ", "栗のケーキ"]
 
 
 def test_a_query_of_punctuation_looks_for_itself(say, ask):

@@ -51,6 +51,7 @@ def remember(
     category: Text = "",
     privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = "",
     metadata: Object = {},
+    relations: Annotated[TextList, Field(description="A > works_on > B")] = [],
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
@@ -70,6 +71,7 @@ def remember(
         category=category,
         privacy_level=privacy_level,
         metadata=metadata,
+        relations=relations,
     )
     with call.reading() as persona:
         before = heading(call, persona)
@@ -95,7 +97,7 @@ def remember(
 def recall(
     query: Annotated[Text, Field(description="question or words; dates such as 昨日 count")] = "",
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None,
-    mode: Annotated[Text, Field(description="auto, keyword, semantic or recent")] = "",
+    mode: Annotated[Text, Field(description="auto, keyword, semantic, graph or recent")] = "",
     tags: Annotated[TextList, Field(description="carries all of these")] = [],
     date_range: Annotated[Text, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = "",
     min_importance: Number = None,
