@@ -128,8 +128,8 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
 
 def _chores(personas: Personas) -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
-    backups = backup.Backups(personas.directory, personas.keys)
     always = timedelta()
+    backups = backup.Backups(personas.directory, personas.keys)
     return [
         Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True),
         Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL),

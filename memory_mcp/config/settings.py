@@ -75,6 +75,17 @@ class Upkeep(Group):
     )
 
 
+class Context(Group):
+    """What `get_context` shows of each layer; 10 memories at most. The places that no summary takes are the topic's."""
+
+    recent: int = Field(5, ge=0, le=10, description="How many of the latest memories.")
+    semantic: int = Field(3, ge=0, le=10, description="How many that fit the topic.")
+    summaries: int = Field(2, ge=0, le=10, description="How many of the latest summaries.")
+    mmr_lambda: float = Field(
+        0.7, ge=0, le=1, description="Among those that fit the topic: how much fitting counts against being unlike the others. 1: alone."
+    )
+
+
 class Backup(Group):
     """Backups of each persona, once a day."""
 
@@ -96,15 +107,13 @@ class Encryption(Group):
     keyring: bool = Field(False, description="Asks the system's keyring for the master key. Needs a restart.")
 
 
-class Context(Group):
-    """What `get_context` shows of each layer; 10 memories at most. The places that no summary takes are the topic's."""
+class LongTexts(Group):
+    """How a long memory is split into pieces that get a vector each. A short one never is."""
 
-    recent: int = Field(5, ge=0, le=10, description="How many of the latest memories.")
-    semantic: int = Field(3, ge=0, le=10, description="How many that fit the topic.")
-    summaries: int = Field(2, ge=0, le=10, description="How many of the latest summaries.")
-    mmr_lambda: float = Field(
-        0.7, ge=0, le=1, description="Among those that fit the topic: how much fitting counts against being unlike the others. 1: alone."
+    chunk_tokens: int = Field(
+        256, ge=32, le=100_000, description="The most tokens of a piece, by the embedding model; fewer where it reads fewer."
     )
+    overlap_tokens: int = Field(32, ge=0, le=50_000, description="About how many tokens two pieces share, in whole sentences.")
 
 
 class RateLimit(Group):
@@ -178,6 +187,10 @@ class Settings(Group):
     timezone: Annotated[str, AfterValidator(_known_timezone)] = Field(
         "Asia/Tokyo", description="IANA time zone in which times are shown and words such as 昨日 are understood."
     )
+    language: Literal["auto", "ja", "en"] = Field(
+        "auto",
+        description="Language of `ago` and the like; `auto`: the client's `Accept-Language`, else that of its query, else of the memory.",
+    )
     toolsets: list[Toolset] = Field(["core"], min_length=1, description="Which groups of MCP tools are offered. Needs a restart.")
     on_missing_persona: Literal["default", "error", "auto"] = Field(
         "default",
@@ -196,8 +209,13 @@ class Settings(Group):
     )
     fusion: Fusion = Field(Fusion(), description="How lexical and dense scores become one order.")
     context: Context = Field(Context(), description="What `get_context` shows.")
+    long_texts: LongTexts = Field(LongTexts(), description="How a long memory is split into pieces that get a vector each.")
     min_score: float = Field(
         0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
+    )
+    min_scores: dict[ModelName, Annotated[float, Field(ge=0, le=1)]] = Field(
+        {},
+        description="The same for one model, by its name: a cross-encoder's score, or an embedding model's cosine. Goes before `min_score`.",
     )
     calls: Calls = Field(Calls(), description="How many calls are answered at once, and how many may wait.")
     backup: Backup = Field(Backup(), description="Backups of each persona, once a day.")

@@ -16,7 +16,9 @@ from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.patience import Patience
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.protocols import Vectors
+from memory_mcp.encoders.token_spans import Spans
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.text.budget import estimated_spans
 
 # Larger batches leave the core's cache: 8 are a third faster for each text than 32.
 BATCH = 8
@@ -62,10 +64,12 @@ class PooledEmbedder:
         caches: Caches,
         patience: Patience | None = None,
         embed_queries: EmbedMany | None = None,
+        token_spans: Spans = estimated_spans,
     ) -> None:
         """The pool is not the embedder's own. Without `patience` it waits as long as it takes, which a local model is worth.
 
         `embed_queries` embeds several queries in one call, where the model can: those that wait are put together then.
+        `token_spans` tells where the model's tokens are in a text.
         """
         self._model = model
         self._embed_queries = embed_queries
@@ -73,6 +77,7 @@ class PooledEmbedder:
         self._pool = pool
         self._caches = caches
         self._patience = patience or Patience()
+        self._token_spans = token_spans
 
     @property
     def name(self) -> str:
@@ -91,8 +96,12 @@ class PooledEmbedder:
 
     @property
     def max_tokens(self) -> int | None:
-        """How many tokens of a text the model reads; it cuts off the rest. None where it does not say."""
+        """How many tokens of a text the model reads, beside what it puts around it. None where it does not say."""
         return self._identity.max_tokens
+
+    def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """By the model's tokenizer, else by an estimate."""
+        return self._token_spans(sendable(text, None))
 
     def covers(self, text: str) -> bool:
         """By the table of known models."""

@@ -30,12 +30,14 @@ class HashingEmbedder:
         name: str = "hashing",
         *,
         languages: Sequence[str] | None = None,
+        max_tokens: int | None = None,
         latency_seconds: float = 0.0,
         failing: bool = False,
         gate: threading.Event | None = None,
     ) -> None:
         self.name = name
         self.dimension = dimension
+        self.max_tokens = max_tokens
         self.failing = failing
         self.latency_seconds = latency_seconds
         self.gate = gate
@@ -52,6 +54,10 @@ class HashingEmbedder:
     def covers(self, text: str) -> bool:
         """By the languages it was made with."""
         return covers(self._languages, text)
+
+    def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """A token for each character."""
+        return [(place, place + 1) for place in range(len(text))]
 
     def embed_query(self, text: str) -> Vectors:
         """A vector of length 1.

@@ -81,6 +81,11 @@ class EmbedderOfLanguages:
         self._embedder = embedder
         self._languages = tuple(languages)
         self.name, self.dimension, self.generation = embedder.name, embedder.dimension, embedder.generation
+        self.max_tokens = embedder.max_tokens
+
+    def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """As the model does."""
+        return self._embedder.token_spans(text)
 
     def covers(self, text: str) -> bool:
         """By the languages that were set."""

@@ -73,7 +73,7 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     loaded = load_embeddings(directory, settings.embeddings_device, prefixes, name)
     generation = _generation(name, presence.fingerprint(directory), loaded.dimension, prefixes.version)
     identity = Identity(name, loaded.dimension, generation, known_languages(name), loaded.max_tokens)
-    return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries)
+    return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries, token_spans=loaded.token_spans)
 
 
 def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledReranker:
@@ -110,8 +110,8 @@ def _onnx_embedder(settings: Settings, name: str, pool: ModelPool, caches: Cache
     model = OnnxEmbeddings(_exported(settings, name, "embedder", exports), settings.onnx_precision, _tokenizers(exports))
     export = model.export
     generation = _generation(name, _fingerprint(export, settings), model.dimension, export.prefix_version)
-    identity = Identity(name, model.dimension, generation, known_languages(export.model), export.max_tokens)
-    return PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries)
+    identity = Identity(name, model.dimension, generation, known_languages(export.model), model.max_tokens)
+    return PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries, token_spans=model.token_spans)
 
 
 def _generation(name: str, fingerprint: str, dimension: int, prefix_version: str) -> str:

@@ -53,13 +53,13 @@ def export_embedder(name: str, source: Path, target: Path) -> Export:
     prefixes = prefixes_for(name, source)
     with _refusing(name), _put_in_place(target) as place:
         reference = load_embeddings(source, "cpu", prefixes, name)
-        if reference.max_tokens is None:
+        if reference.reads_tokens is None:
             raise EncoderFailed(f"{name} can't be exported", "it has no transformer", "It is quick with torch as well")
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415  takes seconds
 
         # Another copy than the reference, whose pass is traced already.
         model = SentenceTransformer(str(source), device="cpu", local_files_only=True)
-        export = _written(model, "sentence_embedding", place, _about("embedder", name, source, reference.max_tokens, prefixes))
+        export = _written(model, "sentence_embedding", place, _about("embedder", name, source, reference.reads_tokens, prefixes))
         export = replace(export, dimension=reference.dimension, pooling=_pooling(model))
         ours = OnnxEmbeddings(place, "fp32", Tokenizers(), export)
         differences = [_difference(reference.model.embed_documents([text]), ours.embed_documents([text])) for text in SAMPLES] + [

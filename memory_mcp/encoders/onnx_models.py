@@ -40,6 +40,11 @@ class OnnxEmbeddings:
         if probe.ndim != 2 or probe.shape[1] != self.export.dimension or not np.isfinite(probe).all():
             raise EncoderFailed(f"{self.export.model} can't be used", f"it answered with shape {probe.shape} instead of vectors")
         self.dimension = int(probe.shape[1])
+        self.max_tokens = self._run.room_after(self.export.document_prefix)
+
+    def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """Where the tokens of a stored text are, without those that the model puts around it."""
+        return self._run.spans(text.replace("\n", " "))
 
     def embed_query(self, text: str) -> Vectors:
         """A vector of shape (dimension,)."""
@@ -88,6 +93,13 @@ class _Run:
         shared = tokenizers.get(directory / onnx_files.TOKENIZER_NAME, export.sha256[onnx_files.TOKENIZER_NAME])
         self._inputs = Inputs(shared, export)
         self._session, self._giving_back = _session(file)
+
+    def room_after(self, prefix: str) -> int:
+        """How many tokens of a text are read after this prefix."""
+        return self._inputs.room - len(self.spans(prefix))
+
+    def spans(self, text: str) -> Sequence[tuple[int, int]]:
+        return self._inputs.spans(text)
 
     def __call__(self, texts: Sequence[str] | Sequence[Pair]) -> Vectors:
         inputs = self._inputs(texts)

@@ -62,6 +62,16 @@ class Inputs:
         whole = shared.tokenizer.num_special_tokens_to_add
         self._room = {paired: export.max_tokens - whole(paired) for paired in (False, True)}
 
+    @property
+    def room(self) -> int:
+        """How many tokens of a text are read, beside the special ones."""
+        return self._room[False]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the tokens of a text are in it."""
+        (encoded,) = self._shared.tokenizer.encode_batch([text], add_special_tokens=False)  # not the fast one: that tells no places
+        return [(int(start), int(end)) for start, end in encoded.offsets]
+
     def __call__(self, texts: Sequence[str] | Sequence[Pair]) -> dict[str, Rows]:
         """For each input an array of shape (texts, tokens of the longest)."""
         pairs = [(text, None) if isinstance(text, str) else text for text in texts]

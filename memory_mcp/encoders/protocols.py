@@ -29,6 +29,15 @@ class Embedder(Protocol):
         """What makes two vectors comparable: model, dimension and prefix version. Vectors of different generations never meet."""
         ...
 
+    @property
+    def max_tokens(self) -> int | None:
+        """How many tokens of a stored text the model reads, beside what it puts around it; it cuts off the rest. None: it does not say."""
+        ...
+
+    def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """Where each of the model's tokens is in a text, in characters and in order; an estimate where the model does not tell."""
+        ...
+
     def covers(self, text: str) -> bool:
         """Whether the model knows the language of a text. Where it doesn't, its opinion must not count."""
         ...

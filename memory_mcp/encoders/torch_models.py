@@ -16,8 +16,10 @@ import numpy as np
 from memory_mcp.encoders.embedding import BATCH, EmbedMany
 from memory_mcp.encoders.prefixes import Prefixes
 from memory_mcp.encoders.reranking import CHUNK, Pair
+from memory_mcp.encoders.token_spans import Spans, TokenSpans
 from memory_mcp.encoders.tracing import trace
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.text.budget import estimated_spans
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -32,12 +34,18 @@ PROBE = "今日は誰と話しましたか。 Whom did I talk to today?"
 
 @dataclass(frozen=True, slots=True)
 class LoadedEmbeddings:
-    """A model that has answered once. `max_tokens` is None where it does not say. `queries` embeds several in one call."""
+    """A model that has answered once. `queries` embeds several in one call. `token_spans` tells where its tokens are in a text.
+
+    `reads_tokens` is how many it reads at once, `max_tokens` how many of those are a text's, after the prefix and beside the special
+    ones; None where it has no such limit (static embeddings).
+    """
 
     model: "Embeddings"
     queries: EmbedMany
     dimension: int
+    reads_tokens: int | None
     max_tokens: int | None
+    token_spans: Spans = estimated_spans
 
 
 def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str) -> LoadedEmbeddings:
@@ -58,11 +66,11 @@ def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str)
         encode_kwargs={**both, "prompt": prefixes.document},
         query_encode_kwargs={**both, "prompt": prefixes.query},
     )
-    max_tokens = _limit_tokens(model)
+    reads_tokens, max_tokens = _limit_tokens(model, prefixes.document)
     _quicken(getattr(model, "_client", None))  # the class has no door to it
     # The class takes queries one by one. A copy, which shares the weights, puts the query's prefix before a list of them.
     asking = model.model_copy(update={"encode_kwargs": model.query_encode_kwargs})
-    return LoadedEmbeddings(model, asking.embed_documents, probed_dimension(model, name), max_tokens)
+    return LoadedEmbeddings(model, asking.embed_documents, probed_dimension(model, name), reads_tokens, max_tokens, _token_spans(model))
 
 
 def probed_dimension(model: "Embeddings", name: str) -> int:
@@ -158,11 +166,20 @@ def _quicken(model: Any) -> None:
         trace(first.auto_model, lambda texts: dict(first.tokenizer(texts, padding=True, truncation=True, return_tensors="pt")))
 
 
-def _limit_tokens(model: "Embeddings") -> int | None:
-    """Sets and tells how many tokens of a text are read; None where the model has no such limit (static embeddings)."""
+def _token_spans(model: "Embeddings") -> Spans:
+    """Where the model's own tokens are; an estimate for a tokenizer that doesn't tell."""
+    backend = getattr(getattr(getattr(model, "_client", None), "tokenizer", None), "backend_tokenizer", None)
+    if backend is None:
+        return estimated_spans
+    spans = TokenSpans(backend.to_str)
+    return lambda text: spans(text.replace("\n", " "))  # as the class does before it embeds
+
+
+def _limit_tokens(model: "Embeddings", prefix: str) -> tuple[int, int] | tuple[None, None]:
+    """Sets how many tokens are read, and tells that, and how many of them are a text's."""
     client = getattr(model, "_client", None)  # the class has no door to it
     own_limit = getattr(client, "max_seq_length", None)
     if client is None or not own_limit:
-        return None
+        return None, None
     client.max_seq_length = min(int(own_limit), MAX_TEXT_TOKENS)
-    return int(client.max_seq_length)
+    return int(client.max_seq_length), int(client.max_seq_length) - len(client.tokenizer(prefix)["input_ids"])

@@ -11,10 +11,12 @@ from zoneinfo import ZoneInfo
 import apsw
 import numpy as np
 
+from memory_mcp.config.settings import LongTexts
 from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.index.splitting import DEFAULT_RULES, next_unembedded, split_long
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunks, index_files, index_queue, vector_table
+from memory_mcp.store import chunks, index_files, index_queue, long_texts, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.vector_table import Matrix, Unembedded
 from memory_mcp.store.vectors import VectorIndex
@@ -61,9 +63,8 @@ def look_over(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> st
     """
 
     def settle(connection: apsw.Connection) -> str:
-        serving = vector_table.serving_generation(connection)
-        if serving is None or serving not in loaded or (serving != embedder.generation and not vector_table.has_any(connection, serving)):
-            serving = embedder.generation
+        serving = _to_answer(connection, embedder, loaded)
+        if serving != vector_table.serving_generation(connection):
             vector_table.set_serving_generation(connection, serving)
         vector_table.enqueue_lacking(connection, serving)
         return serving
@@ -74,10 +75,13 @@ def look_over(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> st
     return persona.database.write(settle) if not (settled and serving) else serving
 
 
-def apply_queue(persona: Persona, embedder: Embedder, indexes: IndexShelf, *, zone: ZoneInfo, batch: int = BATCH) -> Applied:
+def apply_queue(
+    persona: Persona, embedder: Embedder, indexes: IndexShelf, *, zone: ZoneInfo, rules: LongTexts = DEFAULT_RULES, batch: int = BATCH
+) -> Applied:
     """Takes one small batch off the to-do list of a persona. The first embedder that a persona meets begins to answer at once.
 
     A batch begins with the newest: what was just said is found in the next turn, however much waits before it.
+    Long ones are split by `rules` first.
 
     Raises:
         EncoderFailed: the model could not be asked; nothing was changed.
@@ -90,6 +94,8 @@ def apply_queue(persona: Persona, embedder: Embedder, indexes: IndexShelf, *, zo
             raise ValueError(f"{embedder.generation} does not answer for {persona.name}: look_over comes first")
         newest = index_queue.newest(connection, batch // 4)
         rows = newest | index_queue.oldest(connection, batch)
+    split_long(persona, embedder, list(rows), rules, zone)
+    with persona.database.read() as connection:
         dropped = vector_table.dropped_chunks(connection)
         if serving and not (rows or dropped):
             return Applied(0, 0, 0)
@@ -104,7 +110,14 @@ def apply_queue(persona: Persona, embedder: Embedder, indexes: IndexShelf, *, zo
 
 
 def re_embed(
-    persona: Persona, embedder: Embedder, indexes: IndexShelf, *, zone: ZoneInfo, after: int = 0, batch: int = BATCH
+    persona: Persona,
+    embedder: Embedder,
+    indexes: IndexShelf,
+    *,
+    zone: ZoneInfo,
+    rules: LongTexts = DEFAULT_RULES,
+    after: int = 0,
+    batch: int = BATCH,
 ) -> ReEmbedded:
     """Embeds the next chunks under a generation that does not answer yet; when none is left, it answers from then on.
 
@@ -114,8 +127,7 @@ def re_embed(
         EncoderFailed: the model could not be asked; nothing was changed.
         StoreError: the database can't be used.
     """
-    with persona.database.read() as connection:
-        wanting = vector_table.unembedded(connection, embedder.generation, batch, zone, after=after)
+    wanting = next_unembedded(persona, embedder, rules, zone, after, batch)
     if wanting:
         vectors = _embed(embedder, wanting)
         persona.database.write(
@@ -131,11 +143,15 @@ def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexShelf) -> b
     with persona.database.read() as connection:
         serving = vector_table.serving_generation(connection)
         kept = {*keep, *([serving] if serving else [])}
-        if not vector_table.counts(connection).keys() - kept:
+        if not vector_table.generations(connection) - kept:
             indexes.drop(persona.database, keep=serving)
             return False
-    dropped = persona.database.write(lambda connection: vector_table.drop_other_generations(connection, kept, DROPPED_AT_ONCE))
-    return dropped > 0
+
+    def drop(connection: apsw.Connection) -> int:
+        long_texts.forget_rules(connection, kept)
+        return vector_table.drop_other_generations(connection, kept, DROPPED_AT_ONCE)
+
+    return persona.database.write(drop) > 0
 
 
 def rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> VectorIndex:
@@ -181,6 +197,12 @@ def serving_generation(persona: Persona) -> str | None:
         return vector_table.serving_generation(connection)
 
 
+def waiting(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> int:
+    """How many memories have no vector in the generation that answers; before `look_over` was here, in the one that it will let answer."""
+    with persona.database.read() as connection:
+        return vector_table.lag(connection, _to_answer(connection, embedder, loaded))
+
+
 def chunks_lacking(persona: Persona, generation: str) -> int:
     """How many chunks have no vector in a generation. Looks at every memory."""
     with persona.database.read() as connection:
@@ -213,6 +235,14 @@ def compare(persona: Persona, generation: str, indexes: IndexShelf) -> Differenc
     return Differences(tuple(np.setdiff1d(wanted, held).tolist()), tuple(np.setdiff1d(held, wanted).tolist()), tuple(unequal))
 
 
+def _to_answer(connection: apsw.Connection, embedder: Embedder, loaded: Sequence[str]) -> str:
+    """The generation that serves, or the embedder's where that one can't answer or has nothing to answer with."""
+    serving = vector_table.serving_generation(connection)
+    if serving is None or serving not in loaded or (serving != embedder.generation and not vector_table.has_any(connection, serving)):
+        return embedder.generation
+    return serving
+
+
 def _embed(embedder: Embedder, wanting: Sequence[Unembedded]) -> Matrix:
     if not wanting:
         return np.empty((0, embedder.dimension), np.float32)
@@ -242,8 +272,9 @@ def _update(persona: Persona, indexes: IndexShelf, memory_ids: Sequence[int], dr
         if index is None or serving is None:
             return
         wanted, vectors = vector_table.of_memories(connection, serving, memory_ids)
+        kept, _ = vector_table.of_chunks(connection, serving, dropped)  # gone from another generation only
         stored = chunks.of_memories(connection, memory_ids)
-    index.remove({*stored, *dropped}.difference(wanted.tolist()))
+    index.remove({*stored, *dropped}.difference(wanted.tolist(), kept.tolist()))
     index.add(wanted, vectors)
     index.change = change
 

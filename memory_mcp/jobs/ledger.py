@@ -46,14 +46,15 @@ class Backoff:
 class Task:
     """One persona's. `woken` and `asked` count what was wanted (indexing, a rebuild); `looked` and `answered` say how far that is done.
 
-    `settled_for` are the loaded generations that it was last looked over for; `after` is where the way to another generation stands.
+    `batches` counts what was done on the way. `settled_for` are the loaded generations, and how long texts are split, that it was
+    last looked over for; `after` is where the way to another generation stands.
     """
 
     woken: int = 0
     looked: int = 0
     asked: int = 0
     answered: int = 0
-    waiting: int = 0
+    batches: int = 0
     settled_for: tuple[str, ...] = ()
     after: int = 0
     progress: Progress | None = None

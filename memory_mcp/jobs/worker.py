@@ -15,7 +15,8 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
-from memory_mcp.index import sync
+from memory_mcp.index import splitting, sync
+from memory_mcp.jobs.lag import Lag
 from memory_mcp.jobs.ledger import Backoff, Ledger, Progress, Task
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona, Personas
@@ -60,6 +61,7 @@ class IndexWorker:
         self._personas, self._models, self._settings, self._indexes, self._clock = personas, models, settings, indexes, clock
         self._earlier_unneeded = earlier_unneeded
         self._ledger = Ledger()
+        self._lag = Lag(personas)
         self._loaded: tuple[str, ...] = ()
         self._model = Backoff()
         self._called_at = clock()
@@ -106,11 +108,13 @@ class IndexWorker:
 
     def status(self) -> IndexStatus:
         """What is waiting counts only while a model is there: without one nothing is."""
-        loaded = _generations(self._models())
+        models = self._models()
+        loaded = _sought(models, self._settings())
         if loaded != self._loaded:  # a model that has just come in must not seem to have everything done
             self._ledger.know(self._personas.names())
         tasks = self._ledger.snapshot() if loaded else {}
-        waiting = {name: max(task.waiting, task.woken - task.looked, 1) for name, task in tasks.items() if task.to_index(loaded)}
+        embedder = models.embedder or models.earlier
+        waiting = self._lag.waiting(tasks, embedder, loaded) if embedder else {}
         return IndexStatus(
             lag=sum(waiting.values()),
             waiting=waiting,
@@ -124,7 +128,7 @@ class IndexWorker:
     def step(self, now: datetime) -> float:
         """Does the most urgent piece of work there is. Returns how many seconds to wait before the next: 0 if there may be more."""
         models = self._models()
-        loaded = _generations(models)
+        loaded = _sought(models, self._settings())
         if loaded != self._loaded:
             self._ledger.know(self._personas.names())
             self._loaded = loaded
@@ -188,32 +192,36 @@ class IndexWorker:
 
     def _index(self, persona: Persona, task: Task, models: Models, embedder: Embedder) -> None:
         """One batch: what was written goes first, then the way to another generation, then what that left behind."""
-        loaded = _generations(models)
+        settings = self._settings()
+        loaded = _sought(models, settings)
         if task.settled_for != loaded:
             self._ledger.wake(persona.name)  # what this brings up takes more than one batch
-            self._look_over(persona, task, embedder, loaded)
+            self._look_over(persona, task, models, embedder, settings)
         woken = task.woken
         answering = models.of_generation(sync.serving_generation(persona)) or embedder
-        applied = sync.apply_queue(persona, answering, self._indexes, zone=self._settings().zone)
+        applied = sync.apply_queue(persona, answering, self._indexes, zone=settings.zone, rules=settings.long_texts)
         self._model.clear()
-        task.waiting = applied.waiting
+        task.batches += 1
         if applied.waiting:
             return
         if answering.generation != embedder.generation:
-            self._re_embed(persona, task, embedder)
+            self._re_embed(persona, task, embedder, settings)
         elif not sync.drop_unused(persona, [embedder.generation], self._indexes):
             task.outdated = sync.needs_rebuild(persona, embedder.generation, self._indexes)
             task.looked = woken
 
-    def _look_over(self, persona: Persona, task: Task, embedder: Embedder, loaded: tuple[str, ...]) -> None:
+    def _look_over(self, persona: Persona, task: Task, models: Models, embedder: Embedder, settings: Settings) -> None:
+        loaded = _sought(models, settings)
         serving = sync.look_over(persona, embedder, loaded)
+        for known in {serving: models.of_generation(serving) or embedder, embedder.generation: embedder}.values():
+            splitting.settle(persona, known, settings.long_texts)
         elsewhere = serving != embedder.generation
         task.progress = Progress(0, sync.chunks_lacking(persona, embedder.generation)) if elsewhere else None
         task.after = 0
         task.settled_for = loaded
 
-    def _re_embed(self, persona: Persona, task: Task, embedder: Embedder) -> None:
-        done = sync.re_embed(persona, embedder, self._indexes, zone=self._settings().zone, after=task.after)
+    def _re_embed(self, persona: Persona, task: Task, embedder: Embedder, settings: Settings) -> None:
+        done = sync.re_embed(persona, embedder, self._indexes, zone=settings.zone, rules=settings.long_texts, after=task.after)
         task.after = done.after
         so_far = (task.progress.done if task.progress else 0) + done.embedded
         task.progress = None if done.swapped else Progress(so_far, max(so_far, task.progress.total if task.progress else 0))
@@ -246,6 +254,8 @@ class IndexWorker:
         return {directories[path]: said for path, said in by_directory.items() if path in directories}
 
 
-def _generations(models: Models) -> tuple[str, ...]:
-    """What is loaded, the one that is to answer first."""
-    return tuple(known.generation for known in (models.embedder, models.earlier) if known)
+def _sought(models: Models, settings: Settings) -> tuple[str, ...]:
+    """The generations that are loaded, the one that is to answer first, and how long texts are split; nothing without a model."""
+    loaded = tuple(known.generation for known in (models.embedder, models.earlier) if known)
+    rules = settings.long_texts
+    return (*loaded, f"{rules.chunk_tokens}:{rules.overlap_tokens}") if loaded else ()

@@ -6,6 +6,8 @@ from typing import Any
 
 from memory_mcp.domain import Candidate, Detail, Hit, Memory
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
+from memory_mcp.text.chunk import CHUNK_CHARACTERS
+from memory_mcp.text.excerpt import Span, excerpt
 from memory_mcp.text.micro_summary import micro_summary
 
 # What a hit costs beside its text: key, dates, score and punctuation.
@@ -14,15 +16,21 @@ WORTH_CUTTING_TOKENS = 40
 
 
 def within_budget(
-    ranked: Sequence[tuple[Memory, float, Mapping[str, Any]]], detail: Detail, max_tokens: int, with_metadata: bool = False
+    ranked: Sequence[tuple[Memory, float, Mapping[str, Any]]],
+    detail: Detail,
+    max_tokens: int,
+    best: Mapping[int, Span] | None = None,
+    *,
+    with_metadata: bool = False,
 ) -> tuple[Hit, ...]:
     """As many hits, in order, as `max_tokens` allows; at least one, cut if need be. `index` shows one line of each.
 
-    Metadata are shown where they are wanted and fit as a whole.
+    Of a memory that is cut the part around its `best` span, by its id, is shown, else its beginning. A long one that others follow
+    gets half of the room. Metadata are shown where they are wanted and fit as a whole.
     """
     hits: list[Hit] = []
     left = max_tokens
-    for memory, score, why in ranked:
+    for place, (memory, score, why) in enumerate(ranked, start=1):
         text = (memory.micro_summary or micro_summary(memory.content)) if detail == "index" else memory.content
         overhead = HIT_OVERHEAD_TOKENS + estimate_tokens(
             "".join([memory.source or "", memory.session_id or "", memory.category or "", *memory.tags])
@@ -30,15 +38,21 @@ def within_budget(
         room = left - overhead
         if hits and room < min(estimate_tokens(text), WORTH_CUTTING_TOKENS):
             break
-        shown = cut_to_tokens(text, max(room, 1))
+        around = (best or {}).get(memory.id, (0, 0)) if detail == "full" else (0, 0)
+        halved = detail == "full" and len(text) > CHUNK_CHARACTERS and place < len(ranked)
+        shown = _cut(text, around, max(room // 2 if halved else room, 1))
         left -= overhead + estimate_tokens(shown)
         beside = estimate_tokens(json.dumps(memory.metadata, ensure_ascii=False)) if with_metadata and memory.metadata else 0
         fits = 0 < beside <= left
         left -= beside if fits else 0
         hits.append(Hit(memory, round(score, 4), why, shown, truncated=shown != memory.content, with_metadata=fits))
-        if shown != text:
+        if shown != text and not halved:
             break
     return tuple(hits)
+
+
+def _cut(text: str, around: Span, budget: int) -> str:
+    return excerpt(text, around, budget) if any(around) else cut_to_tokens(text, budget)
 
 
 def why(candidate: Candidate) -> dict[str, Any]:

@@ -5,6 +5,7 @@ The database is read in one snapshot, between the two models: none is held open 
 pipeline that ran and what was missing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,14 +18,17 @@ from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.association import along_the_graph, led_to
 from memory_mcp.search.candidates import from_named_dates, from_words, union
+from memory_mcp.search.floor import Floor, floor_for
 from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.store import chunk_owners, memories, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import named_speakers
 from memory_mcp.text.timewords import named_dates
+from memory_mcp.text.tokens import query_tokens
 
 POOL_FACTOR = 3
 
@@ -36,8 +40,18 @@ class _Ranked:
     candidates: list[Candidate]
     pool: list[Candidate]
     memories: dict[int, Memory]
-    passages: dict[int, str]
+    nearest: dict[int, Span]
     index_lag: int
+
+    def best_parts(self, candidates: Sequence[Candidate], question: Question) -> dict[int, Span]:
+        """Where in each memory the answer is: in the piece that came nearest, if it has several, and there where the query's words are."""
+        words = query_tokens(question.query)
+        return {candidate.memory_id: self._best_part(candidate, words) for candidate in candidates}
+
+    def _best_part(self, candidate: Candidate, words: Sequence[str]) -> Span:
+        content = self.memories[candidate.memory_id].content
+        nearest = self.nearest.get(candidate.best_chunk or 0, (0, len(content)))
+        return best_window(content, words, nearest)
 
 
 def recall(
@@ -59,9 +73,9 @@ def recall(
         meaning = meaning_of(persona, question, models, indexes)
         with persona.database.read() as connection:
             ranked = _ranked(persona, connection, question, meaning, settings, now)
-        has_an_order = question.mode in ("recent", "graph")
-        reranked = Reranked(ranked.pool) if has_an_order else rerank(ranked.pool, question, ranked.passages, models, settings, deadline)
-    return _answer(question, settings, meaning, ranked, reranked)
+        reranked = _reranked(ranked, question, models, settings, deadline)
+    floor = floor_for(settings, models, meaning, reranked=reranked.done)
+    return _answer(question, floor, meaning, ranked, reranked)
 
 
 def _ranked(
@@ -79,9 +93,8 @@ def _ranked(
     pool = ranked[: question.top_k * POOL_FACTOR]
     found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
     spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])
-    passages = {candidate.memory_id: passage(found[candidate.memory_id], spans.get(candidate.best_chunk or 0)) for candidate in pool}
     lag = vector_table.waiting(connection, meaning.generation) if meaning.generation else 0
-    return _Ranked(ranked, pool, found, passages, lag)
+    return _Ranked(ranked, pool, found, spans, lag)
 
 
 def _fused(
@@ -135,13 +148,23 @@ def _dense_weight(question: Question) -> float | None:
     return 1.0 if question.mode == "semantic" else None
 
 
-def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _Ranked, reranked: Reranked) -> Recalled:
-    passing = [candidate for candidate in reranked.pool if candidate.score >= settings.min_score]
+def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
+    """The pool as the cross-encoder orders it, unless the time or the graph decides."""
+    if question.mode in ("recent", "graph"):
+        return Reranked(ranked.pool)
+    best = ranked.best_parts(ranked.pool, question) if models.reranker else {}
+    passages = {memory_id: passage(ranked.memories[memory_id], part) for memory_id, part in best.items()}
+    return rerank(ranked.pool, question, passages, models, settings, deadline)
+
+
+def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked) -> Recalled:
+    passing = [candidate for candidate in reranked.pool if floor.passes(candidate)]
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
-    hits = within_budget(shown, question.detail, question.max_tokens)
+    best = ranked.best_parts(passing[: question.top_k], question) if question.detail == "full" else {}
+    hits = within_budget(shown, question.detail, question.max_tokens, best)
     # The scores of what was not reranked are on another scale than a floor for reranked ones.
-    comparable = not (reranked.done and settings.min_score)
-    rest = sum(comparable and candidate.score >= settings.min_score for candidate in ranked.candidates[len(reranked.pool) :])
+    comparable = not (reranked.done and floor.least)
+    rest = sum(comparable and floor.passes(candidate) for candidate in ranked.candidates[len(reranked.pool) :])
     return Recalled(
         hits=hits,
         mode=_mode(question, meaning),
@@ -149,7 +172,7 @@ def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _R
         degraded=tuple(reason for reason in (meaning.skipped, reranked.skipped) if reason),
         index_lag=ranked.index_lag,
         more=len(passing) + rest - len(hits),
-        best_score=round(reranked.pool[0].score, 4) if reranked.pool and not hits else None,
+        best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
     )
 
 

@@ -11,7 +11,10 @@ from memory_mcp.domain import Candidate, Memory, Question
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Reranker
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.text.chunk import CHUNK_CHARACTERS
+from memory_mcp.text.excerpt import Span, excerpt
+
+# With a question of usual length before it, what a cross-encoder's 512 tokens hold.
+PASSAGE_TOKENS = 480
 
 # What is read of a memory where there is no time for more. Most memories are shorter.
 BEGINNING_CHARACTERS = 160
@@ -63,8 +66,7 @@ def _scores(reranker: Reranker, question: Question, texts: Sequence[str], deadli
     return reranker.score(question.query, beginnings, deadline), True
 
 
-def passage(memory: Memory, span: tuple[int, int] | None) -> str:
-    """What of a memory the cross-encoder reads: who said it and what; of a long one the part that came nearest, else its beginning."""
-    start, end = span if span and len(memory.content) > CHUNK_CHARACTERS else (0, CHUNK_CHARACTERS)
-    said = memory.content[start:end]
+def passage(memory: Memory, best: Span) -> str:
+    """What of a memory the cross-encoder reads: who said it and what; of a long one the best part, and as much around it as it reads."""
+    said = excerpt(memory.content, best, PASSAGE_TOKENS)
     return f"{memory.source}: {said}" if memory.source else said

@@ -8,11 +8,12 @@ from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
 from memory_mcp.search.questions import QUERY_LIMIT, token_budget
+from memory_mcp.server.client_language import client_language
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, hit_view, local, told, without_blanks
 from memory_mcp.store import memories
 from memory_mcp.store.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
-from memory_mcp.text.ago import elapsed
+from memory_mcp.text.ago import Language, elapsed, language_of
 from memory_mcp.text.clean import storable
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.timewords import parse_moment
@@ -25,7 +26,7 @@ def context_view(call: Call, persona: Persona, query: str, max_tokens: int | Non
     """Who, how many, when, how things stand, and the layered memories."""
     budget = token_budget(max_tokens, DEFAULT_TOKENS)
     topic = Redaction(call.settings.privacy).text(_within(query, "query", QUERY_LIMIT).strip())
-    who, unreadable = _who(call, persona)
+    language = client_language(call, topic)
     found = context(
         persona,
         topic,
@@ -36,6 +37,8 @@ def context_view(call: Call, persona: Persona, query: str, max_tokens: int | Non
         indexes=call.runtime.indexes,
         deadline=call.rerank_deadline(),
     )
+    spoken = language or language_of(found.hits[0][1].text if found.hits else "")
+    who, unreadable = _who(call, persona, spoken)
     with persona.database.read() as connection:
         counts = memories.counts(connection)
     degraded = [*(found.recalled.degraded if found.recalled else ()), *([unreadable] if unreadable else [])]
@@ -45,7 +48,7 @@ def context_view(call: Call, persona: Persona, query: str, max_tokens: int | Non
         "now": local(call.now, call.settings.zone),
         **who,
         **told(degraded=degraded, mode=found.recalled.mode if found.recalled else None),
-        "hits": [{"_source": layer, **_brief(hit_view(hit, call))} for layer, hit in found.hits],
+        "hits": [{"_source": layer, **_brief(hit_view(hit, call, language))} for layer, hit in found.hits],
     }
 
 
@@ -59,8 +62,8 @@ def note_conversation(persona: Persona, call: Call, state: Mapping[str, str]) ->
     return None
 
 
-def checked_changes(state: Mapping[str, str], user_info: Mapping[str, str], persona_info: Mapping[str, str]) -> dict[str, Any]:
-    """What update_context is to set, by the context file's names.
+def checked_changes(state: Mapping[str, str | None], user_info: Mapping[str, str], persona_info: Mapping[str, str]) -> dict[str, Any]:
+    """What update_context is to set, by the context file's names. None leaves a field as it is, an empty text clears it.
 
     Raises:
         InvalidInput: nothing is to be set, or something can't be.
@@ -75,7 +78,7 @@ def checked_changes(state: Mapping[str, str], user_info: Mapping[str, str], pers
                 "Use remember for anything else",
             )
     changes: dict[str, Any] = {
-        STATE_KEYS[name]: _within(state[name], name, FIELD_LIMIT).strip() for name in STATE_FIELDS if state[name].strip()
+        STATE_KEYS[name]: _within(said, name, FIELD_LIMIT).strip() for name in STATE_FIELDS if (said := state.get(name)) is not None
     }
     changes |= {
         name: {part: _within(value, f"{name}.{part}", FIELD_LIMIT).strip() for part, value in person.items()}
@@ -83,7 +86,7 @@ def checked_changes(state: Mapping[str, str], user_info: Mapping[str, str], pers
         if person
     }
     if not changes:
-        raise InvalidInput("nothing to update", "every argument was empty", "Send at least one, such as emotion")
+        raise InvalidInput("nothing to update", "no argument was given", "Send at least one, such as emotion")
     return changes
 
 
@@ -108,7 +111,7 @@ def _spoke_now(call: Call) -> dict[str, str]:
     return spoke_at(call.now.astimezone(call.settings.zone))
 
 
-def _who(call: Call, persona: Persona) -> tuple[dict[str, Any], str | None]:
+def _who(call: Call, persona: Persona, language: Language) -> tuple[dict[str, Any], str | None]:
     """The context file as the client sees it, and what is wrong with it where it can't be read."""
     try:
         file = persona.context.read()
@@ -116,7 +119,7 @@ def _who(call: Call, persona: Persona) -> tuple[dict[str, Any], str | None]:
         return {}, f"context_unreadable: {error}"
     state = {name: file[file_name] for name, file_name in STATE_KEYS.items()}
     last = file[LAST_CONVERSATION] or None
-    since = _since(last, call)
+    since = _since(last, call, language)
     # Somebody wrote it by hand; the next memory that is stored puts it right.
     unreadable = f"context_unreadable: {LAST_CONVERSATION} in {FILE_NAME} is no time" if last and not since else None
     last = last if since else None
@@ -124,10 +127,10 @@ def _who(call: Call, persona: Persona) -> tuple[dict[str, Any], str | None]:
     return told(last_conversation_time=last, since_last_conversation=since, state=without_blanks(state), **people), unreadable
 
 
-def _since(last: Any, call: Call) -> str | None:
+def _since(last: Any, call: Call, language: Language) -> str | None:
     """How long ago that was; None where the file, which anyone may have edited, tells no time."""
     try:
-        return elapsed(parse_moment(last, call.now, call.settings.zone), call.now) if isinstance(last, str) and last else None
+        return elapsed(parse_moment(last, call.now, call.settings.zone), call.now, language) if isinstance(last, str) and last else None
     except InvalidInput:
         return None
 

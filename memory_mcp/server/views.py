@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.personas.registry import Persona
+from memory_mcp.server.client_language import client_language
 from memory_mcp.server.request_persona import Call
-from memory_mcp.text.ago import ago
+from memory_mcp.text.ago import Language, ago, language_of
 from memory_mcp.text.privacy.redaction import Redaction
 
 
@@ -29,8 +30,8 @@ def local(moment: datetime | None, zone: ZoneInfo) -> str | None:
     return None if moment is None else moment.astimezone(zone).isoformat(timespec="seconds")
 
 
-def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime) -> dict[str, Any]:
-    """A memory with `text` as its content, which may be a part of it."""
+def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime, language: Language | None = None) -> dict[str, Any]:
+    """A memory with `text` as its content, which may be a part of it. `language`: the client's; None for the memory's own."""
     return told(
         key=memory.key,
         content=text,
@@ -42,7 +43,7 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime) -> dic
         occurred_at=local(memory.occurred_at, zone),
         created_at=local(memory.created_at, zone),
         updated_at=local(memory.updated_at, zone) if memory.updated_at > memory.created_at else None,
-        ago=ago(memory.event_time, now, text, zone),
+        ago=ago(memory.event_time, now, language or language_of(text), zone),
         tags=list(memory.tags),
         importance=memory.importance if memory.importance != 0.5 else None,
         state=dict(memory.state),
@@ -53,15 +54,16 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime) -> dic
     )
 
 
-def hit_view(hit: Hit, call: Call) -> dict[str, Any]:
+def hit_view(hit: Hit, call: Call, language: Language | None = None) -> dict[str, Any]:
     """A hit with its score and the reasons for it, and its metadata where it was asked for by its key."""
-    view = memory_view(hit.memory, hit.text, call.settings.zone, call.now)
+    view = memory_view(hit.memory, hit.text, call.settings.zone, call.now, language)
     metadata = dict(hit.memory.metadata) if hit.with_metadata else None
     return {**view, **told(metadata=metadata, score=hit.score, why=dict(hit.why), truncated=hit.truncated or None)}
 
 
-def recalled_view(recalled: Recalled, call: Call) -> dict[str, Any]:
+def recalled_view(recalled: Recalled, call: Call, query: str = "") -> dict[str, Any]:
     """An answer of recall: what ran, what was missing, and the hits."""
+    language = client_language(call, query)
     return {
         "mode": recalled.mode,
         "reranked": recalled.reranked,
@@ -69,7 +71,7 @@ def recalled_view(recalled: Recalled, call: Call) -> dict[str, Any]:
         "index_lag": recalled.index_lag,
         "more": recalled.more,
         **told(missing=list(recalled.missing), best_score=recalled.best_score),
-        "hits": [hit_view(hit, call) for hit in recalled.hits],
+        "hits": [hit_view(hit, call, language) for hit in recalled.hits],
     }
 
 

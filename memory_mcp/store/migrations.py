@@ -149,6 +149,14 @@ def _vectors_by_generation(connection: apsw.Connection) -> None:
     connection.execute(_VECTORS)
 
 
+def _chunks_by_generation(connection: apsw.Connection) -> None:
+    """The pieces that a long memory has in one generation only, by its model's tokens. Those of none are as it was written."""
+    connection.execute(
+        "ALTER TABLE chunks ADD COLUMN generation TEXT;"
+        "CREATE INDEX chunks_by_generation ON chunks(generation, memory_id) WHERE generation IS NOT NULL"
+    )
+
+
 def _metadata(connection: apsw.Connection) -> None:
     """Whatever else is to be known of a memory, as a JSON object. What an older server knew stands under `legacy`."""
     connection.execute("ALTER TABLE memories ADD COLUMN metadata TEXT")
@@ -194,6 +202,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0005 further columns into metadata", _further_columns),
     ("0006 more of a memory", _more_of_a_memory),
     ("0009 graph", graph_schema.create),
+    ("0010 chunks by generation", _chunks_by_generation),
 ]
 
 

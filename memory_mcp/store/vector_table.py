@@ -26,7 +26,11 @@ _CHANGE = "index_change"
 # What CURRENT says, with a look at the usual case first: nearly no memory was ever replaced. Half the time on 100,000 rows.
 SEARCHABLE = f"m.deleted_at IS NULL AND (NOT EXISTS (SELECT 1 FROM memories r WHERE r.supersedes = m.key) OR ({CURRENT}))"
 _INDEXED = f"FROM vectors v JOIN chunks c ON c.id = v.chunk JOIN memories m ON m.id = c.memory_id WHERE v.generation = ? AND {SEARCHABLE}"
-_UNEMBEDDED = "NOT EXISTS (SELECT 1 FROM vectors v WHERE v.generation = ? AND v.chunk = c.id)"
+# Of the chunks of a memory in a generation, ?1, those without a vector. Pieces of that generation alone stand for the written ones.
+_UNEMBEDDED = (
+    "(NOT EXISTS (SELECT 1 FROM vectors v WHERE v.generation = ?1 AND v.chunk = c.id) AND coalesce(c.generation = ?1, "
+    "c.question IS NOT NULL OR NOT EXISTS (SELECT 1 FROM chunks o WHERE o.generation = ?1 AND o.memory_id = c.memory_id)))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +78,14 @@ def unembedded(
 
     A piece of content is embedded as "[its day in `zone`] who said it: piece", a question as it is: nobody said it, on no day.
     """
-    chosen = "c.memory_id IN (SELECT value FROM json_each(?))" if of is not None else "c.id > ?"
+    chosen = "c.memory_id IN (SELECT value FROM json_each(?2))" if of is not None else "c.id > ?2"
     found = connection.execute(
         f'SELECT c.id, c.start, c."end", c.question, m.id, m.content, m.source, {EVENT_TIME} '
-        f"FROM chunks c JOIN memories m ON m.id = c.memory_id WHERE {chosen} AND {_UNEMBEDDED} AND {SEARCHABLE} ORDER BY c.id LIMIT ?",
-        (after if of is None else json.dumps(list(of)), generation, limit),
+        f"FROM chunks c JOIN memories m ON m.id = c.memory_id WHERE {chosen} AND {_UNEMBEDDED} AND {SEARCHABLE} ORDER BY c.id LIMIT ?3",
+        (generation, after if of is None else json.dumps(list(of)), limit),
     )
     return [
-        Unembedded(chunk, memory_id, question or _said(content[start:end], source, event_time, zone))
+        Unembedded(chunk, memory_id, question or said(content[start:end], source, event_time, zone))
         for chunk, start, end, question, memory_id, content, source, event_time in found
     ]
 
@@ -110,8 +114,8 @@ def waiting(connection: apsw.Connection, generation: str) -> int:
 def lacking_among(connection: apsw.Connection, generation: str, memory_ids: Collection[int]) -> set[int]:
     """Which of these memories are current and lack a vector in a generation."""
     found = connection.execute(
-        f"SELECT m.id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND {_lacking()}",
-        (json.dumps(list(memory_ids)), generation),
+        f"SELECT m.id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?2)) AND {_lacking()}",
+        (generation, json.dumps(list(memory_ids))),
     )
     return {row[0] for row in found}
 
@@ -168,19 +172,32 @@ def counts(connection: apsw.Connection) -> Mapping[str, int]:
     return dict(connection.execute("SELECT generation, count(*) FROM vectors GROUP BY generation ORDER BY generation"))
 
 
+def generations(connection: apsw.Connection) -> set[str]:
+    """The generations that have vectors, or pieces of their own."""
+    own = connection.execute("SELECT DISTINCT generation FROM chunks WHERE generation IS NOT NULL")
+    return {*counts(connection), *(row[0] for row in own)}
+
+
 def has_any(connection: apsw.Connection, generation: str) -> bool:
     """Whether a generation has a vector at all."""
     return connection.execute("SELECT 1 FROM vectors WHERE generation = ? LIMIT 1", (generation,)).get is not None
 
 
 def drop_other_generations(connection: apsw.Connection, keep: Collection[str], limit: int) -> int:
-    """Deletes up to `limit` vectors of generations that nobody needs. Returns how many; less than `limit` means that none is left."""
+    """Deletes up to `limit` pieces and vectors of generations that nobody needs. Returns how many; less than `limit`: none is left."""
+    connection.execute(
+        "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE generation IS NOT NULL "
+        "AND generation NOT IN (SELECT value FROM json_each(?)) LIMIT ?)",
+        (json.dumps(list(keep)), limit),
+    )
+    pieces: int = connection.changes()
+    limit -= pieces
     connection.execute(
         "DELETE FROM vectors WHERE rowid IN (SELECT rowid FROM vectors WHERE generation IN ("
         "SELECT generation FROM vectors GROUP BY generation HAVING generation NOT IN (SELECT value FROM json_each(?))) LIMIT ?)",
         (json.dumps(list(keep)), limit),
     )
-    return connection.changes()
+    return pieces + connection.changes()
 
 
 def dropped_chunks(connection: apsw.Connection) -> list[int]:
@@ -194,11 +211,12 @@ def forget_dropped(connection: apsw.Connection, chunks: Sequence[int]) -> None:
 
 
 def _lacking() -> str:
-    """The condition on `memories m`, with the generation as its one value."""
+    """The condition on `memories m`, with the generation as its value ?1."""
     return f"EXISTS (SELECT 1 FROM chunks c WHERE c.memory_id = m.id AND {_UNEMBEDDED}) AND {SEARCHABLE}"
 
 
-def _said(piece: str, source: str | None, event_time: str, zone: ZoneInfo) -> str:
+def said(piece: str, source: str | None, event_time: str, zone: ZoneInfo) -> str:
+    """The text that a piece of a memory is embedded as: its day, who said it, and what."""
     day = f"[{from_text(event_time).astimezone(zone):%Y-%m-%d}]"
     return f"{day} {source}: {piece}" if source else f"{day} {piece}"
 

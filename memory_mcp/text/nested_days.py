@@ -14,6 +14,7 @@ def narrowed(meanings: Sequence[Sequence[Days]]) -> list[Days]:
     """
     distinct = dict.fromkeys(span for spans in meanings for span in spans)
     inside, around = _inside(distinct), _around(distinct)
+    inside |= {spans[0] for spans in meanings if len(spans) == 1}  # 今月17日、10月17日: the same day, and of this year
     chosen: dict[Days, None] = {}
     for spans in meanings:
         within = [span for span in spans if span in inside] if len(spans) > 1 else []

@@ -1,66 +1,97 @@
-"""Dates in words: what a caller means by 2025-10-17, 先週の金曜, 3日前 or last month, seen from a given now.
+"""Dates in words: what a caller means by 2025-10-17, 先週の金曜, 3日前の夜, 去年の夏 or last month, seen from a given now.
 
-A day is a calendar day in the caller's zone, a week begins on Monday. Every pattern answers with whole days.
+A day is a calendar day in the caller's zone, a week begins on Monday. The words are in `datewords`, what is said beside them in
+`daytimes`.
 """
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.festivals import FESTIVAL, festival
+from memory_mcp.text.calendar import day_of, number_of
+from memory_mcp.text.datewords import ALONE, ALWAYS, IN_A_QUESTION, Pattern, Resolver
+from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
 from memory_mcp.text.nested_days import Days, narrowed
-from memory_mcp.text.yearless import each_year
 
-_KANJI_DIGITS = "〇一二三四五六七八九"
-_NUMBER = r"(\d{1,3}|[一二三四五六七八九十]{1,3})"
-_WEEKDAYS = {
-    name: index
-    for index, pair in enumerate(["月mon", "火tue", "水wed", "木thu", "金fri", "土sat", "日sun"])
-    for name in (pair[0], pair[1:])
-}
-_MONTH_NAMES = "january february march april may june july august september october november december".split()
-_MONTHS = {form: number for number, name in enumerate(_MONTH_NAMES, start=1) for form in (name, name[:3])} | {"sept": 9}
-# Whole names only: what is sold at a market 5 times is not about March.
-_MONTH = rf"({'|'.join(sorted(_MONTHS, key=len, reverse=True))})(?![a-z])\.?"
-_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
+_ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "r": 2018, "h": 1988}
+_ERA_YEAR = re.compile(r"(令和|平成|昭和)(\d{1,2}|元)年|(?<![a-z])([rh])(\d{1,2})(?=[./年])")
+_SEPARATOR = re.compile(
+    r"\.\.|〜|~|–|から| to | until | - |(?<=[\d日月])-(?=\d{1,2}日?\Z)|(?<=\d{4}-\d\d-\d\d)/(?=\d{4}-)|(?<=[a-z\d]) and (?=.)"
+)
+_EVER = TimeRange(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+# A range with one end: what comes before or after its date, and which of the date's own ends it has.
+_BOUNDS: list[tuple[re.Pattern[str], Callable[[TimeRange], TimeRange]]] = [
+    (re.compile("(?:since|from|starting) (.+)|(.+?)(?:以降|以来|以後)"), lambda span: TimeRange(span.start, _EVER.end)),
+    (re.compile("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.end, _EVER.end)),
+    (re.compile("(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"), lambda span: TimeRange(_EVER.start, span.end)),
+    (re.compile("before (.+)|(.+?)(?:よりも?前|の前)"), lambda span: TimeRange(_EVER.start, span.start)),
+]
+# Words for a day that also say when in it.
+_IMPLIED = [
+    (re.compile("昨夜|昨晩|ゆうべ|今夜|今晩|tonight|last night|night before last|(?<![a-z])nights? ago"), "夜"),
+    (re.compile("今朝|this morning"), "朝"),
+    (re.compile("this afternoon"), "午後"),
+    (re.compile("this evening"), "夕方"),
+]
+LONGEST_WORDS = 200
+_WEEK = timedelta(days=7)
+_DAY_OF_WEEK_BESIDE = re.compile(r"(?<=\d日)\s*\(?[月火水木金土日](?:曜日?)?\)?(?![本間])|\([月火水木金土日]曜?日?\)")
+_CLOCK_ALONE = re.compile(r"\A(?:午前|午後|朝|夜)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
+_CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 noon midnight".split())
+_WEEKDAY_ALONE = re.compile(r"[月火水木金土日]曜日?|(?:mon|tues?|wed|wednes|thu|thurs?|fri|satur|sat|sun)(?:day)?")
+# What may stand between the dates of one day: 去年の10月, friday of last week, 10月17日(金).
+_CONNECTORS = re.compile(
+    r"\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|丸?1?一?日(?=\Z)|(?<![a-z])(?:on|in|of|the|at|during|over|within|sometime|back)(?![a-z])"
+)
+_HOURS_AGO = re.compile(
+    r"(\d{1,3}|[一二三四五六七八九十]{1,3}|an?|one|two|three|four|five|six)\s*(時間|分|hours?|minutes?|mins?)(?:ほど|くらい|ぐらい)?(?:前|\s+ago)"
+)
+_JUST_NOW = re.compile("さっき|先ほど|たった今|今|いま|現在|now|just now|right now|a moment ago|earlier today")
 
 
 def parse_moment(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     """A moment in UTC from ISO or from words; of a day or a longer span, its beginning. Without an offset it is local time.
 
+    A part of a day begins where people say it does: 3日前の夜 is eight in the evening.
+
     Raises:
         InvalidInput: it is no date.
     """
-    plain = _plain(text)
-    exact = _iso(plain, zone)
-    if exact:
-        return exact
-    span = _whole(plain, now.astimezone(zone).date())
-    if span is None:
+    plain, today = _plain(text), now.astimezone(zone).date()
+    moment = _iso(plain, zone) or _hours_ago(plain, now)
+    if moment:
+        return moment.start
+    if _JUST_NOW.fullmatch(plain):
+        return now.astimezone(UTC)
+    said = _said(plain, today)
+    if said:
+        return _moment_of(said, zone)
+    span = _range_of(plain, today, zone)
+    if span is None or span.start == _EVER.start:
         raise _no_date("occurred_at", text)
-    return _in_utc(span, zone).start
+    return span.start
 
 
 def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     """A range in UTC from a day, `A..B` (either end may be missing, both are included), or words.
 
+    A part of a day stands for the whole day, a night also for the hours after midnight; only a clock time stands for that hour or minute:
+    what is only known by its day would be left out. 頃 and around take the days beside it in.
+
     Raises:
         InvalidInput: it is no date, or ends before it begins.
     """
-    plain = _plain(text)
-    today = now.astimezone(zone).date()
-    first, separator, last = re.fullmatch(r"(.*?)(?:(\.\.|〜|~|から| to )(.*?)(?:まで)?)?", plain, re.DOTALL).groups()  # type: ignore[union-attr]
-    if not separator:
-        return _end_of_range(plain, today, zone, text)
-    start = _end_of_range(first, today, zone, text).start if first.strip() else datetime.min.replace(tzinfo=UTC)
-    end = _end_of_range(last, today, zone, text).end if last.strip() else datetime.max.replace(tzinfo=UTC)
-    if start >= end:
+    plain, today = _plain(text), now.astimezone(zone).date()
+    span = _just_now(plain, now) or _hours_ago(plain, now) or _single(plain, today, zone) or _range_of(plain, today, zone)
+    if span is None:
+        raise _no_date("date_range", text)
+    if span.start >= span.end:
         raise InvalidInput(f"date_range {text[:80]!r} ends before it begins", "", "Write the earlier date first: 2025-10-01..2025-10-17")
-    return TimeRange(start, end)
+    return span
 
 
 def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
@@ -68,11 +99,15 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
 
     A date inside another narrows it: 今年の1月 is one month.
     """
-    plain = _plain(query)
-    today = now.astimezone(zone).date()
+    meanings, _ = _found(_plain(query), now.astimezone(zone).date(), [*ALWAYS, *IN_A_QUESTION])
+    return list(_representable(narrowed(meanings), zone))
+
+
+def _found(plain: str, today: date, patterns: Sequence[Pattern]) -> tuple[list[list[Days]], str]:
+    """What each date of a text may mean, and the text without them."""
     taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
     meanings: list[list[Days]] = []
-    for pattern, days_of in _PATTERNS:
+    for pattern, days_of in patterns:
         for found in pattern.finditer(plain):
             if any(taken[found.start() : found.end()]):
                 continue  # 先週 inside 先週の金曜 was meant as part of it
@@ -80,30 +115,135 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
             if days:
                 taken[found.start() : found.end()] = b"\1" * (found.end() - found.start())
                 meanings.append(days)
-    return list(_representable(narrowed(meanings), zone))
+    return meanings, "".join(" " if flag else character for character, flag in zip(plain, taken, strict=True))
+
+
+def _said(plain: str, today: date, near: date | None = None) -> Said | None:
+    """What the whole of a text says, if that is a date: the latest that is not in the future where several are meant.
+
+    `near` is where a range begins that this is the end of: it may leave the year unsaid.
+    """
+    if len(plain) > LONGEST_WORDS:
+        return None
+    meanings, rest = _found(_DAY_OF_WEEK_BESIDE.sub("", plain), today, [*ALWAYS, *ALONE])
+    if not meanings and (_CLOCK_ALONE.search(plain) or plain in _CLOCK_WORDS):
+        meanings = [[day_of(today)]]
+    spans = narrowed(meanings)
+    if not any(set(spans) <= set(meaning) for meaning in meanings):
+        return None  # no date, or two that lie apart
+    implied = [part for words, part in _IMPLIED if words.search(plain)]
+    try:
+        said, rest = with_modifiers(_meant(spans, today, near), " ".join([rest, *implied]))
+    except (ValueError, OverflowError):
+        return None
+    return None if _CONNECTORS.sub("", rest) else said
+
+
+def _meant(spans: Sequence[Days], today: date, near: date | None) -> Days:
+    if near and len(spans) > 1:
+        later = [span for span in spans if span[0] >= near]
+        return later[-1] if later else (spans[0][0].replace(year=today.year + 1), spans[0][1].replace(year=spans[0][1].year + 1))
+    return next((span for span in spans if span[0] <= today), spans[0])
 
 
 def _plain(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().strip()
+    plain = unicodedata.normalize("NFKC", text).casefold().strip()
+    return _ERA_YEAR.sub(_western, plain)
 
 
-def _iso(text: str, zone: ZoneInfo) -> datetime | None:
+def _western(found: re.Match[str]) -> str:
+    era, year = found[1] or found[3], found[2] or found[4]
+    return f"{_ERAS[era] + (1 if year == '元' else int(year))}" + ("年" if found[1] else "")
+
+
+def _iso(text: str, zone: ZoneInfo) -> TimeRange | None:
+    """A moment, and as much after it as it leaves open: an hour, a minute, a second. A day alone is left to the words."""
+    if re.fullmatch(r"\d{8}", text) or not re.match(r"\d{4}", text):
+        return None
     try:
         moment = datetime.fromisoformat(text.upper().replace("/", "-"))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+        start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+        clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text.upper())
+        if clock is None:
+            days = 7 if re.fullmatch(r"\d{4}-?W\d{2}", text.upper()) else 1
+            return TimeRange(start, (start.astimezone(zone) + timedelta(days=days)).astimezone(UTC))
+        return TimeRange(
+            start, start + (timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1))
+        )
     except (ValueError, OverflowError):
         return None
 
 
-def _end_of_range(text: str, today: date, zone: ZoneInfo, whole: str) -> TimeRange:
-    span = _whole(text.strip(), today)
-    if span:
-        return _in_utc(span, zone)
-    exact = _iso(text.strip(), zone)
-    if exact is None:
-        raise _no_date("date_range", whole)
+def _just_now(plain: str, now: datetime) -> TimeRange | None:
+    """さっき: the last hour."""
+    return (
+        TimeRange(now.astimezone(UTC) - timedelta(hours=1), now.astimezone(UTC) + timedelta(minutes=1))
+        if _JUST_NOW.fullmatch(plain)
+        else None
+    )
+
+
+def _hours_ago(plain: str, now: datetime) -> TimeRange | None:
+    """2時間前, and as much after it as it leaves open."""
+    found = _HOURS_AGO.fullmatch(plain)
+    if not found:
+        return None
+    unit = timedelta(hours=1) if found[2].startswith(("時", "h")) else timedelta(minutes=1)
+    moment = now.astimezone(UTC) - number_of(found[1]) * unit
+    return TimeRange(moment, moment + unit)
+
+
+def _single(plain: str, today: date, zone: ZoneInfo, near: date | None = None) -> TimeRange | None:
+    """The span of one date, in UTC."""
+    exact = _iso(plain, zone)
+    if exact:
+        return exact
+    said = _said(plain, today, near)
+    if said is None:
+        return None
+    if said.minute is not None:
+        start = _moment_of(said, zone)
+        return TimeRange(start, start + timedelta(minutes=1 if said.minute else 60))
+    span = _in_utc(said.filtered_days, zone)
+    return TimeRange(span.start, span.end + night_hours()) if said.at_night else span
+
+
+def _range_of(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
+    """A span with a beginning and an end that are said, or with one of them."""
+    first, *last = (part.strip() for part in _SEPARATOR.split(re.sub("^(?:from|between) ", "", plain), maxsplit=1))
+    if last and (first or last[0]):
+        start = _single(first, today, zone) if first else _EVER
+        end = _end_of(re.sub("まで$", "", last[0]).strip(), start, today, zone) if last[0] and start else _EVER
+        return TimeRange(start.start, end.end) if start and end else None
+    for words, bound in _BOUNDS:
+        found = words.fullmatch(plain)
+        span = _single((found[1] or found[2]).strip(), today, zone) if found else None
+        if span:
+            return bound(span)
+    return None
+
+
+def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRange | None:
+    """The end of a range, which may leave the month or the year of its beginning unsaid. A clock time is the last moment."""
+    begun = start.start.astimezone(zone).date() if start.start != _EVER.start else None
+    day = re.fullmatch(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?", plain)
     try:
-        return TimeRange(exact, exact + timedelta(microseconds=1))
+        if day and begun:
+            return _in_utc(day_of(begun.replace(day=int(day[1]))), zone)
+    except ValueError:
+        return None
+    span = _single(plain, today, zone, begun)
+    if span and begun and span.end <= start.start and _WEEKDAY_ALONE.fullmatch(plain):
+        span = TimeRange(span.start + _WEEK, span.end + _WEEK)
+    exact = span is not None and span.end - span.start <= timedelta(hours=1)
+    return TimeRange(span.start, span.start + timedelta(microseconds=1)) if span and exact else span
+
+
+def _moment_of(said: Said, zone: ZoneInfo) -> datetime:
+    """When it began, in UTC. 25時 is one o'clock of the next day."""
+    day = said.days[0] + timedelta(days=(said.hour or 0) // 24)
+    try:
+        return datetime.combine(day, time((said.hour or 0) % 24, said.minute or 0), tzinfo=zone).astimezone(UTC)
     except OverflowError:
         raise _outside_calendar() from None
 
@@ -117,17 +257,7 @@ def _no_date(name: str, text: str) -> InvalidInput:
     )
 
 
-def _whole(text: str, today: date) -> Days | None:
-    """The span that the whole of `text` names; the latest that is not in the future where several are meant."""
-    for pattern, days_of in _PATTERNS:
-        found = pattern.fullmatch(text)
-        spans = list(_resolved(days_of, found, today)) if found else []
-        if spans:
-            return next((span for span in spans if span[0] <= today), spans[0])
-    return None
-
-
-def _resolved(days_of: "Resolver", found: re.Match[str], today: date) -> Iterator[Days]:
+def _resolved(days_of: Resolver, found: re.Match[str], today: date) -> Iterator[Days]:
     try:
         yield from days_of(found, today)
     except (ValueError, OverflowError):
@@ -153,134 +283,3 @@ def _representable(spans: Iterable[Days], zone: ZoneInfo) -> Iterator[TimeRange]
 
 def _outside_calendar() -> InvalidInput:
     return InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31")
-
-
-def _number(text: str) -> int:
-    if text.isdecimal():
-        return int(text)
-    tens, ten, ones = text.rpartition("十")
-    if not ten:
-        return int("".join(str(_KANJI_DIGITS.index(digit)) for digit in text))
-    return (_KANJI_DIGITS.index(tens) if tens else 1) * 10 + (_KANJI_DIGITS.index(ones) if ones else 0)
-
-
-def _day(day: date) -> Days:
-    return day, day + timedelta(days=1)
-
-
-def _week(day: date, back: int = 0) -> Days:
-    monday = day - timedelta(days=day.weekday() + 7 * back)
-    return monday, monday + timedelta(days=7)
-
-
-def _month_of(year: int, month: int) -> Days:
-    return date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
-
-
-def _months_back(today: date, back: int) -> Days:
-    return _month_of(*_year_and_month(today.year * 12 + today.month - 1 - back))
-
-
-def _year_and_month(months: int) -> tuple[int, int]:
-    """(year, month 1..12) of a count of months since year 0."""
-    year, month = divmod(months, 12)
-    return year, month + 1
-
-
-def _year(year: int) -> Days:
-    return date(year, 1, 1), date(year + 1, 1, 1)
-
-
-def _weekday(today: date, weekday: int, weeks_back: int) -> Days:
-    return _day(_week(today, weeks_back)[0] + timedelta(days=weekday))
-
-
-def _last_weekday(today: date, weekday: int) -> Days:
-    """The latest such day before today."""
-    return _day(today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1))
-
-
-Resolver = Callable[[re.Match[str], date], Iterator[Days] | list[Days]]
-_WEEKS_BACK = {"先々週": 2, "先週": 1, "今週": 0, "来週": -1}
-_UNITS: dict[str, Callable[[date, int], Days]] = {
-    "日": lambda today, n: _day(today - timedelta(days=n)),
-    "週": lambda today, n: _week(today, n),
-    "月": _months_back,
-    "年": lambda today, n: _year(today.year - n),
-}
-_ENGLISH_UNITS = {"day": "日", "week": "週", "month": "月", "year": "年"}
-
-
-def _ago(number: str, unit: str, today: date) -> list[Days]:
-    return [_UNITS[unit](today, 1 if number in ("a", "an", "one") else _number(number))]
-
-
-def _fixed(words: str, span_of: Callable[[date], Days]) -> tuple[re.Pattern[str], Resolver]:
-    return re.compile(words), lambda found, today: [span_of(today)]
-
-
-def _numbers(found: re.Match[str]) -> list[int]:
-    return [int(group) for group in found.groups()]
-
-
-# The longer reading first: a pattern never takes text that an earlier one has taken.
-_PATTERNS: list[tuple[re.Pattern[str], Resolver]] = [
-    (re.compile(r"(?<!\d)(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})(?!\d)日?"), lambda m, today: [_day(date(*_numbers(m)))]),
-    (re.compile(r"(?<!\d)(\d{4})(?:年|[-/](?=\d{1,2}(?![-/\d])))(\d{1,2})(?!\d)月?"), lambda m, today: [_month_of(*_numbers(m))]),
-    (re.compile(r"(?<!\d)(\d{4})年(?!\d)|\A(\d{4})\Z"), lambda m, today: [_year(int(m[1] or m[2]))]),
-    (re.compile(r"(?<!\d)(\d{1,2})月(\d{1,2})日"), lambda m, today: each_year(today, lambda year: _day(date(year, int(m[1]), int(m[2]))))),
-    (re.compile(r"(?<!\d)(\d{1,2})月(?![\d間号])"), lambda m, today: each_year(today, lambda year: _month_of(year, int(m[1])))),
-    (re.compile(rf"(?<![a-z]){_MONTH}\s+{_DAY},?\s+(\d{{4}})"), lambda m, today: [_day(date(int(m[3]), _MONTHS[m[1]], int(m[2])))]),
-    (re.compile(rf"(?<!\d){_DAY}(?:\s+of)?\s+{_MONTH},?\s+(\d{{4}})"), lambda m, today: [_day(date(int(m[3]), _MONTHS[m[2]], int(m[1])))]),
-    (re.compile(rf"(?<![a-z]){_MONTH},?\s+(\d{{4}})"), lambda m, today: [_month_of(int(m[2]), _MONTHS[m[1]])]),
-    (
-        re.compile(rf"(?<![a-z]){_MONTH}\s+{_DAY}(?!\d)"),
-        lambda m, today: each_year(today, lambda year: _day(date(year, _MONTHS[m[1]], int(m[2])))),
-    ),
-    (
-        re.compile(rf"(?<!\d){_DAY}(?:\s+of)?\s+{_MONTH}(?![a-z])"),
-        lambda m, today: each_year(today, lambda year: _day(date(year, _MONTHS[m[2]], int(m[1])))),
-    ),
-    (
-        re.compile(rf"(?<![a-z])(?:in|during|since)\s+{_MONTH}(?![a-z])"),
-        lambda m, today: each_year(today, lambda year: _month_of(year, _MONTHS[m[1]])),
-    ),
-    (
-        re.compile(rf"(?<![a-z])last\s+{_MONTH}(?![a-z])"),
-        lambda m, today: [_months_back(today, (today.month - _MONTHS[m[1]] - 1) % 12 + 1)],
-    ),
-    (FESTIVAL, festival),
-    (re.compile(r"(?<![a-z])in\s+((?:19|20)\d{2})(?!\d)"), lambda m, today: [_year(int(m[1]))]),
-    (
-        re.compile("(先々週|先週|今週|来週)の?([月火水木金土日])曜日?"),
-        lambda m, today: [_weekday(today, _WEEKDAYS[m[2]], _WEEKS_BACK[m[1]])],
-    ),
-    (
-        re.compile("(先々週|先週|今週)の?末"),
-        lambda m, today: [(_weekday(today, 5, _WEEKS_BACK[m[1]])[0], _weekday(today, 6, _WEEKS_BACK[m[1]])[1])],
-    ),
-    (re.compile("(先々週|先週|今週|来週)"), lambda m, today: [_week(today, _WEEKS_BACK[m[1]])]),
-    (re.compile(rf"{_NUMBER}(日|週|年)間?前"), lambda m, today: _ago(m[1], m[2], today)),
-    (re.compile(rf"{_NUMBER}[ヶケかカ箇]?(月)前"), lambda m, today: _ago(m[1], m[2], today)),
-    (
-        re.compile(r"(?<![a-z\d])(\d{1,3}|an?|one)\s+(day|week|month|year)s?\s+ago"),
-        lambda m, today: _ago(m[1], _ENGLISH_UNITS[m[2]], today),
-    ),
-    (
-        re.compile(r"(?<![a-z])last\s+(mon|tue|wed|thu|fri|sat|sun)(?:(?:s|nes|rs|ur)?day|s|rs?)?(?![a-z])"),
-        lambda m, today: [_last_weekday(today, _WEEKDAYS[m[1]])],
-    ),
-    _fixed("一昨日|おととい|おとつい|(?:the )?day before yesterday", lambda today: _day(today - timedelta(days=2))),
-    _fixed("昨日|きのう|昨夜|昨晩|ゆうべ|(?<![a-z])yesterday|(?<![a-z])last night", lambda today: _day(today - timedelta(days=1))),
-    _fixed("今日|本日|今朝|今夜|今晩|(?<![a-z])(?:today|tonight|this morning)", _day),
-    _fixed("明日|あした|(?<![a-z])tomorrow", lambda today: _day(today + timedelta(days=1))),
-    _fixed("先々月", lambda today: _months_back(today, 2)),
-    _fixed("(?<![a-z])last weekend", lambda today: (_weekday(today, 5, 1)[0], _weekday(today, 6, 1)[1])),
-    _fixed("(?<![a-z])last week(?!end)", lambda today: _week(today, 1)),
-    _fixed("(?<![a-z])this week(?!end)", _week),
-    _fixed("先月|(?<![a-z])last month", lambda today: _months_back(today, 1)),
-    _fixed("今月|(?<![a-z])this month", lambda today: _months_back(today, 0)),
-    _fixed("一昨年|おととし", lambda today: _year(today.year - 2)),
-    _fixed("去年|昨年|(?<![a-z])last year", lambda today: _year(today.year - 1)),
-    _fixed("今年|(?<![a-z])this year", lambda today: _year(today.year)),
-]

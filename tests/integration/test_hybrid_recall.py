@@ -15,6 +15,7 @@ from memory_mcp.search.context import context
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.text.budget import estimate_tokens
 
 LOADED, ABSENT, OFF = ModelState("loaded", "fake"), ModelState("absent", "fake", error="gone"), ModelState("off")
 SETTINGS = Settings(embeddings_model="fake", reranker_model="fake")
@@ -247,6 +248,40 @@ def test_a_floor_on_the_score_leaves_nothing_but_the_best_score(say, embed, ask,
     assert (answer.hits, answer.best_score) == ((), 0.2)
 
 
+def test_a_model_may_have_a_floor_of_its_own_under_any_form_of_its_name(say, embed, ask, embedder):
+    say("海辺の散歩")
+    say("山の散歩")
+    embed()
+    reranker = OverlapReranker("org/overlap", scores={"海辺の散歩": 0.6, "山の散歩": 0.2})
+    own = SETTINGS.model_copy(update={"min_score": 0.1, "min_scores": {"overlap": 0.5, "other": 0.9}})
+    assert contents(ask("散歩", embedder, reranker, own)) == ["海辺の散歩"]
+    assert len(ask("散歩", embedder, None, own).hits) == 2
+    full = SETTINGS.model_copy(update={"min_scores": {"org/overlap": 0.7}})
+    answer = ask("散歩", embedder, reranker, full)
+    assert (answer.hits, answer.best_score, answer.more) == ((), 0.6, 0)
+
+
+def test_the_floor_of_an_embedding_model_is_on_its_cosine(say, embed, ask, embedder):
+    say("海辺の散歩")
+    say("夕飯は蕎麦だった")
+    embed()
+    say("散歩の約束")  # it has no vector yet, and can't be judged by one
+    own = SETTINGS.model_copy(update={"min_scores": {"hashing": 0.8}})
+    assert set(contents(ask("海辺の散歩", embedder, None, own))) == {"海辺の散歩", "散歩の約束"}
+    embed()
+    answer = ask("宇宙の話", embedder, None, own)
+    assert answer.hits == ()
+    assert answer.best_score < 0.8
+    assert len(ask("海辺の散歩", None, None, own).hits) == 2  # by words alone there is no cosine
+
+
+def test_a_named_day_is_reason_enough_for_a_hit(say, embed, ask, embedder):
+    say("蕎麦を食べた", occurred_at="昨日")
+    embed()
+    own = SETTINGS.model_copy(update={"min_scores": {"hashing": 0.99}})
+    assert contents(ask("昨日は何をした？", embedder, None, own)) == ["蕎麦を食べた"]
+
+
 def replace_floor(score):
     return SETTINGS.model_copy(update={"min_score": score})
 
@@ -269,3 +304,44 @@ def test_the_context_of_a_topic_uses_the_models(say, embed, nilou, now, indexes,
     models = Models(embedder, OverlapReranker(), LOADED, LOADED)
     found = context(nilou, "海辺", max_tokens=800, models=models, settings=SETTINGS, now=now, indexes=indexes)
     assert (found.recalled.mode, found.recalled.reranked) == ("hybrid", True)
+
+
+LONG = "".join(f"{number}日目は雨で、宿から出なかった。" for number in range(300))
+SECRET = "夕方、健太が苺のタルトを焼いてくれた。"
+
+
+def test_a_memory_of_many_pieces_comes_once_with_the_one_that_answers(say, embed, ask, embedder):
+    key = say(LONG[:3000] + SECRET + LONG[3000:]).key
+    say("健太は猫が好き")
+    embed()
+    for reranker in (None, OverlapReranker()):
+        answer = ask("健太は苺のタルトを焼いた？", embedder, reranker)
+        (hit,) = [hit for hit in answer.hits if hit.memory.key == key]
+        assert SECRET in hit.text
+        assert hit.truncated
+    assert len(answer.hits) == 2
+
+
+def test_without_a_model_a_long_memory_is_shown_where_the_words_of_the_question_are(say, ask):
+    say(LONG[:3000] + SECRET + LONG[3000:])
+    say("健太は猫が好き")
+    answer = ask("健太は苺のタルトを焼いた？", mode="keyword")
+    assert SECRET in answer.hits[0].text
+    assert len(answer.hits) == 2
+
+
+def test_the_cross_encoder_reads_the_part_of_a_long_memory_that_answers(say, embed, ask, embedder):
+    class Recording(OverlapReranker):
+        def score(self, query, texts, *more):
+            self.texts = texts
+            return super().score(query, texts, *more)
+
+    reranker = Recording()
+    say(LONG[:3000] + SECRET + LONG[3000:], source="user")
+    ask("健太は苺のタルトを焼いた？", None, reranker)
+    embed()
+    ask("健太は苺のタルトを焼いた？", embedder, reranker)
+    (text,) = reranker.texts
+    assert text.startswith("user: …")
+    assert SECRET in text
+    assert estimate_tokens(text) <= 500

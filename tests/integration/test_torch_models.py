@@ -1,20 +1,24 @@
 """Real model directories through the code that loads a user's models: what is set, and what a wrong directory becomes."""
 
 import json
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from model_directories import make_embedder, make_reranker
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import LongTexts, Settings
 from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.embedding import sendable
 from memory_mcp.encoders.loaders import load_embedder, load_reranker, model_shelf
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.reranking import PooledReranker
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.index import splitting
 
 # torch takes seconds to import.
 pytestmark = pytest.mark.slow
@@ -40,8 +44,46 @@ def raw_vector(directory: Path, text: str) -> np.ndarray:
 def test_the_dimension_and_the_limit_are_the_models_own(tmp_path: Path, pool: ModelPool):
     directory = make_embedder(tmp_path / "wide", dimension=48, max_tokens=64)
     embedder = load_embedder(Settings(embeddings_model=str(directory)), pool, Caches())
-    assert (embedder.dimension, embedder.max_tokens) == (48, 64)
+    assert (embedder.dimension, embedder.max_tokens) == (48, 64 - 2)  # two special tokens, and no prefix
     assert ":48:" in embedder.generation
+
+
+@pytest.mark.parametrize("most", [64, 256])
+def test_a_model_reads_each_piece_of_a_long_text_to_its_end(tmp_path: Path, pool: ModelPool, most: int):
+    directory = make_embedder(tmp_path / "ruri-v3-narrow", max_tokens=most)
+    embedder = load_embedder(Settings(embeddings_model=str(directory)), pool, Caches())
+    chance = random.Random(3)
+    words = [
+        "今日は京都で",
+        "猫と散歩した。",
+        "Tokyo ",
+        "🎂",
+        "①",
+        "ｶﾞ",
+        "漢字𠮷",
+        "。",
+        "\n",
+        " ",
+        "I like coffee. ",
+        "\ud83d",
+        "<s>",
+        "x" * 30,
+    ]
+    text = "".join(chance.choices(words, k=800))
+    label = "[2025-10-30] ニィロウ: "
+    pieces = splitting.pieces(text, label, embedder, LongTexts(chunk_tokens=most))
+    assert (pieces[0].start, pieces[-1].end) == (0, len(text))
+    sent = ["検索文書: " + sendable(label + text[piece.start : piece.end], None).replace("\n", " ") for piece in pieces]
+    lengths = [len(ids) for ids in raw_tokenizer(directory)(sent)["input_ids"]]
+    assert max(lengths) <= most
+    assert max(lengths) > most * 0.8
+
+
+def raw_tokenizer(directory: Path) -> Any:
+    """The model's own, which cuts nothing off."""
+    from transformers import AutoTokenizer  # noqa: PLC0415  as above
+
+    return AutoTokenizer.from_pretrained(str(directory), model_max_length=1_000_000)
 
 
 def test_ruri_gets_its_prefixes(embedder_directory: Path, pool: ModelPool):

@@ -13,6 +13,8 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.index import sync
+from memory_mcp.jobs.lag import Lag
+from memory_mcp.jobs.ledger import Task
 from memory_mcp.jobs.worker import POLL_SECONDS, IndexWorker
 from memory_mcp.personas.names import directory_name
 from memory_mcp.remember.pipeline import remember_many
@@ -410,11 +412,48 @@ def test_a_model_that_comes_while_a_persona_is_being_worked_on_is_not_overlooked
     assert (world.open("a").count, world.earlier) == (2, None)
 
 
-def test_before_the_first_step_with_a_model_every_persona_counts_as_waiting(world):
-    world.write("a", "京都")
+def test_before_the_first_step_with_a_model_every_memory_without_a_vector_counts(world):
+    world.write("a", "京都", "大阪", "奈良")
     world.write("b", "苺")
+    world.work()
+    world.write("a", "神戸", "大津")
     world.worker = world.restarted()
-    assert world.worker.status().waiting == {"a": 1, "b": 1}
+    assert world.worker.status().waiting == {"a": 2}
+    world.embedder = HashingEmbedder(96, "other")
+    assert world.worker.status().waiting == {"a": 5, "b": 1}
+
+
+def test_what_waits_is_counted_anew_after_each_batch_and_each_write(world):
+    world.write("a", *(f"記憶{number}" for number in range(100)))
+    assert world.worker.status().lag == 100
+    world.step()
+    assert world.worker.status().lag == 68
+    world.write("a", "京都", "大阪")
+    assert world.worker.status().lag == 70
+    world.work()
+    assert world.worker.status().lag == 0
+
+
+def test_a_write_that_needs_no_vector_is_no_lag(world):
+    world.write("a", "京都")
+    world.work()
+    world.worker.wake("a")
+    assert world.worker.status().waiting == {}
+
+
+def test_a_persona_that_cannot_be_counted_in_time_counts_as_one(world):
+    for name in ("a", "b"):
+        world.write(name, "京都", "大阪")
+    tasks = {name: Task(woken=1) for name in ("a", "b")}
+    assert Lag(world.personas, counting_seconds=-1).waiting(tasks, world.embedder, ("hashing",)) == {"a": 1, "b": 1}
+    assert Lag(world.personas).waiting(tasks, world.embedder, ("hashing",)) == {"a": 2, "b": 2}
+
+
+def test_a_persona_that_cannot_be_opened_counts_as_one(world):
+    world.write("a", "京都", "大阪")
+    world.personas.path_of("broken").parent.mkdir()
+    world.personas.path_of("broken").write_bytes(b"no database" * 100)
+    assert world.restarted().status().waiting == {"a": 2, "broken": 1}
 
 
 def test_a_model_that_was_changed_while_the_server_was_off_answers_from_the_first_batch_on(world):

@@ -34,11 +34,20 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _text_or_none(value: Any) -> Any:
+    return None if value is None else _text(value)
+
+
 def _text_list(value: Any) -> list[Any]:
     if value is None or value == "":
         return []
     parsed = _parsed(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
     return [_text(entry) for entry in (parsed if isinstance(parsed, list) else [parsed])]
+
+
+def _text_list_or_none(value: Any) -> list[Any] | None:
+    # An empty text is what clients send that fill in every argument; only an empty list says that nothing is to be left.
+    return None if value is None or value == "" else _text_list(value)
 
 
 def _number(value: Any) -> Any:
@@ -75,7 +84,7 @@ def _texts_by_name(value: Any) -> dict[str, str]:
         return {}
     if not isinstance(parsed, dict):
         raise ValueError('must be an object of texts such as {"emotion": "happy"}')
-    return {str(name): _text(entry) for name, entry in parsed.items()}
+    return {str(name): _text(entry) for name, entry in parsed.items() if entry is not None}
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -89,6 +98,9 @@ def _object(value: Any) -> dict[str, Any]:
 
 Text = Annotated[str, BeforeValidator(_text)]
 TextList = Annotated[list[str], BeforeValidator(_text_list)]
+# Where an empty value means another thing than none: it clears what is there.
+TextOrNone = Annotated[str | None, BeforeValidator(_text_or_none)]
+TextListOrNone = Annotated[list[str] | None, BeforeValidator(_text_list_or_none)]
 Number = Annotated[float | None, BeforeValidator(_number)]
 WholeNumber = Annotated[int | None, BeforeValidator(_whole_number)]
 Flag = Annotated[bool, BeforeValidator(_flag)]

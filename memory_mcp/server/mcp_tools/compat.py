@@ -105,7 +105,7 @@ def create_memory(
         "relationship_status": relationship_status,
     }
     if user_info or persona_info:  # what can't be noted is refused before anything is stored
-        context_views.checked_changes(dict.fromkeys(state, ""), user_info, persona_info)
+        context_views.checked_changes({}, user_info, persona_info)
     stored = _answer(core.remember(content, tags=context_tags, state=state, call=call))
     unwritable = any(reason.startswith("context_not_updated") for reason in stored.get("degraded", ()))
     if (user_info or persona_info) and not unwritable:

@@ -18,7 +18,20 @@ from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.questions import question
 from memory_mcp.server import context_views
-from memory_mcp.server.mcp_tools.arguments import Flag, Number, Object, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
+from memory_mcp.server.client_language import client_language
+from memory_mcp.server.mcp_tools.arguments import (
+    Flag,
+    Number,
+    Object,
+    ScopedTool,
+    Text,
+    TextList,
+    TextListOrNone,
+    TextOrNone,
+    TextsByName,
+    WholeNumber,
+    tool_of,
+)
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, memory_view, outcome_view, privacy_view, recalled_view, similar_view, told
@@ -134,14 +147,14 @@ def recall(
             indexes=call.runtime.indexes,
             deadline=call.rerank_deadline(),
         )
-        return {**heading(call, persona), **recalled_view(answer, call)}
+        return {**heading(call, persona), **recalled_view(answer, call, query)}
 
 
 @answering
 def revise(
     key: Text,
     content: Text = "",
-    tags: TextList = [],
+    tags: Annotated[TextListOrNone, Field(description="[] takes all away")] = None,
     importance: Annotated[Number, Field(description="0..1")] = None,
     restore: Annotated[Flag, Field(description="bring it back from the trash")] = False,
     reason: Text = "",
@@ -152,7 +165,7 @@ def revise(
     """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
     revision = Revision(
         content=drafts.checked_content(content) if content else None,
-        tags=drafts.labels(tags, "tags") if tags else None,
+        tags=drafts.labels(tags, "tags") if tags is not None else None,
         importance=drafts.checked_importance(importance) if importance is not None else None,
         category=drafts.label(category, "category"),
         privacy_level=drafts.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
@@ -162,7 +175,7 @@ def revise(
     _, found = private(revision, call.settings.privacy)
     with call.changing() as persona:
         memory = revise_memory(persona, key, revision, now=call.now, privacy=call.settings.privacy)
-        view = memory_view(memory, memory.content, call.settings.zone, call.now)
+        view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
         return {**heading(call, persona), **view, "revision": memory.revision, **privacy_view(found)}
 
 
@@ -180,11 +193,11 @@ def forget(keys: TextList, reason: Text = "", dry_run: Flag = False, call: Call 
 
 @answering
 def update_context(
-    emotion: Text = "",
-    physical_state: Text = "",
-    mental_state: Text = "",
-    environment: Text = "",
-    relationship_status: Text = "",
+    emotion: Annotated[TextOrNone, Field(description="an empty text clears this or any other")] = None,
+    physical_state: TextOrNone = None,
+    mental_state: TextOrNone = None,
+    environment: TextOrNone = None,
+    relationship_status: TextOrNone = None,
     user_info: Annotated[TextsByName, Field(description="name, nickname, preferred_address")] = {},
     persona_info: Annotated[TextsByName, Field(description="the same of yourself")] = {},
     call: Call = Depends(current_call),

@@ -120,7 +120,7 @@ def test_a_memory_is_created_with_everything_that_was_noted_beside_it(persona, n
         "environment": "theater",
         "relationship_status": "closer",
         "last_conversation_time": "2025-10-30T12:00:00+09:00",
-        "since_last_conversation": "less than a minute",
+        "since_last_conversation": "1分未満",
     }
     memory = persona("read_memory", key=created["key"])
     assert memory["tags"] == ["important_event", "emotional_moment"]

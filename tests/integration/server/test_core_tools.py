@@ -165,6 +165,26 @@ def test_update_context_answers_with_what_was_and_what_is(persona):
     assert answer["changed"]["user_info"] == {"before": {"name": "空"}, "after": {"name": "空", "nickname": "旅人"}}
 
 
+def test_an_empty_text_clears_a_part_of_the_context_and_null_leaves_it(persona):
+    persona("update_context", emotion="普通", environment="劇場", user_info={"name": "空", "nickname": "旅人"})
+    answer = persona("update_context", emotion="", environment=None, user_info={"nickname": "", "name": None})
+    assert answer["changed"] == {
+        "emotion": {"before": "普通", "after": ""},
+        "user_info": {"before": {"name": "空", "nickname": "旅人"}, "after": {"name": "空"}},
+    }
+    context = persona("get_context")
+    assert (context["state"], context["user_info"]) == ({"environment": "劇場"}, {"name": "空"})
+
+
+def test_an_empty_list_takes_all_tags_away_and_null_leaves_them(persona, tulips):
+    assert persona("revise", key=tulips, tags=None, importance=0.9)["tags"] == ["花"]
+    assert persona("revise", key=tulips, tags="", importance=0.8)["tags"] == ["花"]
+    assert "tags" not in persona("revise", key=tulips, tags="[]")
+    persona("revise", key=tulips, tags=["花", "庭"])
+    assert "tags" not in persona("revise", key=tulips, tags=[])
+    assert persona("recall", query="チューリップ", tags=["花"])["hits"] == []
+
+
 def test_the_context_says_who_how_many_when_and_what_fits_the_topic(persona, tulips):
     persona("update_context", user_info={"name": "空"}, persona_info={"nickname": "ニィロウ"}, environment="劇場")
     for number in range(12):

@@ -1,0 +1,41 @@
+"""What a hit must reach to be one: a floor for any answer, or one on the own scale of the model that judged it."""
+
+from dataclasses import dataclass
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.domain import Candidate
+from memory_mcp.encoders.model_names import own_name
+from memory_mcp.encoders.models import Models
+from memory_mcp.search.meaning import Meaning
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """`least` is a score, or a cosine where `by_cosine`. 0 lets everything pass."""
+
+    least: float = 0.0
+    by_cosine: bool = False
+
+    def measure(self, candidate: Candidate) -> float:
+        """What of a candidate is held against the floor. A cosine that is not known yet keeps nothing out, and a named date speaks for it."""
+        if not self.by_cosine:
+            return candidate.score
+        return 1.0 if candidate.dense is None or candidate.in_named_date else candidate.dense
+
+    def passes(self, candidate: Candidate) -> bool:
+        return not self.least or self.measure(candidate) >= self.least
+
+
+def floor_for(settings: Settings, models: Models, meaning: Meaning, *, reranked: bool) -> Floor:
+    """The floor of an answer: that of the cross-encoder where it ordered the hits, of the embedding model where that was asked, else `min_score`."""
+    embedder = models.of_generation(meaning.generation) if meaning.index else None
+    if reranked and models.reranker:
+        return Floor(_of_model(settings, models.reranker.name, settings.min_score))
+    by_cosine = _of_model(settings, embedder.name) if embedder else 0.0
+    return Floor(by_cosine, by_cosine=True) if by_cosine else Floor(settings.min_score)
+
+
+def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:
+    """By the name in `min_scores`, with or without its organisation or directory."""
+    floors = settings.min_scores
+    return floors.get(name, next((least for model, least in floors.items() if own_name(model) == own_name(name)), otherwise))

@@ -1,0 +1,122 @@
+"""What is said beside a day: a time of it (夜, 9pm), a part of a longer span (上旬, early), or that it is not exact (頃)."""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from memory_mcp.text.calendar import number_of
+from memory_mcp.text.nested_days import Days
+
+# When each part of a day begins, for a moment that was only named so.
+_PARTS = {
+    "未明|早朝|明け方|dawn": 4,
+    "朝|午前中|午前|morning": 7,
+    "昼間?|お昼|正午|noon|midday|lunchtime": 12,
+    "午後|afternoon": 13,
+    "夕方|夕|evening": 17,
+    "深夜|夜中|真夜中|midnight|late night": 23,
+    "夜|晩|night": 20,
+}
+_PART_OF_DAY = re.compile("|".join(f"(?P<p{place}>{words})" for place, words in enumerate(_PARTS)))
+_NIGHT_BEGINS, _NIGHT_ENDS = 20, 5
+_NUMBER = r"(\d{1,2}|[一二三四五六七八九十]{1,3})"
+_JAPANESE_CLOCK = re.compile(rf"{_NUMBER}時(?:{_NUMBER}分|(半))?")
+_CLOCK = re.compile(
+    r"(?:(?<![a-z])at )?(?<!\d)(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]\.?m\.?)?|(?<![a-z\d])(?:at )?(\d{1,2})\s*([ap]\.?m\.?)(?![a-z])|(?<![a-z])at (\d{1,2})(?!\d)"
+)
+_ABOUT = re.compile("頃|ころ|ごろ|くらい|ぐらい|辺り|あたり|(?<![a-z])(?:around|about|circa)(?![a-z])")
+_PART_OF_SPAN = re.compile(
+    "(?P<first>上旬|初旬|初め|はじめ|始め|初頭|頭|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
+    "|(?P<middle>中旬|半ば|中頃|中ごろ|(?<![a-z])(?:mid|middle of|the middle of)(?![a-z]))"
+    "|(?P<last>下旬|末|終わり|おわり|(?<![a-z])(?:late|the end of|end of)(?![a-z]))"
+    "|(?P<half>前半|上半期|後半|下半期|(?<![a-z])(?:the )?(?:first|second) half of)"
+)
+_LONG_DAYS, _MONTH_DAYS = 80, 28
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Whole days, and what else was said of them: `hour` of the day at which it began, to the `minute` if a clock was named."""
+
+    days: Days
+    hour: int | None = None
+    minute: int | None = None
+    about: bool = False
+
+    @property
+    def at_night(self) -> bool:
+        """Whether it may have lasted until the next morning."""
+        return self.minute is None and self.hour is not None and self.hour >= _NIGHT_BEGINS
+
+    @property
+    def filtered_days(self) -> Days:
+        """The days to look at: a day that is not exact lies among its neighbours, a month reaches ten days further."""
+        margin = timedelta(days=0 if not self.about else (2 if self.days[1] - self.days[0] < timedelta(days=_MONTH_DAYS) else 10))
+        return self.days[0] - margin, self.days[1] + margin
+
+
+def with_modifiers(days: Days, rest: str) -> tuple[Said, str]:
+    """What `rest` says beside the days that were found, and what it says that is not understood."""
+    said = Said(days)
+    for pattern, apply in ((_PART_OF_SPAN, _part_of_span), (_JAPANESE_CLOCK, _japanese_clock), (_CLOCK, _clock)):
+        found = pattern.search(rest)
+        if found:
+            said = apply(said, found, rest)
+            rest = rest[: found.start()] + " " + rest[found.end() :]
+    part = _PART_OF_DAY.search(rest)
+    if part:
+        begins = next(hour for place, hour in enumerate(_PARTS.values()) if part[f"p{place}"])
+        said = replace(said, hour=begins) if said.minute is None else said
+        rest = _PART_OF_DAY.sub(" ", rest)
+    if _ABOUT.search(rest):
+        said, rest = replace(said, about=True), _ABOUT.sub(" ", rest)
+    return said, rest
+
+
+def night_hours() -> timedelta:
+    """How far a night reaches into the next day."""
+    return timedelta(hours=_NIGHT_ENDS)
+
+
+def _part_of_span(said: Said, found: re.Match[str], _rest: str) -> Said:
+    start, end = said.days
+    length = (end - start).days
+    if found["half"]:
+        middle = start + timedelta(days=length // 2) if length < _LONG_DAYS else _months_on(start, length // 60)
+        return replace(said, days=(middle, end) if re.search("後|下|second", found["half"]) else (start, middle))
+    if length < _MONTH_DAYS:
+        third = max(length // 3, 1)
+        cuts = start + timedelta(days=third), end - timedelta(days=third)
+    elif length < _LONG_DAYS:
+        cuts = start.replace(day=11), start.replace(day=21)
+    else:
+        cuts = _months_on(start, length // 90), _months_on(start, length // 45)
+    return replace(said, days=(start, cuts[0]) if found["first"] else (cuts[0], cuts[1]) if found["middle"] else (cuts[1], end))
+
+
+def _months_on(day: date, count: int) -> date:
+    year, month = divmod(day.year * 12 + day.month - 1 + count, 12)
+    return date(year, month + 1, 1)
+
+
+def _japanese_clock(said: Said, found: re.Match[str], rest: str) -> Said:
+    hour = number_of(found[1])
+    minute = 30 if found[3] else number_of(found[2]) if found[2] else 0
+    late = re.search("午後|夕方|夜|晩", rest) is not None
+    return _at(said, hour + 12 if late and hour < 12 else hour, minute)
+
+
+def _clock(said: Said, found: re.Match[str], rest: str) -> Said:
+    if said.minute is not None:
+        return said
+    hour, minute = int(found[1] or found[4] or found[6]), int(found[2] or 0)
+    half = found[3] or found[5] or ""
+    late = half.startswith("p") or (not half and hour < 12 and re.search("afternoon|evening|night|午後|夜|晩", rest))
+    return _at(said, hour % 12 + 12 if late else 0 if half.startswith("a") and hour == 12 else hour, minute)
+
+
+def _at(said: Said, hour: int, minute: int) -> Said:
+    """25時 is one o'clock of the next day, as night owls in Japan count."""
+    if hour >= 30 or minute >= 60:
+        raise ValueError("no such time")
+    return replace(said, hour=hour, minute=minute)

@@ -1,0 +1,73 @@
+"""Seasons and the holidays around which a year is remembered: 去年の夏, last winter, 年末年始. Of the northern half of the earth, as in Japan."""
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from memory_mcp.text.calendar import month_of
+from memory_mcp.text.nested_days import Days
+from memory_mcp.text.yearless import each_year
+
+_FIRST_MONTHS = {"春": 3, "夏": 6, "秋": 9, "冬": 12, "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_YEARS_BACK = {"一昨年": 2, "おととし": 2, "去年": 1, "昨年": 1, "今年": 0, "本年": 0}
+# 夏休み and 春雨 are no seasons; 秋田 is a place, 春香 a name.
+_JAPANESE = "([春夏秋冬])(?=[のにはもがかま、。?!頃ごら以]|\\s|\\Z)"
+_ENGLISH = "(spring|summer|autumn|fall|winter)(?![a-z])"
+SEASON_OF_YEAR = re.compile(
+    rf"(?:(?P<named>一昨年|おととし|去年|昨年|今年|本年)|(?<!\d)(?P<year>\d{{4}})年?)の?{_JAPANESE}"
+    rf"|(?<![a-z])(?P<which>last|this) {_ENGLISH}|(?<![a-z]){_ENGLISH}(?: of)?,? (?P<english>(?:19|20)\d\d)(?!\d)"
+)
+SEASON_ALONE = re.compile(rf"{_JAPANESE}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH}")
+_VACATIONS: dict[str, tuple[tuple[int, int], int]] = {  # what is said: the first day, and how many
+    "夏休み": ((7, 20), 43),
+    "冬休み": ((12, 23), 16),
+    "春休み": ((3, 20), 19),
+    "ゴールデンウィーク|gw|golden week": ((4, 29), 7),
+    "お盆休み": ((8, 10), 7),
+    "年末年始": ((12, 27), 10),
+    "年末": ((12, 21), 11),
+    "年始|年明け|正月休み": ((1, 1), 10),
+    "new year(?:['’]?s)?": ((12, 31), 4),
+    "thanksgiving": ((11, 22), 7),
+}
+_NAMES = "(?:" + "|".join(f"(?P<v{place}>{words})" for place, words in enumerate(_VACATIONS)) + ")(?![a-z])"
+VACATION_OF_YEAR = re.compile(rf"(?P<named>一昨年|おととし|去年|昨年|今年)の?{_NAMES}")
+VACATION_ALONE = re.compile(rf"(?P<named>(?!))?{_NAMES}")
+
+
+def _season(year: int, first_month: int) -> Days:
+    last = first_month + 2
+    return date(year, first_month, 1), month_of(year + last // 13, (last - 1) % 12 + 1)[1]
+
+
+def _latest(today: date, first_month: int, *, over: bool) -> Days:
+    """The season that is, or the last one; with `over` the last that is over."""
+    years = (today.year - back for back in range(3))
+    spans = (_season(year, first_month) for year in years)
+    return next(span for span in spans if (span[1] if over else span[0]) <= today)
+
+
+def season_of_year(found: re.Match[str], today: date) -> list[Days]:
+    """A season with its year. The winter of a year is the one that begins in it, unless that is still to come."""
+    first_month = _FIRST_MONTHS[next(word for word in found.groups() if word in _FIRST_MONTHS)]
+    if found["which"]:
+        return [_latest(today, first_month, over=True) if found["which"] == "last" else _season(today.year, first_month)]
+    year = today.year - _YEARS_BACK[found["named"]] if found["named"] else int(found["year"] or found["english"])
+    span = _season(year, first_month)
+    return [_season(year - 1, first_month) if span[0] > today and first_month == 12 else span]
+
+
+def season_alone(found: re.Match[str], today: date) -> list[Days]:
+    """The season that is, or the last one."""
+    return [_latest(today, _FIRST_MONTHS[found[1] or found[2]], over=False)]
+
+
+def vacation(found: re.Match[str], today: date) -> Iterator[Days]:
+    """In its year, else in each of the last years."""
+    (month, day), length = next(dated for place, dated in enumerate(_VACATIONS.values()) if found[f"v{place}"])
+
+    def in_year(year: int) -> Days:
+        first = date(year, month, day)
+        return first, first + timedelta(days=length)
+
+    return iter([in_year(today.year - _YEARS_BACK[found["named"]])]) if found["named"] else each_year(today, in_year)
