@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,12 +24,13 @@ from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
 from memory_mcp.jobs.chores import Chore, ChoreWorker
 from memory_mcp.jobs.worker import IndexWorker
-from memory_mcp.personas.registry import Personas
+from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
-from memory_mcp.upkeep import backup, encryption, legacy
+from memory_mcp.text.tokens import forget_stems
+from memory_mcp.upkeep import backup, encryption, legacy, retention
 
 GRACE_SECONDS = 10
 # Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
@@ -75,7 +76,11 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
-    with _index(config, personas, clock) as (models, indexes, worker), _upkeep(config, personas, clock) as chores:
+    caches = Caches()
+    with (
+        _index(config, personas, clock, caches) as (models, indexes, worker),
+        _upkeep(config, personas, clock, _chores(personas, indexes, caches)) as chores,
+    ):
         runtime = Runtime(
             config=config,
             personas=personas,
@@ -85,6 +90,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
             indexes=indexes,
             index=worker,
             chores=chores,
+            forget_cached=lambda: _forget_cached(caches),
         )
         server = mcp_server(settings, on_started=lambda: _begin(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)
@@ -110,11 +116,13 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
 
 
 @contextmanager
-def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> Iterator[tuple[ModelShelf, IndexShelf, IndexWorker]]:
+def _index(
+    config: LiveConfig, personas: Personas, clock: Callable[[], datetime], caches: Caches
+) -> Iterator[tuple[ModelShelf, IndexShelf, IndexWorker]]:
     """The models and the worker that keeps the indexes; nothing of them runs before `_begin`."""
     indexes = IndexShelf()
     pool = ModelPool()
-    models = model_shelf(pool, Caches(), lambda: _settle(worker), exports=Exports(personas.directory / EXPORTS))
+    models = model_shelf(pool, caches, lambda: _settle(worker), exports=Exports(personas.directory / EXPORTS))
     worker = IndexWorker(
         personas, lambda: models.current(config.current()), config.current, indexes, clock, earlier_unneeded=models.retire_earlier
     )
@@ -126,20 +134,31 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
         pool.close()
 
 
-def _chores(personas: Personas) -> list[Chore]:
+def _chores(personas: Personas, indexes: IndexShelf, caches: Caches) -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
+
+    def keep_to_retention(persona: Persona, now: datetime, settings: Settings) -> bool:
+        return retention.step(persona, now, settings, indexes, forget_cached=lambda: _forget_cached(caches))
+
     always = timedelta()
     backups = backup.Backups(personas.directory, personas.keys)
     return [
         Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True),
+        Chore("retention", keep_to_retention, enabled=lambda _: True, interval=lambda _: retention.INTERVAL),
         Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL),
     ]
 
 
+def _forget_cached(caches: Caches) -> None:
+    """After memories have been erased: what models answered about them, and the stems of their words."""
+    caches.clear()
+    forget_stems()
+
+
 @contextmanager
-def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]) -> Iterator[ChoreWorker]:
+def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime], chores: Sequence[Chore]) -> Iterator[ChoreWorker]:
     """The worker that does the chores; nothing of it runs before `_begin`."""
-    worker = ChoreWorker(personas, _chores(personas), config.current, clock)
+    worker = ChoreWorker(personas, chores, config.current, clock)
     try:
         yield worker
     finally:

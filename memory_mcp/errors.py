@@ -21,7 +21,7 @@
     ├── Overloaded              more work is waiting than may wait; worth a retry
     │   └── TooManyOfOne        all of it is one persona's
     ├── ServerUnreachable       a client command found no usable server
-    └── PersonaUnknown          a client asked for the memories of a persona that has none and never had any
+    └── PersonaUnknown          somebody wants something of a persona that does not exist
 
 An error says what happened, why, and what to do about it. All three are safe to show to a client:
 no paths of other personas, no tracebacks, no library links. `server/refusals.py` maps them to the wire.
@@ -122,4 +122,4 @@ class ServerUnreachable(MemoryMCPError):
 
 
 class PersonaUnknown(MemoryMCPError):
-    """A client wants the memories of a persona as which nothing was ever stored."""
+    """Somebody wants something of a persona as which nothing was ever stored."""

@@ -10,7 +10,20 @@ from typing import Annotated
 import typer
 
 from memory_mcp import __version__
-from memory_mcp.cli import adopt, backups, connect, doctor, encryption, models, recollection, serve, tokens, transfers
+from memory_mcp.cli import (
+    adopt,
+    backups,
+    connect,
+    doctor,
+    encryption,
+    erasing,
+    models,
+    recollection,
+    serve,
+    tokens,
+    transfers,
+    whole_persona,
+)
 from memory_mcp.errors import MemoryMCPError
 
 INTERRUPTED = 130
@@ -21,7 +34,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (serve, recollection, transfers, connect, tokens, models, doctor, adopt, encryption, backups):
+for group in (serve, recollection, transfers, erasing, whole_persona, backups, connect, tokens, models, doctor, adopt, encryption):
     group.register(app)
 
 

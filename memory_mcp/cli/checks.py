@@ -18,7 +18,7 @@ from memory_mcp.encoders.presence import Found, Missing, Role
 from memory_mcp.errors import ConfigError, InvalidPersonaName, StartupError, StoreDamaged, StoreError
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, is_lost, is_persona
 from memory_mcp.personas.names import canonical_name, directory_name
-from memory_mcp.personas.registry import LOCK_OWNER_NAME
+from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
 from memory_mcp.store import network_drives
 from memory_mcp.store.inspection import Inspection, inspect
 from memory_mcp.store.keys import Keys

@@ -52,7 +52,7 @@ class Connection:
                 "this server wants a token", "MEMORY_MCP_TOKEN is not set", "Set it to one that `memory-mcp token create` made"
             )
 
-    def get_json(self, path: str) -> dict[str, Any]:
+    def get_json(self, path: str, **query: str) -> dict[str, Any]:
         """The object that GET `path` answers with.
 
         Raises:
@@ -60,7 +60,17 @@ class Connection:
             MemoryMCPError: the server refuses; in its words.
         """
         with self._client() as client:
-            response = client.get(path)
+            response = client.get(path, params=query)
+            self._check(response)
+            return self._object(response)
+
+    def post_json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The object that POST `path` answers a JSON object with. What is None in it is left out; takes as long as it takes.
+
+        Raises: as `get_json`.
+        """
+        with self._client(answer_seconds=None) as client:
+            response = client.post(path, json=_given(body))
             self._check(response)
             return self._object(response)
 

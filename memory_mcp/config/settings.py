@@ -22,7 +22,7 @@ def _not_blank(name: str) -> str:
 
 
 ModelName = Annotated[str, AfterValidator(_not_blank)]
-Toolset = Literal["core", "compat", "graph"]
+Toolset = Literal["core", "upkeep", "compat", "graph"]
 PrivacyMode = Literal["off", "flag", "redact"]
 
 
@@ -73,6 +73,25 @@ class Upkeep(Group):
     idle_seconds: float = Field(
         20, ge=0, description="How long nobody must have called before upkeep begins, in seconds. What is due for an hour is done anyway."
     )
+
+
+Days = Annotated[float, Field(gt=0, le=36_500)]
+
+
+class Retention(Group):
+    """How long memories are kept. What is over goes into the trash first, and from there for good."""
+
+    trash_days: Days | None = Field(30, description="What lies longer in the trash is erased for good. `null`: nothing is, by itself.")
+    conversation_days: Days | None = Field(
+        None, description="Conversations that nobody changed for so long go into the trash. `null`: they stay."
+    )
+    experience_days: Days | None = Field(None, description="The same for experiences.")
+    fact_days: Days | None = Field(None, description="The same for facts.")
+    summary_days: Days | None = Field(None, description="The same for summaries.")
+    keep_importance: float | None = Field(
+        0.8, ge=0, le=1, description="What is at least so important never goes by itself. `null`: it may."
+    )
+    keep_tags: list[str] = Field(["keep"], description="What carries one of these tags never goes by itself.")
 
 
 class Context(Group):
@@ -184,6 +203,7 @@ class Settings(Group):
     server_port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one. Needs a restart.")
     vector_rebuild: VectorRebuild = Field(VectorRebuild(), description="Background rebuilding of vector indexes.")
     upkeep: Upkeep = Field(Upkeep(), description="When the chores of the background are done.")
+    retention: Retention = Field(Retention(), description="How long memories are kept. Only the trash is emptied unless more is asked for.")
     timezone: Annotated[str, AfterValidator(_known_timezone)] = Field(
         "Asia/Tokyo", description="IANA time zone in which times are shown and words such as 昨日 are understood."
     )

@@ -160,12 +160,13 @@ def rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> VectorInd
     Raises:
         StoreError: the database can't be read, or the file not be written.
     """
-    with persona.database.read() as connection:
-        index = index_files.build(connection, generation)
-    indexes.set_aside_unusable(persona.database, generation)
-    if indexes.opened(persona.database, generation) is not None:
-        indexes.put(persona.database, index)
-    indexes.save(persona.database, index)
+    with indexes.making(persona.database):
+        with persona.database.read() as connection:
+            index = index_files.build(connection, generation)
+        indexes.set_aside_unusable(persona.database, generation)
+        if indexes.opened(persona.database, generation) is not None:
+            indexes.put(persona.database, index)
+        indexes.save(persona.database, index)
     return index
 
 
@@ -297,9 +298,10 @@ def _swap(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
         vector_table.set_serving_generation(connection, generation)
         return True
 
-    with persona.database.read() as connection:
-        index = index_files.build(connection, generation)
-    swapped = persona.database.write(swap)
-    if swapped:
-        indexes.put(persona.database, index)
+    with indexes.making(persona.database):
+        with persona.database.read() as connection:
+            index = index_files.build(connection, generation)
+        swapped = persona.database.write(swap)
+        if swapped:
+            indexes.put(persona.database, index)
     return swapped

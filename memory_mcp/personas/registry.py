@@ -1,9 +1,7 @@
 """The personas of one data directory: which there are, and the open ones as handles that are shared, pinned and put away."""
 
 import difflib
-import json
 import logging
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -13,16 +11,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
-from filelock import FileLock, Timeout
 
-from memory_mcp.errors import Overloaded, StartupError, StoreDamaged, StoreError
+from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.personas import replacing
 from memory_mcp.personas.borrowed import refuse_borrowed
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, checked_identity, complete, identity, is_persona, remove_unborn
 from memory_mcp.personas.names import directory_name, fold
+from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, PRIVATE, locked
+from memory_mcp.personas.unfinished import finish_unfinished
 from memory_mcp.store import cipher, lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
-from memory_mcp.store.files import refusal, sync_directory, write_atomically
+from memory_mcp.store.files import refusal, sync_directory
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.keys import Keys, PersonaKey, is_encrypted
 from memory_mcp.store.operations import Operation, OperationsLog
@@ -33,10 +32,9 @@ OPEN_LIMIT = 128
 # Opening takes milliseconds, unless an older store is taken over or an index of words is built anew: then callers are told to
 # try again, instead of holding the threads that other personas need.
 OPENING_SECONDS = 2.0
-PRIVATE = 0o700  # memories are nobody else's business on this machine
-LOCK_NAME = ".server.lock"
-LOCK_OWNER_NAME = ".server.json"
 NO_KEYS = Keys()
+# Whoever wants a persona for itself waits so long for the calls that are under way.
+ALONE_SECONDS = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +64,12 @@ class Personas:
     """All personas of one data directory, and the lock that keeps a second server away from it."""
 
     def __init__(
-        self, directory: Path, open_limit: int = OPEN_LIMIT, opening_seconds: float = OPENING_SECONDS, keys: Keys = NO_KEYS
+        self,
+        directory: Path,
+        open_limit: int = OPEN_LIMIT,
+        opening_seconds: float = OPENING_SECONDS,
+        alone_seconds: float = ALONE_SECONDS,
+        keys: Keys = NO_KEYS,
     ) -> None:
         """Creates the directory if need be, takes its lock, and ends what a crash has left half done. `keys` open what is encrypted.
 
@@ -74,10 +77,14 @@ class Personas:
             StartupError: it can't be created or written, or another server has it.
         """
         self.directory, self.keys = directory, keys
-        self._open_limit, self._opening_seconds = open_limit, opening_seconds
+        self._open_limit, self._opening_seconds, self._alone_seconds = open_limit, opening_seconds, alone_seconds
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._guard = threading.Lock()
-        self._server_lock = _locked(directory)
+        self._changed = threading.Condition(self._guard)
+        self._shut: set[str] = set()
+        self._closing: list[str] = []
+        self._server_lock = locked(directory)
+        finish_unfinished(directory)
         replacing.settle(directory)
         self.log = OperationsLog(directory)
 
@@ -127,6 +134,34 @@ class Personas:
         folded = {fold(known): known for known in (self.names() if among is None else among) if known != name}
         return [folded[near] for near in difflib.get_close_matches(fold(name), folded, n=3, cutoff=0.6)]
 
+    @contextmanager
+    def alone(self, *names: str) -> Iterator[None]:
+        """Nobody has these personas open while the block runs: their files may be moved. Whoever asks for one meanwhile is told to wait.
+
+        Raises:
+            Overloaded: they are in use for longer than a moment.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._shut.isdisjoint(names), self._alone_seconds):
+                raise _shut_out(names[0])
+            self._shut.update(names)
+        try:
+            with self._changed:
+                if not self._changed.wait_for(lambda: not any(self._in_use(name) for name in names), self._alone_seconds):
+                    raise Overloaded(f"{names[0]} is in use", "a call is under way that takes long", "Try again in a moment")
+                entries = [self._open.pop(name) for name in names if name in self._open]
+            for entry in entries:
+                if entry.persona:
+                    entry.persona.database.close()
+            yield
+        finally:
+            with self._changed:
+                self._shut.difference_update(names)
+                self._changed.notify_all()
+
+    def _in_use(self, name: str) -> bool:
+        return name in self._closing or (name in self._open and bool(self._open[name].users))
+
     def close(self) -> None:
         """Closes every persona and lets the next server in."""
         with self._guard:
@@ -142,6 +177,8 @@ class Personas:
     def _pin(self, name: str) -> _Open:
         """The persona's place in the table, a new one if its files were moved, removed or replaced from outside since it was opened."""
         with self._guard:
+            if name in self._shut:
+                raise _shut_out(name)
             entry = self._open.get(name)
             stale = entry if entry and entry.persona and entry.persona.database.replaced else None
             if entry is None or stale:
@@ -166,8 +203,15 @@ class Personas:
             idle = [self._open.pop(other).persona for other in {*unused[:surplus], *failed}]
             if not entry.users and self._open.get(name) is not entry:
                 idle.append(entry.persona)
-        for persona in {id(persona): persona for persona in idle if persona}.values():
+            closed = {id(persona): persona for persona in idle if persona}.values()
+            self._closing += [persona.name for persona in closed]
+            if self._shut:
+                self._changed.notify_all()
+        for persona in closed:
             persona.database.close()
+            with self._changed:
+                self._closing.remove(persona.name)
+                self._changed.notify_all()
 
     def _opened(self, name: str, entry: _Open) -> Persona:
         """One caller opens it; others that want this persona wait, and nobody else does."""
@@ -248,6 +292,10 @@ def names_in(directory: Path) -> list[str]:
     return sorted(found)
 
 
+def _shut_out(name: str) -> Overloaded:
+    return Overloaded(f"the files of {name} are being moved", "", "Try again in a moment; nothing is lost")
+
+
 def _is_to_be_tried_again(persona: Persona | None) -> bool:
     return persona is None or persona.database.unwritable is not None
 
@@ -265,36 +313,3 @@ def prepare(connection: apsw.Connection) -> Operation | None:
     finally:
         connection.pragma("foreign_keys", True)
     return adopted
-
-
-def _locked(directory: Path) -> FileLock:
-    try:
-        if not directory.exists():
-            directory.mkdir(mode=PRIVATE, parents=True)
-            logger.warning("the data directory %s did not exist: it was created, and holds no persona", directory)
-        lock = FileLock(directory / LOCK_NAME, thread_local=False)  # whichever thread stops the server lets it go
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise StartupError(
-            f"another server uses the data directory {directory}",
-            _owner(directory),
-            "Stop that one, or choose another directory with --data",
-        ) from None
-    except OSError as error:
-        raise StartupError(
-            f"the data directory {directory} can't be used",
-            error.strerror or str(error),
-            "Make it exist and be writable, or choose another with --data",
-        ) from error
-    try:
-        write_atomically(directory / LOCK_OWNER_NAME, json.dumps({"process": os.getpid()}) + "\n")
-    except OSError as error:  # a note for whoever finds the lock taken: nothing needs it, least of all on a full disk
-        logger.warning("%s can't be written: %s", LOCK_OWNER_NAME, error.strerror)
-    return lock
-
-
-def _owner(directory: Path) -> str:
-    try:
-        return f"it is process {json.loads((directory / LOCK_OWNER_NAME).read_text(encoding='utf-8'))['process']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""

@@ -20,7 +20,7 @@ from memory_mcp.remember import naming
 from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.remember.redact import USUAL, redacted
 from memory_mcp.store import chunks as chunk_table
-from memory_mcp.store import index_queue, lexical, memories, operations
+from memory_mcp.store import index_queue, lexical, memories, operations, tombstones
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
@@ -134,6 +134,13 @@ def _insert(
             f"the key {draft.restored.key} is taken",
             "another memory of this persona has it, with other content",
             "Leave the key out, and the memory gets a new one",
+        )
+    erased = tombstones.erased_at(connection, draft.restored.key) if draft.restored.key else None
+    if erased:
+        raise InvalidInput(
+            f"{draft.restored.key} was erased for good",
+            f"that was at {erased:%Y-%m-%d %H:%M} UTC",
+            "If it is to come back all the same, leave the key out, and the memory gets a new one",
         )
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)

@@ -13,16 +13,17 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
 from memory_mcp.remember.forget import refresh_after_trash
 from memory_mcp.remember.redact import USUAL, marked_anew
-from memory_mcp.store import chunks, index_queue, lexical, memories, operations
+from memory_mcp.store import chunks, index_queue, lexical, memories, operations, versions
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.versions import Version
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What is to change; None leaves a field as it is."""
+    """What is to change; None leaves a field as it is. `revision`: an earlier state that is to come back, before anything else."""
 
     content: str | None = None
     tags: tuple[str, ...] | None = None
@@ -31,11 +32,12 @@ class Revision:
     privacy_level: PrivacyLevel | None = None
     restore: bool = False
     reason: str | None = None
+    revision: int | None = None
 
     @property
     def changes(self) -> bool:
         """Whether the memory will say, or be, something else."""
-        return (self.content, self.tags, self.importance, self.category, self.privacy_level) != (None,) * 5
+        return (self.content, self.tags, self.importance, self.category, self.privacy_level, self.revision) != (None,) * 6
 
 
 def private(revision: Revision, rules: Privacy) -> tuple[Revision, Redaction]:
@@ -54,7 +56,7 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
     """The memory as it is afterwards.
 
     Raises:
-        MemoryNotFound: this persona has no memory with that key.
+        MemoryNotFound: this persona has no memory with that key, or it had no such revision.
         InvalidInput: it is in the trash, and `restore` was not asked for; or nothing was asked for.
     """
     if not (revision.changes or revision.restore):
@@ -93,12 +95,14 @@ def _revise(
 def _change(
     connection: apsw.Connection, names: KnownNames, memory: Memory, revision: Revision, now: datetime, privacy: Privacy
 ) -> Operation:
-    content = memory.content if revision.content is None else revision.content
-    tags = memory.tags if revision.tags is None else revision.tags
-    if revision.content is not None or revision.tags is not None:
+    earlier = _earlier(connection, memory, revision.revision) if revision.revision is not None else None
+    stays = earlier or memory
+    content = stays.content if revision.content is None else revision.content
+    tags = stays.tags if revision.tags is None else revision.tags
+    if revision.content is not None or revision.tags is not None or earlier:
         tags = marked_anew(memory, content, tags, privacy)
-    importance = memory.importance if revision.importance is None else revision.importance
-    memories.keep_version(connection, memory, revision.reason)
+    importance = stays.importance if revision.importance is None else revision.importance
+    versions.keep(connection, memory, revision.reason)
     memories.change(
         connection,
         memory,
@@ -109,8 +113,12 @@ def _change(
         category=revision.category,
         privacy_level=revision.privacy_level,
     )
-    if content != memory.content:
-        chunks.replace(connection, memory.id, split(content), memory.questions)
+    questions = memory.questions
+    if earlier:
+        versions.put_back_further(connection, memory.id, earlier)
+        questions = memories.by_keys(connection, [memory.key])[memory.key].questions
+    if content != memory.content or questions != memory.questions:
+        chunks.replace(connection, memory.id, split(content), questions)
         lexical.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
         naming.name_again(connection, names, memory.id, content, now)
@@ -121,12 +129,20 @@ def _change(
         now,
         before={"content": memory.content, "tags": list(memory.tags), "importance": memory.importance, **_named(memory, labelled)},
         after={"content": content, "tags": list(tags), "importance": importance, **_named(revision, labelled)},
-        metadata=_reason(revision),
+        metadata={**_reason(revision), **({"from_revision": earlier.revision} if earlier else {})},
     )
 
 
 def _named(of: Memory | Revision, names: Sequence[str]) -> dict[str, str | None]:
     return {name: getattr(of, name) for name in names}
+
+
+def _earlier(connection: apsw.Connection, memory: Memory, number: int) -> Version:
+    known = {version.revision: version for version in versions.of_key(connection, memory.key)}
+    if number not in known:
+        kept = ", ".join(str(one) for one in sorted(known)) or "none"
+        raise MemoryNotFound(f"{memory.key} has no earlier revision {number}", f"there are {kept}", "See its history")
+    return known[number]
 
 
 def _reason(revision: Revision) -> dict[str, str]:

@@ -3,8 +3,8 @@
 import functools
 import itertools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 from fastmcp import FastMCP
@@ -13,10 +13,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memory_mcp import __version__
-from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError
-from memory_mcp.server import backup_routes, openapi
+from memory_mcp.server import backup_routes, openapi, persona_routes, upkeep_routes
 from memory_mcp.server.admission import ADMISSION, Admission
+from memory_mcp.server.api_route import ApiRoute, Handler
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.status import readiness, statistics
@@ -32,7 +32,6 @@ LEFT_OUT_HEADER = "X-Secret-Left-Out"
 
 logger = logging.getLogger(__name__)
 
-Handler = Callable[[Request], Awaitable[Response]]
 NumberedLine = tuple[int, bytes]
 
 
@@ -162,21 +161,6 @@ async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedL
         yield [*batch, (number, rest)]
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRoute:
-    """A route, and the scopes that a token must have for it."""
-
-    path: str
-    method: str
-    handler: Handler
-    needs: frozenset[TokenScope] = frozenset()
-
-    @property
-    def name(self) -> str:
-        """As the documentation has it."""
-        return f"{self.method} {self.path}"
-
-
 ROUTES = (
     ApiRoute("/health", "GET", health),
     ApiRoute("/ready", "GET", ready),
@@ -187,6 +171,8 @@ ROUTES = (
     ApiRoute("/api/export", "GET", export_memories, frozenset({"export"})),
     ApiRoute("/api/backups", "GET", backup_routes.listed, frozenset({"admin"})),
     ApiRoute("/api/backups", "POST", backup_routes.make, frozenset({"admin"})),
+    *upkeep_routes.ROUTES,
+    *persona_routes.ROUTES,
 )
 
 

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_mcp import __version__
+from memory_mcp.server import openapi_backups, openapi_upkeep
+from memory_mcp.server.openapi_parts import COUNT, COUNTS, JSON, TEXT, Schema, answer_of, named, schema_of
 
-JSON, JSON_LINES = "application/json", "application/x-ndjson"
+JSON_LINES = "application/x-ndjson"
 
-Schema = dict[str, Any]
-
-_TEXT: Schema = {"type": "string"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
 _MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
 
 
@@ -27,9 +25,15 @@ def document() -> dict[str, Any]:
             "description": "What there is beside MCP, which is at /mcp. Any path may stand after /p/{persona} instead of having an "
             "X-Persona header. Every refusal is an object with the sentence `error`.",
         },
-        "paths": {path: {method: _operation(**told) for method, told in methods.items()} for path, methods in _PATHS.items()},
+        "paths": {
+            path: {method: _operation(**told) for method, told in methods.items()}
+            for path, methods in {**_PATHS, **openapi_backups.PATHS, **openapi_upkeep.PATHS}.items()
+        },
         "components": {
-            "schemas": {name: {"type": "object", **schema} for name, schema in _SCHEMAS.items()},
+            "schemas": {
+                name: {"type": "object", **schema}
+                for name, schema in {**_SCHEMAS, **openapi_backups.SCHEMAS, **openapi_upkeep.SCHEMAS}.items()
+            },
             "parameters": {"persona": _PERSONA},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "Only where tokens are in use."}},
         },
@@ -38,27 +42,15 @@ def document() -> dict[str, Any]:
 
 
 def _operation(summary: str, answer: Mapping[str, Any], of_persona: bool = False, **further: Any) -> dict[str, Any]:
-    refusal = {"description": "Refused, and why.", "content": {JSON: {"schema": _named("Refusal")}}}
+    refusal = {"description": "Refused, and why.", "content": {JSON: {"schema": named("Refusal")}}}
     asked = [{"$ref": "#/components/parameters/persona"}] if of_persona else []
     told = {"summary": summary, **further, "responses": {"200": {"description": "Done.", "content": answer}, "default": refusal}}
     parameters = [*asked, *further.get("parameters", [])]
     return {**told, "parameters": parameters} if parameters else told
 
 
-def _named(schema: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{schema}"}
-
-
-def _object(*required: str, **properties: Schema) -> Schema:
-    return {"required": list(required), "properties": properties}
-
-
 def _flag(name: str, description: str) -> Schema:
     return {"name": name, "in": "query", "description": description, "schema": {"type": "boolean", "default": False}}
-
-
-def _json(schema: str) -> dict[str, Any]:
-    return {JSON: {"schema": _named(schema)}}
 
 
 _PERSONA = {
@@ -68,102 +60,81 @@ _PERSONA = {
     "schema": {"type": "string"},
 }
 
-_BY_KIND: Schema = {"type": "object", "additionalProperties": _COUNT}
-_COUNTS = {"memories": _COUNT, "superseded": _COUNT, "in_trash": _COUNT}
-
+_BY_KIND: Schema = {"type": "object", "additionalProperties": COUNT}
 _SCHEMAS: dict[str, Schema] = {
-    "Refusal": _object("error", error=_TEXT),
-    "Health": _object("status", "version", status={"const": "ok"}, version=_TEXT),
-    "Readiness": _object(
+    "Refusal": schema_of("error", error=TEXT),
+    "Health": schema_of("status", "version", status={"const": "ok"}, version=TEXT),
+    "Readiness": schema_of(
         "ready",
         ready={"const": True},
-        version=_TEXT,
+        version=TEXT,
         mode={"enum": ["hybrid", "keyword"]},
         models={
             "type": "object",
             "required": ["embedder", "reranker"],
-            "additionalProperties": {"type": "object", "required": ["state"], "properties": {"state": _TEXT}},
+            "additionalProperties": {"type": "object", "required": ["state"], "properties": {"state": TEXT}},
         },
-        index_lag=_COUNT,
-        index={"type": "object", "required": ["lag"], "properties": {"lag": _COUNT}},
+        index_lag=COUNT,
+        index={"type": "object", "required": ["lag"], "properties": {"lag": COUNT}},
         chores={
             "type": "object",
-            "additionalProperties": _object(
-                "enabled", "due", "failing", enabled={"type": "boolean"}, due=_COUNT, failing={"type": "array", "items": _TEXT}
+            "additionalProperties": schema_of(
+                "enabled", "due", "failing", enabled={"type": "boolean"}, due=COUNT, failing={"type": "array", "items": TEXT}
             ),
         },
         config_error={"type": ["string", "null"]},
-        config_warnings={"type": "array", "items": _TEXT},
-        restart_pending={"type": "array", "items": _TEXT},
+        config_warnings={"type": "array", "items": TEXT},
+        restart_pending={"type": "array", "items": TEXT},
         started_at=_MOMENT,
     ),
-    "Personas": _object("personas", personas={"type": "array", "items": _named("Persona")}),
-    "Persona": _object("name", name=_TEXT, error=_TEXT, **_COUNTS),
-    "Statistics": _object(
+    "Personas": schema_of("personas", personas={"type": "array", "items": named("Persona")}),
+    "Persona": schema_of("name", name=TEXT, error=TEXT, **COUNTS),
+    "Statistics": schema_of(
         "persona",
-        *_COUNTS,
+        *COUNTS,
         "by_kind",
         "first",
         "last",
         "database_bytes",
-        persona=_TEXT,
+        persona=TEXT,
         new_persona={"const": True},
-        did_you_mean={"type": "array", "items": _TEXT},
-        **_COUNTS,
-        by_kind={"type": "object", "additionalProperties": _COUNT},
+        did_you_mean={"type": "array", "items": TEXT},
+        **COUNTS,
+        by_kind={"type": "object", "additionalProperties": COUNT},
         first=_MOMENT,
         last=_MOMENT,
-        database_bytes=_COUNT,
+        database_bytes=COUNT,
     ),
-    "Imported": _object(
+    "Imported": schema_of(
         "persona",
         "stored",
         "already_known",
         "refused",
         "errors",
-        persona=_TEXT,
-        stored=_COUNT,
-        already_known=_COUNT,
-        refused=_COUNT,
-        errors={"type": "array", "items": _named("RefusedLine")},
+        persona=TEXT,
+        stored=COUNT,
+        already_known=COUNT,
+        refused=COUNT,
+        errors={"type": "array", "items": named("RefusedLine")},
         redacted=_BY_KIND,
         flagged=_BY_KIND,
     ),
-    "RefusedLine": _object("line", "reason", line={"type": "integer", "minimum": 1}, reason=_TEXT),
-    "Backup": _object(
-        "persona",
-        "file",
-        "made_at",
-        "bytes",
-        "sealed",
-        persona=_TEXT,
-        file=_TEXT,
-        made_at=_MOMENT,
-        bytes=_COUNT,
-        sealed={"type": "boolean"},
-    ),
-    "Backups": _object(
-        "persona", "backups", "directory", persona=_TEXT, backups={"type": "array", "items": _named("Backup")}, directory=_TEXT
-    ),
-    "OpenAPI": _object("openapi", "paths", openapi=_TEXT, paths={"type": "object"}),
+    "RefusedLine": schema_of("line", "reason", line={"type": "integer", "minimum": 1}, reason=TEXT),
+    "OpenAPI": schema_of("openapi", "paths", openapi=TEXT, paths={"type": "object"}),
 }
 
 _PATHS: dict[str, dict[str, dict[str, Any]]] = {
-    "/health": {"get": {"summary": "Alive. Touches no disk.", "answer": _json("Health")}},
-    "/ready": {"get": {"summary": "What works now.", "answer": _json("Readiness")}},
-    "/api/openapi.json": {"get": {"summary": "This document.", "answer": _json("OpenAPI")}},
-    "/api/personas": {"get": {"summary": "Every persona with its counts.", "answer": _json("Personas")}},
-    "/api/stats": {"get": {"summary": "The statistics of one persona.", "of_persona": True, "answer": _json("Statistics")}},
-    "/api/backups": {
-        "get": {"summary": "The backups of one persona, the newest first.", "of_persona": True, "answer": _json("Backups")},
-        "post": {"summary": "Makes a backup of one persona on the server's disk.", "of_persona": True, "answer": _json("Backup")},
-    },
+    "/health": {"get": {"summary": "Alive. Touches no disk.", "answer": answer_of("Health")}},
+    "/ready": {"get": {"summary": "What works now.", "answer": answer_of("Readiness")}},
+    "/api/openapi.json": {"get": {"summary": "This document.", "answer": answer_of("OpenAPI")}},
+    "/api/personas": {"get": {"summary": "Every persona with its counts.", "answer": answer_of("Personas")}},
+    "/api/stats": {"get": {"summary": "The statistics of one persona.", "of_persona": True, "answer": answer_of("Statistics")}},
     "/api/import": {
         "post": {
             "summary": "Stores JSON lines, one memory each, while they stream in.",
             "of_persona": True,
             "requestBody": {"content": {JSON_LINES: {"schema": {"type": "string"}}}},
-            "answer": _json("Imported"),
+            "answer": answer_of("Imported"),
         }
     },
     "/api/export": {

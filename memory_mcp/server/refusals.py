@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
     EncoderFailed,
+    EntityNotFound,
     InvalidInput,
     MemoryMCPError,
     MemoryNotFound,
@@ -50,6 +51,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (NotAllowed, 403),
     (TooManyCalls, 429),
     (MemoryNotFound, 404),
+    (EntityNotFound, 404),
     (PersonaUnknown, 404),
     (EncoderFailed, 503),
     (TooManyOfOne, 429),

@@ -16,7 +16,7 @@ from memory_mcp.store.index_shelf import IndexShelf
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """One server's parts. `clock` answers with an aware datetime; without an `index` nothing is embedded and words alone are searched;
-    without `chores` there is no upkeep in the background."""
+    without `chores` there is no upkeep in the background. `forget_cached` drops what models have answered."""
 
     config: LiveConfig
     personas: Personas
@@ -26,3 +26,4 @@ class Runtime:
     indexes: IndexShelf | None = None
     index: IndexWorker | None = None
     chores: ChoreWorker | None = None
+    forget_cached: Callable[[], None] = lambda: None

@@ -34,6 +34,7 @@ IDLE_READERS = 4
 class _Write:
     work: Work
     result: "Future[Any]"
+    alone: bool = False  # in no transaction of ours
 
 
 class Database:
@@ -107,6 +108,20 @@ class Database:
         with self._noting_damage():
             result: Future[T] = Future()
             self._enqueue(_Write(work, result))
+            return result.result()
+
+    def write_alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """What `work` returns, run between two commits and in no transaction: for what SQLite refuses to do inside one.
+
+        Raises:
+            Overloaded: too many writes are waiting already, or a reader is in the way.
+            StoreError: it could not be done.
+        """
+        if self.unwritable:
+            raise self.unwritable
+        with self._noting_damage():
+            result: Future[T] = Future()
+            self._enqueue(_Write(work, result, alone=True))
             return result.result()
 
     def size_bytes(self) -> int:
@@ -183,6 +198,9 @@ class Database:
             cipher.unlock(connection, self.key.database if self.key else None)
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             connection.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2000")
+            # What is deleted is overwritten with zeros: nothing that was erased may linger in a free page. This build of SQLite does
+            # so anyway; another one might not.
+            connection.execute("PRAGMA secure_delete=ON")
         except BaseException:
             connection.close()
             raise
@@ -209,22 +227,36 @@ class Database:
                 ) from None
 
     def _write_loop(self) -> None:
+        following: _Write | None = None
         while True:
-            first = self._writes.get()
+            first = following or self._writes.get()
+            following = None
             if first is None:
                 return
+            if first.alone:
+                self._do_alone(first)
+                continue
             group = [first]
             stop = False
-            while len(group) < GROUP_COMMIT_LIMIT and not stop:
+            while len(group) < GROUP_COMMIT_LIMIT and not stop and following is None:
                 try:
                     more = self._writes.get_nowait()
                 except queue.Empty:
                     break
                 stop = more is None
-                group += [more] if more else []
+                if more and more.alone:
+                    following = more
+                elif more:
+                    group.append(more)
             self._commit(group)
             if stop:
                 return
+
+    def _do_alone(self, write: _Write) -> None:
+        try:
+            write.result.set_result(write.work(self._write_connection))
+        except Exception as error:  # noqa: BLE001  whoever asked must hear why
+            write.result.set_exception(error)
 
     def _commit(self, group: list[_Write]) -> None:
         """One transaction for the whole group, a savepoint for each. Nobody hears of success before the commit."""

@@ -131,6 +131,32 @@ def save(index: VectorIndex, database: Database) -> None:
     index.saved_revision = revision
 
 
+def size_bytes(database: Database) -> int:
+    """What the saved index takes on the disk."""
+    directory = _directory(database)
+    return sum(file.stat().st_size for file in directory.iterdir() if file.is_file()) if directory.is_dir() else 0
+
+
+def remove_files(database: Database) -> None:
+    """Takes the saved index away, with everything that was set aside: it is made again from the database.
+
+    Raises:
+        StoreReadOnly: the directory can't be written.
+    """
+    directory = _directory(database)
+    if not directory.is_dir():
+        return
+    try:
+        for file in directory.iterdir():
+            if file.is_file():
+                file.unlink()
+        sync_directory(directory)
+    except OSError as error:
+        raise StoreReadOnly(
+            "the saved vector index can't be removed", error.strerror or str(error), "Make the data directory writable"
+        ) from error
+
+
 @contextmanager
 def _durable(path: Path) -> Iterator[BinaryIO]:
     """A file that is on the disk when the block ends."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class IndexShelf:
         self._places: OrderedDict[Key, _Place] = OrderedDict()
         self._guard = threading.Lock()
         self._file_locks: dict[Path, threading.Lock] = {}
+        self._makers: dict[Path, threading.RLock] = {}
         self._mended: dict[Path, str] = {}
 
     def get(self, database: Database, generation: str) -> VectorIndex | None:
@@ -91,6 +93,29 @@ class IndexShelf:
         if reason:
             self._note_mended(database, reason)
 
+    def making(self, database: Database) -> threading.RLock:
+        """Hold it from reading the database for a new index until that stands on the shelf and on the disk: what is erased in
+        between would come back with it."""
+        with self._guard:
+            return self._makers.setdefault(database.path.parent, threading.RLock())
+
+    def erase(self, database: Database, chunks: Collection[int]) -> None:
+        """Drops chunks that are gone from every open index of a persona, and what may hold them from the disk.
+
+        Raises:
+            StoreReadOnly: the directory can't be written.
+        """
+        with self._guard:
+            places = {key: place for key, place in self._places.items() if key[0] == database.path.parent}
+        with self.making(database):
+            for place in places.values():
+                with place.lock:  # whoever is loading it reads the file that is about to go
+                    if place.index is not None:
+                        place.index.remove(chunks)
+                        place.index.saved_revision = -1
+            with self._files_of(database):
+                index_files.remove_files(database)
+
     def mended(self) -> dict[Path, str]:
         """The directories of the personas whose index file had to be set aside since the start, and why."""
         with self._guard:
@@ -101,6 +126,14 @@ class IndexShelf:
         with self._guard:
             for key in [key for key in self._places if key[0] == database.path.parent and key[1] != keep]:
                 del self._places[key]
+
+    def forget(self, directory: Path) -> None:
+        """Drops everything that is known of a persona's directory, which is no more or another's."""
+        with self._guard:
+            for key in [key for key in self._places if key[0] == directory]:
+                del self._places[key]
+            for known in (self._file_locks, self._makers, self._mended):
+                known.pop(directory, None)
 
     def dirty(self) -> set[Path]:
         """The directories of the personas that have an open index with a change that its file lacks."""

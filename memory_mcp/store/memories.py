@@ -85,25 +85,6 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
     return memory_id, key
 
 
-def keep_version(connection: apsw.Connection, memory: Memory, reason: str | None) -> None:
-    """Puts the state that is about to change among the versions."""
-    connection.execute(
-        "INSERT INTO memory_versions(key, revision, content, tags, importance, updated_at, reason, category, privacy_level) "
-        "VALUES (?,?,?,?,?,?,?,?,?)",
-        (
-            memory.key,
-            memory.revision,
-            memory.content,
-            _json(memory.tags),
-            memory.importance,
-            to_text(memory.updated_at),
-            reason,
-            memory.category,
-            memory.privacy_level,
-        ),
-    )
-
-
 def change(
     connection: apsw.Connection,
     memory: Memory,

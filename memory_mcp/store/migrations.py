@@ -173,6 +173,19 @@ def _further_columns(connection: apsw.Connection) -> None:
     connection.execute(_MEMORY_INDEXES)
 
 
+# `further` holds, as a JSON object, the columns of an earlier state that have no column of their own among the versions.
+_ERASING = """
+ALTER TABLE memory_versions ADD COLUMN further TEXT;
+CREATE TABLE tombstones (key_digest TEXT PRIMARY KEY, purged_at TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX operations_by_key ON operations(key) WHERE key IS NOT NULL;
+"""
+
+
+def _erasing(connection: apsw.Connection) -> None:
+    """Whole earlier states, the keys of what was erased for good, and a quick way to what was done to a memory."""
+    connection.execute(_ERASING)
+
+
 def has_further_columns(connection: apsw.Connection) -> bool:
     """Whether the memories have columns that no step has made."""
     names = {row[0] for row in connection.execute("SELECT lower(name) FROM pragma_table_xinfo('memories')")}
@@ -201,6 +214,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0004 metadata", _metadata),
     ("0005 further columns into metadata", _further_columns),
     ("0006 more of a memory", _more_of_a_memory),
+    ("0008 erasing", _erasing),
     ("0009 graph", graph_schema.create),
     ("0010 chunks by generation", _chunks_by_generation),
 ]
@@ -210,6 +224,11 @@ def pending(connection: apsw.Connection) -> list[str]:
     """The names of the steps that this file has not seen yet."""
     done = _done(connection)
     return [name for name, _ in MIGRATIONS if name not in done]
+
+
+def tables_of_ours() -> set[str]:
+    """The names of all tables that the steps make, in small letters."""
+    return _made_by([name for name, _ in MIGRATIONS])
 
 
 def touches_older_tables(connection: apsw.Connection) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import apsw
 
-from memory_mcp.store.timestamps import to_text
+from memory_mcp.store.timestamps import from_text, to_text
 
 LOG_NAME = "memory_operations.log"
 LOG_BYTES = 10 * 1024 * 1024
@@ -59,6 +59,21 @@ def record(connection: apsw.Connection, operation: Operation) -> None:
             _json(operation.metadata or None),
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Something that was done to a memory, without what it said then."""
+
+    operation: str
+    timestamp: datetime
+    metadata: Mapping[str, Any]
+
+
+def of_key(connection: apsw.Connection, key: str) -> list[Done]:
+    """What was done to the memory of this key, in order."""
+    found = connection.execute("SELECT operation, timestamp, metadata FROM operations WHERE key = ? AND success ORDER BY id", (key,))
+    return [Done(operation, from_text(timestamp), json.loads(metadata) if metadata else {}) for operation, timestamp, metadata in found]
 
 
 class _TolerantHandler(RotatingFileHandler):

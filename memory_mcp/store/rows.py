@@ -18,3 +18,8 @@ def packed(connection: apsw.Connection, columns: str, query: str, values: Sequen
     text = connection.execute(sql, tuple(values)).get
     rows: list[list[Any]] = json.loads(text)
     return rows
+
+
+def count(connection: apsw.Connection, table: str) -> int:
+    """How many rows a table of ours has."""
+    return int(connection.execute(f'SELECT count(*) FROM "{table}"').get)

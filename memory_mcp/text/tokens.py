@@ -41,6 +41,11 @@ _STOPWORDS = frozenset(
 _stem = lru_cache(maxsize=65_536)(snowballstemmer.stemmer("english").stemWord)
 
 
+def forget_stems() -> None:
+    """Drops the words that were met: after a text was erased for good."""
+    _stem.cache_clear()
+
+
 def normalise(text: str) -> str:
     """NFKC and case-folded: full and half width, upper and lower case become one."""
     return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")

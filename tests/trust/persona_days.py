@@ -14,7 +14,14 @@ from plain_mcp import PlainMcp
 # The same for everybody, so that whatever is cached of a text or a question is asked for by all.
 SHARED = ("昨日は公園で友だちと会って、コーヒーを飲みました。", "彼女は苺のケーキが好きです。", "Next month we travel to Kyoto by train.")
 QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we travel to Kyoto?", "秘密")
-ROUTES = ("/health", "/ready", "/api/personas", "/api/stats", "/api/export", "/api/import", "/api/openapi.json", "/api/backups")
+ROUTES = (
+    "/health", "/ready", "/api/personas", "/api/stats", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/history", "/api/restore",
+    "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase",
+)  # fmt: skip
+# These are about a memory, or a persona, that is there.
+OF_SOMEBODY = frozenset(
+    {"/api/import", "/api/history", "/api/restore", "/api/purge", *(route for route in ROUTES if "/persona" in route)}
+) - {"/api/personas"}
 
 Call = tuple[str, dict[str, Any]]
 
@@ -102,11 +109,17 @@ def tool_calls(caller: Caller) -> list[Call]:
         ("search_memory_rag", {"query": ask, "top_k": 10}),
         ("get_persona_context", {}),
         ("rebuild_vector_store", {}),
+        ("history", {"key": caller.key()}),
+        ("history", {"key": caller.foreign_key()}),
+        ("restore_version", {"key": caller.key(), "revision": 1, "reason": mark}),
+        ("restore_version", {"key": caller.foreign_key(), "revision": 1}),
+        ("purge", {"keys": [caller.key(), caller.foreign_key()]}),
+        ("purge", {}),
     ]
 
 
 READING = ("recall", "get_context", "search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag",
-           "get_persona_context", "rebuild_vector_store", "entity_neighbors", "find_path", "graph_snapshot", "unrelate", "forget", "delete_memory", "revise", "update_memory")  # fmt: skip
+           "get_persona_context", "rebuild_vector_store", "entity_neighbors", "find_path", "graph_snapshot", "unrelate", "forget", "delete_memory", "revise", "update_memory", "history", "restore_version", "purge")  # fmt: skip
 
 
 async def a_day(caller: Caller) -> set[str]:
@@ -120,7 +133,7 @@ async def a_day(caller: Caller) -> set[str]:
         (f"memory://{name}", lambda name=name: caller.mcp.read_resource(f"memory://{name}")) for name in ("info", "stats", "status")
     ]
     errands += [(name, lambda name=name: caller.mcp.get_prompt(name)) for name in ("session_start", "memory_protocol")]
-    errands += [(route, lambda route=route: visit(caller, route)) for route in ROUTES if caller.exists or route != "/api/import"]
+    errands += [(route, lambda route=route: visit(caller, route)) for route in ROUTES if caller.exists or route not in OF_SOMEBODY]
     errands += [("lists", lambda: listed(caller))]
     caller.chance.shuffle(errands)
     for name, errand in errands:
@@ -131,6 +144,12 @@ async def a_day(caller: Caller) -> set[str]:
 
 async def visit(caller: Caller, route: str) -> None:
     """A route as this persona, in the way in which this caller says who it is."""
+    if route in ("/api/history", "/api/restore", "/api/purge"):
+        await visit_memory(caller, route)
+        return
+    if route.startswith("/api/persona/"):
+        await visit_whole(caller, route)
+        return
     if route == "/api/import":
         mark = caller.mark
         rows = [{"content": text, "tags": [mark], "source": mark} for text in SHARED] + [
@@ -138,10 +157,52 @@ async def visit(caller: Caller, route: str) -> None:
         ]
         answer = await caller.http.post(caller.prefix + route, content="".join(json.dumps(row) + "\n" for row in rows))
     else:
+        if route == "/api/persona":  # it is of somebody who is there
+            await visit(caller, "/api/import")
         answer = await caller.http.get(caller.prefix + route, params={"include_deleted": "true"} if route == "/api/export" else None)
     assert answer.status_code == 200, (route, answer.text)
-    if route in ("/api/stats", "/api/import"):
+    if route in ("/api/stats", "/api/import", "/api/persona"):
         assert answer.json()["persona"] == caller.persona
+
+
+async def visit_memory(caller: Caller, route: str) -> None:
+    """A memory of its own, from its first word to the last that is left of it."""
+    key = f"memory_20251030120000_{caller.chance.getrandbits(64):x}"
+    await posted(caller, "/api/import", content=json.dumps({"content": f"一度きり {caller.mark} {key}", "key": key}))
+    await caller.tool("revise", key=key, content=f"言い直し {caller.mark} {key}")
+    if route == "/api/history":
+        answer = await caller.http.get(caller.prefix + route, params={"key": key})
+        assert (answer.status_code, answer.json()["persona"], len(answer.json()["versions"])) == (200, caller.persona, 1)
+    elif route == "/api/restore":
+        assert (await posted(caller, route, json={"key": key, "revision": 1}))["revision"] == 3
+    else:
+        await caller.tool("forget", keys=[key])
+        code = (await posted(caller, route, json={"keys": [key]}))["confirm"]
+        assert (await posted(caller, route, json={"keys": [key], "confirm": code}))["outcomes"] == [{"key": key, "outcome": "erased"}]
+
+
+async def visit_whole(caller: Caller, route: str) -> None:
+    """A persona beside, that nobody else has: made, copied or renamed, merged into this one, erased."""
+    side = f"side-{caller.chance.getrandbits(64):x}"
+    await posted(caller, "/api/import", who=side, content=json.dumps({"content": f"別の人 {caller.mark} {side}", "tags": [caller.mark]}))
+    if route.endswith(("copy", "rename")):
+        told = await posted(caller, route, who=side, json={"to": f"{side}-x"})
+        assert told["persona"] == f"{side}-x"
+        await posted(caller, "/api/persona/erase", who=f"{side}-x", json={"confirm": f"{side}-x"})
+        if route.endswith("rename"):
+            return
+    if route.endswith("merge"):
+        assert (await posted(caller, route, who=side, json={"into": caller.persona}))["taken"] == 1
+    await posted(caller, "/api/persona/erase", who=side, json={})
+    assert (await posted(caller, "/api/persona/erase", who=side, json={"confirm": side}))["erased"]
+
+
+async def posted(caller: Caller, route: str, who: str | None = None, **body: Any) -> dict[str, Any]:
+    """What a POST as this persona, or as another of the caller's own, is answered with."""
+    address, headers = (route, {"X-Persona": who}) if who else (caller.prefix + route, {})
+    answer = await caller.http.post(address, headers=headers, **body)
+    assert answer.status_code == 200, (route, answer.text)
+    return answer.json()
 
 
 async def listed(caller: Caller) -> None:

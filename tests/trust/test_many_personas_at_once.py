@@ -30,7 +30,7 @@ PERSONAS = ("a/b", "a_b", "a-b", "A-B", "..", "さくら", "がく", "con")
 NOBODY = "nobody-yet"
 CALLERS_EACH = 8
 REAL_CLIENTS_EACH = 2  # one in each era; the others send what they would send
-TOOLSETS = ["core", "compat", "graph"]
+TOOLSETS = ["core", "upkeep", "compat", "graph"]
 SETTLE_SECONDS = 90
 
 
@@ -172,7 +172,8 @@ def test_the_models_and_the_worker_took_part_and_what_was_cached_for_one_is_righ
 def test_the_files_of_a_persona_and_the_logs_hold_nothing_of_another(server: RunningServer, day: tuple[Overheard, set[str]]) -> None:
     assert server.stop() == 0
     directories = {directory_name(persona): persona for persona in PERSONAS}
-    assert {entry.name for entry in server.data.iterdir() if entry.is_dir()} == set(directories)
+    assert {entry.name for entry in server.data.iterdir() if entry.is_dir()} == {*directories, ".unfinished"}
+    assert list((server.data / ".unfinished").iterdir()) == []
     for directory, persona in directories.items():
         files = [file for file in (server.data / directory).rglob("*") if file.is_file()]
         assert set().union(*(marks_in(file.read_bytes()) for file in files)) == {mark_of(persona)}

@@ -12,7 +12,8 @@ import pytest
 from memory_mcp import cli
 from memory_mcp.domain import Remembered
 from memory_mcp.personas.names import directory_name
-from memory_mcp.personas.registry import LOCK_OWNER_NAME, Personas
+from memory_mcp.personas.registry import Personas
+from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
 from memory_mcp.store.tokens import read_tokens
 
 Examine = Callable[..., tuple[int, str]]

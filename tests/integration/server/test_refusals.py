@@ -17,6 +17,7 @@ STATUS = {
     errors.NotAllowed: 403,
     errors.TooManyCalls: 429,
     errors.MemoryNotFound: 404,
+    errors.EntityNotFound: 404,
     errors.EncoderFailed: 503,
     errors.Overloaded: 503,
     errors.TooManyOfOne: 429,

@@ -1,0 +1,61 @@
+"""What a route beside MCP is made of, and the reading of a small JSON body."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from memory_mcp.domain import TokenScope
+from memory_mcp.errors import InvalidInput
+
+BODY_LIMIT_BYTES = 256 * 1024
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRoute:
+    """A route, and the scopes that a token must have for it."""
+
+    path: str
+    method: str
+    handler: Handler
+    needs: frozenset[TokenScope] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """As the documentation has it."""
+        return f"{self.method} {self.path}"
+
+
+async def object_of(request: Request, **expected: type) -> dict[str, Any]:
+    """The JSON object of a request's body; `expected` names its fields, each with its type. An empty body is an empty object.
+
+    Raises:
+        InvalidInput: it is something else, too long, or has another field.
+    """
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > BODY_LIMIT_BYTES:
+            raise InvalidInput("the body is too long", f"{BODY_LIMIT_BYTES // 1024} KiB are the limit", "Send less at once")
+    try:
+        told = json.loads(body) if body.strip() else {}
+        json.dumps(told, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("the body is not JSON", "", f"Send an object with {', '.join(expected)}") from error
+    if not isinstance(told, dict):
+        raise InvalidInput("the body is no JSON object", "", f"Send an object with {', '.join(expected)}")
+    for name, value in told.items():
+        if name not in expected:
+            raise InvalidInput(f"unknown field {name[:80]!r}", "", f"Known fields are {', '.join(expected)}")
+        # To Python true is a whole number.
+        if value is not None and (not isinstance(value, expected[name]) or (isinstance(value, bool) and expected[name] is not bool)):
+            raise InvalidInput(f"{name} has the wrong type", "", f"Send {_TYPES[expected[name]]}")
+    return {name: value for name, value in told.items() if value is not None}
+
+
+_TYPES = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}

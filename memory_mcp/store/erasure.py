@@ -1,0 +1,143 @@
+"""Which memories are due for the trash or for good, and taking them out of every table.
+
+Rows go in one transaction, with a tombstone for each key and a note that the file has to be swept (`residue`): what a deleted
+row leaves behind in SQLite's pages is another step, which a crash may delay and not prevent.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.domain import Kind, Memory
+from memory_mcp.store import chunks, foreign_tables, lexical, memories, operations, tombstones
+from memory_mcp.store.graph import erasing as graph_erasing
+from memory_mcp.store.operations import Operation
+from memory_mcp.store.timestamps import to_text
+
+# What says so little that it stands in many memories tells nothing about where a memory is quoted.
+TELLING_CHARACTERS = 8
+# These are about the one memory that they name: another one with the same words keeps its own.
+_OF_ONE_MEMORY = ("create", "update", "delete", "restore")
+_SWEEP = "sweep_due"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first of some memories, in order, and how many there are in all."""
+
+    memories: tuple[Memory, ...]
+    total: int
+
+
+def expired(
+    connection: apsw.Connection, kind: Kind, before: datetime, keep_importance: float | None, keep_tags: Collection[str], limit: int
+) -> Found:
+    """Memories of a kind that nobody changed or restored since `before`, and that nothing protects.
+
+    One that replaced another stays as long as that one is outside the trash: it would come to light again.
+    """
+    condition = (
+        "m.deleted_at IS NULL AND m.kind = ? AND m.updated_at < ? AND m.importance < ? "
+        "AND NOT EXISTS (SELECT 1 FROM json_each(m.tags) t WHERE t.value COLLATE NOCASE IN (SELECT value FROM json_each(?))) "
+        "AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.key = m.supersedes AND p.deleted_at IS NULL) "
+        "AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.key = m.key AND o.operation = 'restore' AND o.timestamp >= ?)"
+    )
+    least = 2.0 if keep_importance is None else keep_importance
+    tags = json.dumps(list(keep_tags), ensure_ascii=False)
+    return _found(connection, condition, (kind, to_text(before), least, tags, to_text(before)), "m.updated_at, m.id", limit)
+
+
+def long_in_trash(connection: apsw.Connection, before: datetime, limit: int) -> Found:
+    """Memories that went into the trash before a moment."""
+    return _found(connection, "m.deleted_at < ?", (to_text(before),), "m.deleted_at, m.id", limit)
+
+
+def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, rule: str) -> tuple[list[Operation], list[str]]:
+    """Takes memories out of every table. Returns what is to be logged, and the older tables that could not be searched."""
+    keys, ids = [memory.key for memory in erased], [memory.id for memory in erased]
+    said = texts_of(connection, erased)
+    lexical.refresh(connection, ids)  # theirs are gone since they are in the trash; what their neighbours quoted goes with it
+    with graph_erasing.of_memories(connection, ids, now):
+        for memory in erased:
+            _delete(connection, memory)
+    _empty_operations(connection, keys, said)
+    unsearched = foreign_tables.erase(connection, keys, said)
+    tombstones.add(connection, keys, now)
+    done = [Operation("purge", key, now, metadata={"rule": rule}) for key in keys]
+    for operation in done:
+        operations.record(connection, operation)
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, done[-1].operation_id if done else ""))
+    return done, unsearched
+
+
+def _delete(connection: apsw.Connection, memory: Memory) -> None:
+    chunks.drop(connection, memory.id)
+    # What replaced it takes its place in the chain, or what it had replaced would come to light.
+    connection.execute(
+        "UPDATE memories SET supersedes = (SELECT supersedes FROM memories WHERE key = ?1) WHERE supersedes = ?1", (memory.key,)
+    )
+    connection.execute("DELETE FROM memories WHERE id = ?", (memory.id,))
+    connection.execute("DELETE FROM index_queue WHERE memory_id = ?", (memory.id,))
+    connection.execute("DELETE FROM memory_versions WHERE key = ?", (memory.key,))
+    connection.execute("DELETE FROM lexical WHERE rowid = ?", (memory.id,))
+
+
+def texts_of(connection: apsw.Connection, found: Sequence[Memory]) -> list[str]:
+    """What these memories say and ever said, where it is long enough to tell them."""
+    earlier = connection.execute(
+        "SELECT content FROM memory_versions WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps([memory.key for memory in found]),),
+    )
+    every = [*(memory.content for memory in found), *(row[0] for row in earlier)]
+    return [text for text in dict.fromkeys(every) if len(text) >= TELLING_CHARACTERS]
+
+
+def quoting(connection: apsw.Connection, found: Sequence[Memory]) -> list[str]:
+    """The keys of other memories that hold the text of one of these, now or earlier, or name its key: a summary, a copy."""
+    keys = [memory.key for memory in found]
+    rows = connection.execute(
+        "SELECT key FROM ("
+        "SELECT m.key, m.content AS text, coalesce(m.metadata, '') AS beside FROM memories m "
+        "UNION ALL SELECT v.key, v.content, '' FROM memory_versions v) q "
+        "WHERE q.key NOT IN (SELECT value FROM json_each(?1)) AND (EXISTS (SELECT 1 FROM json_each(?2) t WHERE instr(q.text, t.value)) "
+        "OR (q.beside <> '' AND EXISTS (SELECT 1 FROM json_each(?1) k WHERE instr(q.beside, k.value)))) GROUP BY key ORDER BY key LIMIT 100",
+        (json.dumps(keys), json.dumps(texts_of(connection, found))),
+    )
+    return [row[0] for row in rows]
+
+
+def sweep_due(connection: apsw.Connection) -> str | None:
+    """A mark of the last purge whose traces are still to be swept out of the file; None where nothing is to be done."""
+    found: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_SWEEP,)).get
+    return found
+
+
+def note_swept(connection: apsw.Connection, mark: str) -> None:
+    """The traces of that purge, and of all before it, are gone. A later one stays noted."""
+    connection.execute("DELETE FROM properties WHERE name = ? AND value = ?", (_SWEEP, mark))
+
+
+def _empty_operations(connection: apsw.Connection, keys: Sequence[str], said: Iterable[str]) -> None:
+    """That something was done stays; what it was done to, goes."""
+    emptied = "UPDATE operations SET before = NULL, after = NULL, error = NULL, metadata = NULL"
+    connection.execute(f"{emptied} WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),))
+    own = ", ".join(f"'{name}'" for name in _OF_ONE_MEMORY)
+    spellings = json.dumps([spelling for text in said for spelling in foreign_tables.spellings(text)])
+    for column in ("before", "after", "error", "metadata"):
+        connection.execute(
+            f"{emptied} WHERE operation NOT IN ({own}) AND {column} IS NOT NULL "
+            f"AND EXISTS (SELECT 1 FROM json_each(?) t WHERE instr({column}, t.value))",
+            (spellings,),
+        )
+
+
+def _found(connection: apsw.Connection, condition: str, values: Sequence[object], order: str, limit: int) -> Found:
+    total = connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).get
+    ids = [
+        row[0] for row in connection.execute(f"SELECT m.id FROM memories m WHERE {condition} ORDER BY {order} LIMIT ?", (*values, limit))
+    ]
+    known = memories.by_ids(connection, ids)
+    return Found(tuple(known[memory_id] for memory_id in ids), total)

@@ -1,0 +1,140 @@
+"""Taking the memories of one persona's database into another's: rows, earlier states, pieces, vectors, and what was done to them.
+
+Columns are copied by their names, so that what a later step adds to a table comes along. Keys stay unique: one that is taken by
+another memory gets an ending that is the same whenever the same persona is merged again.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import apsw
+
+from memory_mcp.domain import Draft
+from memory_mcp.store import index_queue, lexical, tombstones, vector_table
+from memory_mcp.store.graph import queue as graph_queue
+from memory_mcp.store.memories import write_digest
+from memory_mcp.store.timestamps import optional_from_text
+
+NOTE = "merged_from"
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Merged:
+    """How many memories came, were there already, and were not taken because they had been erased here. `renamed`: old key → new."""
+
+    taken: int = 0
+    known: int = 0
+    erased_before: int = 0
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
+def take_in(here: apsw.Connection, there: apsw.Connection, name: str) -> Merged:
+    """Takes everything of the persona `name`, whose database is `there`, in. Call it in a transaction of `here`."""
+    rows = list(_dicts(there.execute("SELECT * FROM memories ORDER BY id")))
+    keys, merged = _keys(here, rows, name)
+    fresh = [row for row in rows if row["key"] in keys]
+    sessions = _sessions(here, fresh, name)
+    first = int(here.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get)
+    ids = {row["id"]: first + place for place, row in enumerate(fresh)}
+    known_keys = {**{row["key"]: row["key"] for row in rows}, **keys}
+    for row in fresh:
+        _insert(here, "memories", _as_ours(row, ids, known_keys, sessions, name))
+    _take_beside(here, there, keys)
+    _take_chunks(here, there, ids)
+    lexical.refresh(here, ids.values())
+    index_queue.enqueue(here, ids.values())
+    graph_queue.enqueue_unnamed(here, ids.values())
+    live = {tombstones.digest(key) for (key,) in here.execute("SELECT key FROM memories")}
+    tombstones.take_over(here, {digest: at for digest, at in tombstones.everything(there).items() if digest not in live})
+    return merged
+
+
+def _keys(here: apsw.Connection, rows: Sequence[Row], name: str) -> tuple[dict[str, str], Merged]:
+    """Under which key each memory that is to come is stored."""
+    merged = Merged()
+    keys: dict[str, str] = {}
+    taken = dict(here.execute("SELECT key, content FROM memories"))
+    before = {
+        key
+        for (key,) in here.execute(
+            f"SELECT json_extract(metadata, '$.{NOTE}.key') FROM memories WHERE json_extract(metadata, '$.{NOTE}.persona') = ?", (name,)
+        )
+    }
+    for row in rows:
+        key = row["key"]
+        other = f"{key}_{hashlib.sha256(f'{name} {key}'.encode()).hexdigest()[:8]}"
+        if key in before or taken.get(key) == row["content"]:
+            merged.known += 1
+        elif any(tombstones.erased_at(here, one) for one in (key, other)):
+            merged.erased_before += 1
+        else:
+            keys[key] = other if key in taken else key
+            merged.taken += 1
+            if key in taken:
+                merged.renamed[key] = other
+    return keys, merged
+
+
+def _sessions(here: apsw.Connection, rows: Sequence[Row], name: str) -> dict[str, str]:
+    """Conversations that both have under one name: they were two, and stay two."""
+    wanted = {row["session_id"] for row in rows if row["session_id"] is not None}
+    found = here.execute(
+        f"SELECT DISTINCT session_id FROM memories WHERE session_id IS NOT NULL AND json_extract(metadata, '$.{NOTE}.persona') IS NOT ?",
+        (name,),
+    )
+    return {session: f"{session} ({name})" for (session,) in found if session in wanted}
+
+
+def _as_ours(row: Row, ids: Mapping[int, int], keys: Mapping[str, str], sessions: Mapping[str, str], name: str) -> Row:
+    metadata = {**json.loads(row.get("metadata") or "{}"), NOTE: {"persona": name, "key": row["key"]}}
+    session = sessions.get(row["session_id"], row["session_id"])
+    said = Draft(content=row["content"], source=row["source"], session_id=session, occurred_at=optional_from_text(row["occurred_at"]))
+    return {
+        **row,
+        "id": ids[row["id"]],
+        "key": keys[row["key"]],
+        "session_id": session,
+        "supersedes": keys.get(row["supersedes"], row["supersedes"]),
+        "write_digest": write_digest(said),
+        "metadata": json.dumps(metadata, ensure_ascii=False),
+    }
+
+
+def _take_beside(here: apsw.Connection, there: apsw.Connection, keys: Mapping[str, str]) -> None:
+    """Earlier states, and what was done to these memories."""
+    for table in ("memory_versions", "operations"):
+        for row in _dicts(there.execute(f"SELECT * FROM {table} WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),))):
+            row.pop("id", None)
+            _insert(here, table, {**row, "key": keys[row["key"]]}, "OR IGNORE ")
+
+
+def _take_chunks(here: apsw.Connection, there: apsw.Connection, ids: Mapping[int, int]) -> None:
+    chunks: dict[int, int] = {}
+    for row in _dicts(there.execute("SELECT * FROM chunks ORDER BY id")):
+        old, memory = row.pop("id"), row["memory_id"]
+        if memory in ids:
+            _insert(here, "chunks", {**row, "memory_id": ids[memory]})
+            chunks[old] = here.last_insert_rowid()
+    vectors = there.execute("SELECT generation, chunk, blob FROM vectors")
+    here.executemany(
+        "INSERT INTO vectors(generation, chunk, blob) VALUES (?, ?, ?)",
+        ((generation, chunks[chunk], blob) for generation, chunk, blob in vectors if chunk in chunks),
+    )
+    vector_table.note_change(here)
+
+
+def _insert(here: apsw.Connection, table: str, row: Row, conflict: str = "") -> None:
+    columns = ", ".join(f'"{name}"' for name in row)
+    here.execute(f"INSERT {conflict}INTO {table}({columns}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
+
+
+def _dicts(cursor: apsw.Cursor) -> Iterable[Row]:
+    names: list[str] = []
+    for row in cursor:
+        names = names or [column[0] for column in cursor.get_description()]
+        yield dict(zip(names, row, strict=True))

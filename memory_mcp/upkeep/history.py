@@ -1,0 +1,34 @@
+"""The history of a memory: every earlier state, and what was done to it when and why."""
+
+from dataclasses import dataclass
+
+from memory_mcp.domain import Memory
+from memory_mcp.errors import MemoryNotFound
+from memory_mcp.personas.registry import Persona
+from memory_mcp.store import memories, operations, tombstones, versions
+from memory_mcp.store.operations import Done
+from memory_mcp.store.versions import Version
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A memory as it is, its earlier states from the latest back, and what was done to it in order."""
+
+    memory: Memory
+    versions: tuple[Version, ...]
+    done: tuple[Done, ...]
+
+
+def of(persona: Persona, key: str) -> History:
+    """The history of the memory of this key, in the trash or not.
+
+    Raises:
+        MemoryNotFound: this persona has none, or has none any more.
+    """
+    with persona.database.read() as connection:
+        memory = memories.by_keys(connection, [key]).get(key)
+        if memory is None:
+            erased = tombstones.erased_at(connection, key)
+            why = f"it was erased for good at {erased:%Y-%m-%d %H:%M} UTC" if erased else ""
+            raise MemoryNotFound(f"no memory has the key {key[:200]}", why, "" if erased else "Take the key from a recall")
+        return History(memory, tuple(versions.of_key(connection, key)), tuple(operations.of_key(connection, key)))

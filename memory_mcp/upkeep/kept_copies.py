@@ -1,0 +1,83 @@
+"""`.adopted`: what older servers left, as it was, and which of it still holds what is to be erased.
+
+Nothing in there is changed but on request: it is somebody's only way back.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import apsw
+
+from memory_mcp.errors import InvalidPersonaName
+from memory_mcp.personas.names import canonical_name, directory_name
+from memory_mcp.store import foreign_tables, older_files
+from memory_mcp.store.operations import LOG_NAME
+
+FLAT_ENDING = ".sqlite"
+GLOBAL = ("vector_store", LOG_NAME)
+
+logger = logging.getLogger(__name__)
+
+
+def holding(persona_directory: Path, keys: Sequence[str], said: Sequence[str]) -> list[str]:
+    """The kept files, relative to the data directory, that name one of these keys or hold one of these texts."""
+    data = persona_directory.parent
+    return [file.relative_to(data).as_posix() for file in _files(data, persona_directory.name) if _holds(file, keys, said)]
+
+
+def of_persona(persona_directory: Path) -> list[str]:
+    """All kept files of one persona alone."""
+    data = persona_directory.parent
+    return [
+        file.relative_to(data).as_posix() for file in _files(data, persona_directory.name) if file.relative_to(data).parts[2] not in GLOBAL
+    ]
+
+
+def remove(data_directory: Path, names: Sequence[str]) -> list[str]:
+    """Removes kept files, but none that is about several personas. Returns those that are gone."""
+    gone = []
+    for name in names:
+        path = data_directory / name
+        if path.relative_to(data_directory).parts[2] not in GLOBAL:
+            path.unlink(missing_ok=True)
+            gone.append(name)
+    return gone
+
+
+def _files(data: Path, directory: str) -> Iterator[Path]:
+    """What was kept of one persona, and of all together."""
+    for thing in sorted((data / older_files.KEPT_NAME).glob("*/*")):
+        if thing.name in GLOBAL or _directory_of(thing.name) == directory:
+            yield from sorted(file for file in ([thing] if thing.is_file() else thing.rglob("*")) if file.is_file())
+
+
+def _directory_of(name: str) -> str:
+    """Whose it is: by its directory's name as it is now, as an older server wrote it, or by the name of a database."""
+    if "~" in name:
+        return name
+    for ending in (f"{FLAT_ENDING}-wal", f"{FLAT_ENDING}-journal", FLAT_ENDING):
+        if name.endswith(ending):
+            name = name.removesuffix(ending)
+            break
+    try:
+        return directory_name(canonical_name(name))
+    except InvalidPersonaName:
+        return name
+
+
+def _holds(file: Path, keys: Sequence[str], said: Sequence[str]) -> bool:
+    raw = file.read_bytes()
+    wanted = {one.encode("utf-8", "surrogatepass") for text in [*said, *keys] for one in foreign_tables.spellings(text)}
+    if any(one in raw for one in wanted):
+        return True
+    if not older_files.holds_memories(file):
+        return False
+    connection = apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        return foreign_tables.holds(connection, keys, said)
+    except apsw.Error as error:
+        logger.warning("%s can't be searched (%s): it may hold what is erased", file.name, type(error).__name__)
+        return True
+    finally:
+        connection.close()

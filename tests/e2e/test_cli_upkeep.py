@@ -1,0 +1,56 @@
+"""History, erasing and whole personas from the command line, against a real server."""
+
+import json
+
+import pytest
+from processes import RunningServer
+from test_cli import ok
+
+pytestmark = pytest.mark.slow
+
+
+def stored(server: RunningServer, text: str, persona: str = "nilou") -> str:
+    return ok(server.memory_mcp("remember", text, "-p", persona)).split()[-1]
+
+
+def test_a_memory_s_history_is_shown_and_an_earlier_version_comes_back(running_server: RunningServer) -> None:
+    key = stored(running_server, "苺が好き")
+    shown = ok(running_server.memory_mcp("history", key, "-p", "nilou"))
+    assert "苺が好き" in shown
+    assert "create" in shown
+    wrong = running_server.memory_mcp("history", key, "-p", "nilou", "--restore", "7")
+    assert (wrong.returncode, "no earlier revision 7" in wrong.stderr) == (1, True)
+    told = json.loads(ok(running_server.memory_mcp("history", key, "-p", "nilou", "--json")))
+    assert (told["memory"]["content"], told["versions"]) == ("苺が好き", [])
+
+
+def test_erasing_lists_first_asks_and_erases(running_server: RunningServer) -> None:
+    memory_mcp = running_server.memory_mcp
+    key, gone = stored(running_server, "残る話"), "memory_gone"
+    row = {"content": "zqxunique な話", "key": gone, "deleted_at": "2999-01-01T00:00:00+09:00"}
+    ok(memory_mcp("import", "-", "-p", "nilou", stdin=json.dumps(row).encode()))
+    listed = ok(memory_mcp("purge", key, gone, "-p", "nilou", "--dry-run"))
+    assert f"{key}: not_in_trash" in listed
+    assert f"{gone}: would_erase zqxunique な話" in listed
+    refused = memory_mcp("purge", gone, "-p", "nilou", stdin=b"n\n")
+    assert refused.returncode != 0
+    done = memory_mcp("purge", gone, "-p", "nilou", stdin=b"y\n")
+    assert "nilou: 1 erased" in ok(done)
+    assert "backup" in done.stderr
+    assert b"zqxuniqu" not in b"".join(file.read_bytes() for file in (running_server.data / "nilou").rglob("*") if file.is_file())
+    assert "nilou: 0 due for the trash, 0 to be erased" in ok(memory_mcp("purge", "-p", "nilou"))
+
+
+def test_a_persona_is_listed_copied_renamed_merged_and_erased(running_server: RunningServer) -> None:
+    memory_mcp = running_server.memory_mcp
+    stored(running_server, "苺が好き")
+    assert "collei is a copy of nilou" in ok(memory_mcp("persona", "copy", "nilou", "collei"))
+    assert "collei is さくら now" in ok(memory_mcp("persona", "rename", "collei", "さくら"))
+    stored(running_server, "桃が好き", "さくら")
+    assert "nilou: 1 taken, 1 known already" in ok(memory_mcp("persona", "merge", "さくら", "nilou"))
+    assert "memories: 2" in ok(memory_mcp("persona", "stats", "nilou"))
+    wrong = memory_mcp("persona", "erase", "さくら", stdin="さくろ\n".encode())
+    assert (wrong.returncode, "does not fit" in wrong.stderr) == (1, True)
+    assert "さくら is erased" in ok(memory_mcp("persona", "erase", "さくら", stdin="さくら\n".encode()))
+    listed = json.loads(ok(memory_mcp("persona", "list", "--json")))
+    assert [found["name"] for found in listed["personas"]] == ["nilou"]
