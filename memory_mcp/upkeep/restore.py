@@ -113,7 +113,7 @@ def _brought_up_to_date(copy: Path, key: bytes | None, graves: dict[str, str], d
         connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
         prepare(connection)
         with immediate(connection):
-            erased = buried.bury_again(connection, graves)
+            erased = buried.bury_again(connection, graves, done.timestamp)
             operations.record(connection, done)
         return erased
     finally:
