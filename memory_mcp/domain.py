@@ -8,11 +8,14 @@ from typing import Any, Literal, get_args
 Kind = Literal["fact", "conversation", "experience", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "recent"]
 Detail = Literal["full", "index"]
+# What an import does with a line whose key is there with other content: refuse it, keep what is there, or take it for an edit.
+Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
 DETAILS: tuple[Detail, ...] = get_args(Detail)
+CLASHES: tuple[Clash, ...] = get_args(Clash)
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 
 STATE_FIELDS = ("emotion", "physical_state", "mental_state", "environment", "relationship_status")
@@ -50,6 +53,33 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """An earlier state of a memory: what it said until it was revised at its next revision, and why it was."""
+
+    key: str
+    revision: int
+    content: str
+    updated_at: datetime
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Pieces of a memory with a vector each: its chunks, then its questions as text.
+
+    `vectors` are float32, little-endian, of shape (number of pieces, `dimension`).
+    """
+
+    generation: str
+    dimension: int
+    chunks: "tuple[Chunk, ...]"
+    questions: tuple[str, ...]
+    vectors: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What an export knows of a memory beyond what a caller of `remember` may say."""
 
@@ -64,7 +94,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A memory that is not stored yet. `restored` is set when an export is read back."""
+    """A memory that is not stored yet. `restored` and `embedded` are set when an export is read back."""
 
     content: str
     source: str | None = None
@@ -78,6 +108,7 @@ class Draft:
     supersedes: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     restored: Restored = Restored()
+    embedded: Embedded | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,16 @@ def forget(persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run
         with persona.database.read() as connection:
             found = memories.by_keys(connection, wanted)
         return [_outcome(key, found.get(key), "would_forget") for key in wanted]
-    found, done = persona.database.write(lambda connection: _forget(connection, wanted, reason, now))
+    found, done = persona.database.write(lambda connection: forget_stored(connection, wanted, reason, now))
     for operation in done:
         persona.log.append(persona.name, operation)
     return [_outcome(key, found.get(key), "forgotten") for key in wanted]
 
 
-def _forget(
+def forget_stored(
     connection: apsw.Connection, keys: Sequence[str], reason: str | None, now: datetime
 ) -> tuple[dict[str, Memory], list[Operation]]:
+    """The same inside a transaction: the memories that were found, as they were before, and what is to be logged."""
     found = memories.by_keys(connection, keys)
     present = [memory for memory in found.values() if memory.deleted_at is None]
     for memory in present:

@@ -6,24 +6,25 @@ An answer means that the memory is on the disk and can be found.
 
 import logging
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.domain import Chunk, Draft, Outcome, Remembered, Similar
-from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
+from memory_mcp.domain import Chunk, Clash, Draft, Outcome, Remembered, Similar
+from memory_mcp.errors import MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember.arrivals import settle
 from memory_mcp.remember.duplicates import similar_to
+from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.store import chunks as chunk_table
-from memory_mcp.store import index_queue, lexical, memories, operations
+from memory_mcp.store import index_queue, lexical, memories, operations, vector_table
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
 
 logger = logging.getLogger(__name__)
 
-# A retry that doesn't say when it happened is recognised for this long; with `occurred_at` for ever.
-RETRY_WINDOW = timedelta(minutes=10)
+EDITED = "edited in an imported file"
 
 
 def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo) -> Remembered:
@@ -52,10 +53,10 @@ def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ..
         return (), ()
 
 
-def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo) -> list[Outcome]:
-    """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known` or `refused`."""
-    split_drafts = [(draft, split(draft.content)) for draft in drafts]
-    outcomes, done = persona.database.write(lambda connection: _store_many(connection, split_drafts, now, zone))
+def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo, clash: Clash = "refuse") -> list[Outcome]:
+    """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known`, `revised` or `refused`."""
+    split_drafts = [(draft, _pieces(draft)) for draft in drafts]
+    outcomes, done = persona.database.write(lambda connection: _store_many(connection, split_drafts, now, zone, clash))
     for operation in done:
         persona.log.append(persona.name, operation)
     return outcomes
@@ -64,58 +65,52 @@ def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, z
 def _store(
     connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None]:
-    known = _already_known(connection, draft, now)
+    known = settle(connection, draft, now)
     if known:
-        return known, None
+        return known.key, None
     memory_id, operation = _insert(connection, draft, chunks, now, zone)
     lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation
 
 
 def _store_many(
-    connection: apsw.Connection, split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]], now: datetime, zone: ZoneInfo
+    connection: apsw.Connection, split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]], now: datetime, zone: ZoneInfo, clash: Clash
 ) -> tuple[list[Outcome], list[Operation]]:
     outcomes: list[Outcome] = []
     done: list[Operation] = []
     changed: list[int] = []
     for draft, chunks in split_drafts:
-        known = _already_known(connection, draft, now)
-        if known:
-            outcomes.append(Outcome(known, "already_known"))
-            continue
         try:
-            memory_id, operation = _insert(connection, draft, chunks, now, zone)
+            outcome = settle(connection, draft, now, clash)
+            if outcome is None:
+                memory_id, operation = _insert(connection, draft, chunks, now, zone)
+                outcome = Outcome(str(operation.key), "stored")
+                done.append(operation)
+                changed += [memory_id, *_superseded_ids(connection, draft)]
+            elif outcome.outcome == "revised":
+                done += revise_stored(connection, outcome.key, _as_revision(draft), now)[1]
         except MemoryMCPError as error:
-            outcomes.append(Outcome(draft.restored.key or "", "refused", str(error)))
-            continue
-        outcomes.append(Outcome(str(operation.key), "stored"))
-        done.append(operation)
-        changed += [memory_id, *_superseded_ids(connection, draft)]
+            outcome = Outcome(draft.restored.key or "", "refused", str(error))
+        outcomes.append(outcome)
     lexical.refresh(connection, changed)
     return outcomes, done
 
 
-def _already_known(connection: apsw.Connection, draft: Draft, now: datetime) -> str | None:
-    """The key under which this very write is stored already."""
-    told = draft.restored
-    if told.key:
-        stored = memories.by_keys(connection, [told.key]).get(told.key)
-        return told.key if stored and stored.content == draft.content else None
-    timed = draft.occurred_at is not None or told.created_at is not None
-    return memories.find_same_write(connection, draft, since=None if timed else now - RETRY_WINDOW)
+def _pieces(draft: Draft) -> Sequence[Chunk]:
+    return draft.embedded.chunks if draft.embedded else split(draft.content)
+
+
+def _as_revision(draft: Draft) -> Revision:
+    return Revision(content=draft.content, tags=draft.tags, importance=draft.importance, reason=EDITED)
 
 
 def _insert(connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo) -> tuple[int, Operation]:
-    if draft.restored.key and memories.by_keys(connection, [draft.restored.key]):
-        raise InvalidInput(
-            f"the key {draft.restored.key} is taken",
-            "another memory of this persona has it, with other content",
-            "Leave the key out, and the memory gets a new one",
-        )
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
     memory_id, key = memories.insert(connection, draft, now, now.astimezone(zone))
     chunk_table.replace(connection, memory_id, chunks, draft.questions)
+    if draft.embedded:
+        vector_table.take_over(connection, memory_id, draft.embedded)
     index_queue.enqueue(connection, [memory_id, *_superseded_ids(connection, draft)])
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)

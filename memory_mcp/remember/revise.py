@@ -35,13 +35,14 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime) -> 
     """
     if revision.content is None and revision.tags is None and revision.importance is None and not revision.restore:
         raise InvalidInput("nothing to revise", "neither content, tags, importance nor restore was given", "Say what is to change")
-    memory, done = persona.database.write(lambda connection: _revise(connection, key, revision, now))
+    memory, done = persona.database.write(lambda connection: revise_stored(connection, key, revision, now))
     for operation in done:
         persona.log.append(persona.name, operation)
     return memory
 
 
-def _revise(connection: apsw.Connection, key: str, revision: Revision, now: datetime) -> tuple[Memory, Sequence[Operation]]:
+def revise_stored(connection: apsw.Connection, key: str, revision: Revision, now: datetime) -> tuple[Memory, Sequence[Operation]]:
+    """The same inside a transaction: the memory as it is afterwards, and what is to be logged."""
     memory = memories.by_keys(connection, [key]).get(key)
     if memory is None:
         raise MemoryNotFound(f"no memory has the key {key}", "", "Take the key from a recall")

@@ -1,38 +1,30 @@
 """The routes beside MCP: is it alive, is it ready, and what operators need (statistics, import, export)."""
 
 import functools
-import itertools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from fastmcp import FastMCP
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from memory_mcp import __version__
 from memory_mcp.domain import TokenScope
-from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.errors import MemoryMCPError
 from memory_mcp.server import openapi
 from memory_mcp.server.admission import ADMISSION, Admission
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.status import readiness, statistics
+from memory_mcp.server.transfers import export_memories, import_memories
 from memory_mcp.store import memories
-from memory_mcp.transfer.jsonlines import ImportResult, Refusal, export_lines, import_lines
-
-IMPORT_BATCH_LINES = 200
-EXPORT_BLOCK_LINES = 200
-LINE_LIMIT_BYTES = 2 * 1024 * 1024
-TOO_LONG = "the line has more than 2 MiB. Split its memory into several."
-JSON_LINES = "application/x-ndjson"
 
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Response]]
-NumberedLine = tuple[int, bytes]
 
 
 def register(mcp: FastMCP) -> None:
@@ -75,31 +67,6 @@ async def stats(request: Request) -> Response:
     return JSONResponse(await run_in_threadpool(told))
 
 
-async def import_memories(request: Request) -> Response:
-    """Stores the memories of a body of JSON lines while it streams in. Each batch is on the disk before the next is read."""
-    call = call_of(request)
-    name = await run_in_threadpool(call.persona_name)
-    result = ImportResult()
-    try:
-        async for batch in _batches(request.stream()):
-            result += await run_in_threadpool(_store, call, batch)
-    except MemoryMCPError as error:
-        return http_refusal(error, {"persona": name, **_counted(result)})  # what was stored before stays: the caller must know
-    return JSONResponse({"persona": name, **_counted(result)})
-
-
-async def export_memories(request: Request) -> Response:
-    """All memories of one persona as JSON lines; with `include_deleted=true` the ones in the trash too."""
-    call = call_of(request)
-    wanted = request.query_params.get("include_deleted", "false").casefold()
-    if wanted not in ("true", "false"):
-        raise InvalidInput(f"include_deleted is {wanted[:80]!r}", "it is true or false", "Leave it out for false")
-    lines = _exported(call, wanted == "true")
-    first = await run_in_threadpool(next, lines, "")  # a persona that can't be read is refused while there is a status to say so
-    disposition = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
-    return StreamingResponse(itertools.chain([first], lines), media_type=JSON_LINES, headers=disposition)
-
-
 def _listed(call: Call) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name in call.visible_personas():
@@ -109,42 +76,6 @@ def _listed(call: Call) -> list[dict[str, Any]]:
         except MemoryMCPError as error:
             found.append({"name": name, "error": str(error)})
     return found
-
-
-def _store(call: Call, batch: list[NumberedLine]) -> ImportResult:
-    too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
-    fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
-    stored = import_lines(call.writing, fitting, now=call.now, zone=call.settings.zone)
-    return stored + ImportResult(refused=len(too_long), errors=too_long)
-
-
-def _counted(result: ImportResult) -> dict[str, Any]:
-    in_order = sorted(result.errors, key=lambda refusal: refusal.line)
-    return asdict(replace(result, errors=tuple(in_order)))
-
-
-def _exported(call: Call, include_deleted: bool) -> Iterator[str]:
-    with call.reading() as persona:
-        lines = export_lines(persona, include_deleted=include_deleted)
-        # Some hundred lines at a time: each piece is a trip to a worker thread and a write to the socket.
-        while block := list(itertools.islice(lines, EXPORT_BLOCK_LINES)):
-            yield "".join(line + "\n" for line in block)
-
-
-async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:
-    """The body's lines with their numbers, some hundred at a time. Of a line beyond the limit one byte too many is kept: it is refused."""
-    number, size, batch, rest = 1, 0, list[NumberedLine](), b""
-    async for part in stream:
-        *lines, rest = (rest + part).split(b"\n")
-        for line in lines:
-            batch.append((number, line[: LINE_LIMIT_BYTES + 1]))
-            number, size = number + 1, size + len(line)
-            if len(batch) >= IMPORT_BATCH_LINES or size >= LINE_LIMIT_BYTES:
-                yield batch
-                size, batch = 0, []
-        rest = rest[: LINE_LIMIT_BYTES + 1]
-    if batch or rest:
-        yield [*batch, (number, rest)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,8 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside the rows of a migration": ("memory_mcp.store.legacy_values:_moment", "before", lambda *_: True),
     "inside the words of a migration": ("memory_mcp.store.lexical:_write_rows", "after", lambda *_: True),
     "before a migration is committed": ("memory_mcp.store.lexical:rebuild_if_outdated", "after", lambda *_: True),
-    "inside an import, a batch not stored": ("memory_mcp.server.http_routes:import_lines", "before", lambda *_: True),
-    "inside an import, a batch stored": ("memory_mcp.server.http_routes:import_lines", "after", lambda *_: True),
+    "inside an import, a batch not stored": ("memory_mcp.server.transfers:import_lines", "before", lambda *_: True),
+    "inside an import, a batch stored": ("memory_mcp.server.transfers:import_lines", "after", lambda *_: True),
     "inside an export": ("memory_mcp.store.memories:page_for_export", "after", lambda *_: True),
     "inside the reader of an export": ("memory_mcp.cli.transfers:Path.replace", "before", lambda _, to: Path(to).suffix == ".jsonl"),
     "before a new persona's identity": (

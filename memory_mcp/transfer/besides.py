@@ -1,0 +1,124 @@
+"""The lines of an import that are no memories: earlier states of one, the persona's context, a note that got shorter.
+
+Each is told by its first field, and taken once: the same line again changes nothing.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.domain import Version
+from memory_mcp.errors import InvalidInput
+from memory_mcp.personas.registry import Persona
+from memory_mcp.remember.arrivals import NOTES, ORIGIN, leftovers
+from memory_mcp.remember.foreseen import Foreseen
+from memory_mcp.remember.forget import forget_stored
+from memory_mcp.store import memories, versions
+from memory_mcp.store.operations import Operation
+from memory_mcp.store.persona_context import PEOPLE
+
+VERSION, CONTEXT, PIECES = "version_of", "persona_context", "pieces_of"
+CONTEXT_LIMIT = 200_000
+SHORTENED = "no longer in the note"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What persona_context.json says elsewhere."""
+
+    told: Mapping[str, Any]
+
+
+Besides = Version | Context | tuple[str, int]
+
+
+def checked_context(row: Mapping[str, Any]) -> Context:
+    """The context of a line that has `persona_context`.
+
+    Raises:
+        InvalidInput: it can't be stored as one.
+    """
+    told = row[CONTEXT]
+    if len(row) > 1 or not isinstance(told, dict):
+        raise InvalidInput(
+            "persona_context can't be used", "it stands in a line of its own, and is an object", "Take it as the export wrote it"
+        )
+    try:
+        size = len(json.dumps(told, ensure_ascii=False, allow_nan=False).encode())
+    except ValueError as error:
+        raise InvalidInput("persona_context can't be used", "it is not plain JSON", "Take it as the export wrote it") from error
+    if size > CONTEXT_LIMIT or not all(isinstance(told.get(name, {}), dict) for name in PEOPLE):
+        why = f"it has more than {CONTEXT_LIMIT:,} bytes" if size > CONTEXT_LIMIT else f"{' and '.join(PEOPLE)} are objects"
+        raise InvalidInput("persona_context can't be used", why, "Take it as the export wrote it")
+    return Context(told)
+
+
+def take(persona: Persona, other: Besides, now: datetime, foreseen: Foreseen | None) -> dict[str, int]:
+    """Does what a line says, or in a dry run only looks. Returns what is to be counted, by the names of `ImportResult`.
+
+    Raises:
+        InvalidInput: it fits no memory of this persona.
+    """
+    if isinstance(other, Context):
+        return _take_context(persona, other, dry=foreseen is not None)
+    if isinstance(other, Version):
+        return _take_version(persona, other, foreseen)
+    return _drop_leftovers(persona, *other, now, dry=foreseen is not None)
+
+
+def _take_context(persona: Persona, context: Context, dry: bool) -> dict[str, int]:
+    """Only what this persona's own context leaves open is taken: what it says is newer, or of somebody else."""
+    own = persona.context.read()
+    changes: dict[str, Any] = {}
+    for name, value in context.told.items():
+        if name in PEOPLE:
+            open_fields = {part: said for part, said in value.items() if said and not own[name].get(part)}
+            changes.update({name: open_fields} if open_fields else {})
+        elif value not in (None, "") and own.get(name) in (None, ""):
+            changes[name] = value
+    if changes and not dry:
+        persona.context.update(changes)
+    return {"context": 1} if changes else {"already_known": 1}
+
+
+def _take_version(persona: Persona, version: Version, foreseen: Foreseen | None) -> dict[str, int]:
+    if foreseen and foreseen.would_store(version.key):
+        return {"versions": 1}
+
+    def add(connection: apsw.Connection) -> bool:
+        memory = memories.by_keys(connection, [version.key]).get(version.key)
+        if memory is None or memory.revision <= version.revision:
+            why = f"its revision is {memory.revision}" if memory else "this persona has no memory with that key"
+            raise InvalidInput(f"revision {version.revision} of {version.key} can't be stored", why, "Import the memory with its versions")
+        if any(known.revision == version.revision for known in versions.of_memory(connection, version.key)):
+            return False
+        return foreseen is not None or versions.add(connection, version)
+
+    if foreseen:
+        with persona.database.read() as connection:
+            added = add(connection)
+    else:
+        added = persona.database.write(add)
+    return {"versions": 1} if added else {"already_known": 1}
+
+
+def _drop_leftovers(persona: Persona, stem: str, pieces: int, now: datetime, dry: bool) -> dict[str, int]:
+    with persona.database.read() as connection:
+        found = memories.by_keys(connection, leftovers(connection, stem, pieces)).values()
+    gone = [memory.key for memory in found if memory.deleted_at is None and _is_note(memory.metadata.get(ORIGIN))]
+    if gone and not dry:
+
+        def drop(connection: apsw.Connection) -> list[Operation]:
+            return forget_stored(connection, gone, SHORTENED, now)[1]
+
+        for operation in persona.database.write(drop):
+            persona.log.append(persona.name, operation)
+    return {"dropped": len(gone)}
+
+
+def _is_note(origin: object) -> bool:
+    return isinstance(origin, dict) and origin.get("format") == NOTES
