@@ -11,19 +11,21 @@ Detail = Literal["full", "index"]
 # What an import does with a line whose key is there with other content: refuse it, keep what is there, or take it for an edit.
 Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
+PrivacyLevel = Literal["public", "internal", "private", "secret"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
 DETAILS: tuple[Detail, ...] = get_args(Detail)
 CLASHES: tuple[Clash, ...] = get_args(Clash)
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
+PRIVACY_LEVELS: tuple[PrivacyLevel, ...] = get_args(PrivacyLevel)
 
 STATE_FIELDS = ("emotion", "physical_state", "mental_state", "environment", "relationship_status")
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One stored memory. Times are aware and in UTC; `importance` runs from 0 to 1."""
+    """One stored memory. Times are aware and in UTC; `importance` runs from 0 to 1; `micro_summary` is empty where none was made yet."""
 
     id: int
     key: str
@@ -45,6 +47,9 @@ class Memory:
     usage_count: int = 0
     last_used_at: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    category: str | None = None
+    privacy_level: PrivacyLevel = "internal"
+    micro_summary: str = ""
 
     @property
     def event_time(self) -> datetime:
@@ -107,6 +112,8 @@ class Draft:
     state: Mapping[str, str] = field(default_factory=dict)
     supersedes: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    category: str | None = None
+    privacy_level: PrivacyLevel = "internal"
     restored: Restored = Restored()
     embedded: Embedded | None = None
 
@@ -132,15 +139,16 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a memory must satisfy to be a candidate at all. Tags: it carries every one of them."""
+    """What a memory must satisfy to be a candidate at all. Tags: it carries every one of them. Upper and lower case are alike."""
 
     tags: tuple[str, ...] = ()
     date_range: TimeRange | None = None
     min_importance: float = 0.0
     kind: Kind | None = None
+    category: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.tags or self.date_range or self.min_importance > 0 or self.kind)
+        return bool(self.tags or self.date_range or self.min_importance > 0 or self.kind or self.category)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +198,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory in an answer: `text` is its content or the part of it that the budget allows."""
+    """A memory in an answer: `text` is its content or the part of it that the budget allows, as is whether its metadata are shown."""
 
     memory: Memory
     score: float
     why: Mapping[str, Any]
     text: str
     truncated: bool = False
+    with_metadata: bool = False
 
 
 @dataclass(frozen=True, slots=True)

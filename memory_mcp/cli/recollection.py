@@ -24,11 +24,14 @@ def remember(
     occurred_at: Annotated[str | None, typer.Option(help="When it happened: 2025-10-17, 昨日, 3 days ago.", metavar="WHEN")] = None,
     tag: Tags = None,
     importance: Annotated[float | None, typer.Option(min=0, max=1, metavar="0..1")] = None,
+    category: Annotated[str | None, typer.Option(help="What kind of thing it is about.", metavar="NAME")] = None,
+    privacy_level: Annotated[str | None, typer.Option(help="public, internal, private or secret.", metavar="LEVEL")] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Store a memory."""
     told = {"content": text, "source": source, "occurred_at": occurred_at, "tags": tag, "importance": importance}
+    told |= {"category": category, "privacy_level": privacy_level}
     answer = connection(url, persona).call_tool("remember", told)
     if as_json:
         _print_json(answer)

@@ -84,6 +84,7 @@ def export_memories(
     path: Annotated[Path, typer.Argument(help="Where to; - for stdout. Notes: a new directory, or a .zip.")] = STANDARD_STREAM,
     format_: Annotated[ExportFormat, typer.Option("--format", help="markdown: an Obsidian vault.")] = ExportFormat.JSONL,
     include_deleted: Annotated[bool, typer.Option("--include-deleted", help="The trash too.")] = False,
+    include_secret: Annotated[bool, typer.Option("--include-secret", help="Memories whose privacy_level is secret too.")] = False,
     include_versions: Annotated[bool, typer.Option("--include-versions", help="Every earlier state of each memory.")] = False,
     include_vectors: Annotated[bool, typer.Option("--include-vectors", help="What the embedding model made of each memory.")] = False,
     include_context: Annotated[bool, typer.Option("--include-context", help="persona_context.json.")] = False,
@@ -98,7 +99,8 @@ def export_memories(
         raise MemoryMCPError(
             f"there is no persona {stats['persona']!r}", "", f"Perhaps you mean {near}" if near else "See `memory-mcp personas`"
         )
-    wanted = {"deleted": include_deleted, "versions": include_versions, "vectors": include_vectors, "context": include_context}
+    wanted = {"deleted": include_deleted, "secret": include_secret, "versions": include_versions}
+    wanted |= {"vectors": include_vectors, "context": include_context}
     include = [name for name, is_wanted in wanted.items() if is_wanted]
     if format_ is ExportFormat.MARKDOWN:
         _export_notes(there, path, include)
@@ -107,9 +109,14 @@ def export_memories(
     total = None if include_versions else stats["memories"] + stats["superseded"] + (stats["in_trash"] if include_deleted else 0)
     quiet = path == STANDARD_STREAM and sys.stdout.isatty()
     with _destination(path) as file, progress("exporting", total, quiet=quiet) as advance:
-        for line in there.export_lines(include):
+        for line in there.export_lines(include, left_out=_tell_left_out):
             file.write(line)
             advance(1)
+
+
+def _tell_left_out(count: int) -> None:
+    if count:
+        typer.echo(f"memory-mcp: {count} secret left out; --include-secret takes them along", err=True)
 
 
 def _import_lines(there: "Connection", path: Path, dry_run: bool) -> None:
@@ -184,7 +191,7 @@ def _written_aside(path: Path) -> Iterator[Path]:
 
 def _receive(there: "Connection", file: Any, include: list[str]) -> None:
     with progress("exporting, bytes", None, quiet=file is sys.stdout.buffer) as advance:
-        for block in there.export_blocks(ExportFormat.MARKDOWN, include):
+        for block in there.export_blocks(ExportFormat.MARKDOWN, include, _tell_left_out):
             file.write(block)
             advance(len(block))
     file.flush()

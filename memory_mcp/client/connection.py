@@ -85,23 +85,28 @@ class Connection:
             self._check(response)
             return self._object(response)
 
-    def export_lines(self, include: Iterable[str] = ()) -> Iterator[bytes]:
-        """The persona's memories as JSON lines, each with its line feed, as they arrive. `include`: of deleted, versions, vectors, context."""
+    def export_lines(self, include: Iterable[str] = (), left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
+        """The persona's memories as JSON lines, each with its line feed, as they arrive.
+
+        `include`: of deleted, secret, versions, vectors, context. `left_out` hears how many secret ones do not come.
+        """
         rest = b""
         # Split at line feeds only: iter_lines also splits at U+2028 and its like, which a memory may hold.
-        for block in self.export_blocks("jsonl", include):
+        for block in self.export_blocks("jsonl", include, left_out):
             *whole, rest = (rest + block).split(b"\n")
             yield from (line + b"\n" for line in whole)
         if rest:
             raise ServerUnreachable("the export broke off", "its last line is incomplete", "Look at the server's log and try again")
 
-    def export_blocks(self, form: str, include: Iterable[str] = ()) -> Iterator[bytes]:
+    def export_blocks(self, form: str, include: Iterable[str] = (), left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
         """An export as it arrives: `form` is jsonl, or markdown for a zip of notes."""
         query = {"format": form, **{f"include_{name}": "true" for name in include}}
         with self._client() as client, client.stream("GET", "/api/export", params=query) as response:
             if response.is_error:
                 response.read()
             self._check(response)
+            if left_out:
+                left_out(int(response.headers.get("X-Secret-Left-Out", 0)))
             yield from response.iter_bytes()
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

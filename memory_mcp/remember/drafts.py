@@ -1,11 +1,13 @@
 """From what a caller says to a `Draft`, or a refusal that says what to mend. Nothing is stored, no persona is created."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.domain import KINDS, STATE_FIELDS, Draft, Kind
+from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS, Draft, Kind, PrivacyLevel
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.clean import storable
 from memory_mcp.text.timewords import parse_moment
@@ -13,6 +15,7 @@ from memory_mcp.text.timewords import parse_moment
 CONTENT_LIMIT = 200_000
 LABEL_LIMIT = 500
 LIST_LIMIT = 100
+METADATA_LIMIT = 10_000
 
 
 def draft(
@@ -29,6 +32,9 @@ def draft(
     questions: Sequence[str] = (),
     state: Mapping[str, str] | None = None,
     supersedes: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    category: str | None = None,
+    privacy_level: str | None = None,
 ) -> Draft:
     """A checked draft. `kind` left out means `conversation` within a session and `fact` otherwise.
 
@@ -46,6 +52,9 @@ def draft(
         questions=tuple(storable(question, "questions").strip() for question in _few(questions, "questions") if question.strip()),
         state=_state(state or {}),
         supersedes=label(supersedes, "supersedes"),
+        metadata=_metadata(metadata or {}),
+        category=label(category, "category"),
+        privacy_level=checked_privacy_level(privacy_level) if privacy_level and privacy_level.strip() else "internal",
     )
 
 
@@ -71,6 +80,15 @@ def checked_importance(importance: float) -> float:
             "Send 0.5 for something ordinary, 0.9 for something that must not be lost",
         )
     return float(importance)
+
+
+def checked_privacy_level(level: str) -> PrivacyLevel:
+    """One of the four levels."""
+    wanted = level.strip().casefold()
+    for known in PRIVACY_LEVELS:
+        if known == wanted:
+            return known
+    raise InvalidInput(f"privacy_level is {level[:80]!r}", f"it is one of {', '.join(PRIVACY_LEVELS)}", "Leave it out for internal")
 
 
 def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
@@ -110,3 +128,20 @@ def _state(state: Mapping[str, str]) -> dict[str, str]:
             "Put anything else into content or tags",
         )
     return {name: storable(value, f"state.{name}") for name, value in state.items() if value}
+
+
+def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidInput(
+            "metadata can't be written as JSON", str(error), "Send an object of texts, numbers, lists and objects"
+        ) from error
+    if len(text) > METADATA_LIMIT:
+        raise InvalidInput(
+            f"metadata has {len(text):,} characters as JSON",
+            f"{METADATA_LIMIT:,} are the limit",
+            "Put what is to be remembered into content",
+        )
+    storable(text, "metadata")
+    return dict(metadata)

@@ -116,7 +116,7 @@ def _fetched(persona: Persona, question: Question) -> Recalled:
     with persona.database.read() as connection:
         found = memories.by_keys(connection, question.keys)
     present = [(found[key], 1.0, {"key": True}) for key in question.keys if key in found]
-    hits = within_budget(present, question.detail, question.max_tokens)
+    hits = within_budget(present, question.detail, question.max_tokens, with_metadata=question.detail == "full")
     missing = tuple(key for key in question.keys if key not in found)
     return Recalled(hits, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
 

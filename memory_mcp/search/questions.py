@@ -34,6 +34,7 @@ def question(
     keys: Sequence[str] = (),
     detail: str | None = None,
     max_tokens: int | None = None,
+    category: str | None = None,
 ) -> Question:
     """A checked question. `top_k` left out means `reranker_top_n`.
 
@@ -42,11 +43,13 @@ def question(
     """
     asked = storable((query or "").strip(), "query")
     mode = (mode or "auto").strip().casefold()
-    if not asked and mode == "auto" and (tags or date_range or min_importance):
+    if not asked and mode == "auto" and (tags or category or date_range or min_importance):
         mode = "recent"  # what happened yesterday? The filters are the question.
     if not asked and not keys and mode != "recent":
         raise InvalidInput(
-            "query is empty", "there is nothing to search for", "Send a query, or keys to fetch, or a date_range or tags, or mode=recent"
+            "query is empty",
+            "there is nothing to search for",
+            "Send a query, or keys to fetch, or a date_range, tags or a category, or mode=recent",
         )
     if len(asked) > QUERY_LIMIT:
         raise InvalidInput(f"query has {len(asked):,} characters", f"{QUERY_LIMIT:,} are the limit", "Ask in a sentence or two")
@@ -60,6 +63,7 @@ def question(
             tags=tuple(dict.fromkeys(storable(tag, "tags").strip() for tag in tags if tag.strip())),
             date_range=parse_range(date_range, now, settings.zone) if date_range and date_range.strip() else None,
             min_importance=_fraction("min_importance", min_importance or 0.0),
+            category=storable((category or "").strip(), "category") or None,
         ),
         keys=tuple(dict.fromkeys(storable(key, "keys").strip() for key in keys)),
         hypothetical=storable((hypothetical or "").strip(), "hypothetical")[:QUERY_LIMIT],

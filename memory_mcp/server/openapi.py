@@ -8,7 +8,7 @@ from typing import Any
 
 from memory_mcp import __version__
 
-JSON, JSON_LINES = "application/json", "application/x-ndjson"
+JSON, JSON_LINES, ZIP = "application/json", "application/x-ndjson", "application/zip"
 
 Schema = dict[str, Any]
 
@@ -51,6 +51,15 @@ def _named(schema: str) -> Schema:
 
 def _object(*required: str, **properties: Schema) -> Schema:
     return {"required": list(required), "properties": properties}
+
+
+def _flag(name: str, description: str) -> Schema:
+    return {"name": name, "in": "query", "description": description, "schema": {"type": "boolean", "default": False}}
+
+
+def _choice(name: str, description: str, *values: str) -> Schema:
+    """One of `values`; the first is the default."""
+    return {"name": name, "in": "query", "description": description, "schema": {"enum": list(values), "default": values[0]}}
 
 
 def _json(schema: str) -> dict[str, Any]:
@@ -119,6 +128,13 @@ _SCHEMAS: dict[str, Schema] = {
         already_known=_COUNT,
         refused=_COUNT,
         errors={"type": "array", "items": _named("RefusedLine")},
+        dry_run={"const": True},
+        revised=_COUNT,
+        dropped=_COUNT,
+        versions=_COUNT,
+        context=_COUNT,
+        vectors=_COUNT,
+        vectors_left=_COUNT,
     ),
     "RefusedLine": _object("line", "reason", line={"type": "integer", "minimum": 1}, reason=_TEXT),
     "OpenAPI": _object("openapi", "paths", openapi=_TEXT, paths={"type": "object"}),
@@ -134,23 +150,27 @@ _PATHS: dict[str, dict[str, dict[str, Any]]] = {
         "post": {
             "summary": "Stores JSON lines, one memory each, while they stream in.",
             "of_persona": True,
+            "parameters": [
+                _flag("dry_run", "Only say what would become of the lines."),
+                _choice("on_known", "What becomes of a line whose key is there with other content.", "refuse", "keep", "revise"),
+            ],
             "requestBody": {"content": {JSON_LINES: {"schema": {"type": "string"}}}},
             "answer": _json("Imported"),
         }
     },
     "/api/export": {
         "get": {
-            "summary": "All memories of one persona as JSON lines.",
+            "summary": "All memories of one persona, as JSON lines or as notes.",
             "of_persona": True,
             "parameters": [
-                {
-                    "name": "include_deleted",
-                    "in": "query",
-                    "description": "Those in the trash too.",
-                    "schema": {"type": "boolean", "default": False},
-                }
+                _flag("include_deleted", "Those in the trash too."),
+                _flag("include_secret", "Those whose privacy_level is secret too. Without it X-Secret-Left-Out says how many there are."),
+                _flag("include_versions", "Every earlier state of each."),
+                _flag("include_vectors", "What the embedding model made of each; only as JSON lines."),
+                _flag("include_context", "What persona_context.json says."),
+                _choice("format", "JSON lines, or a zip of Markdown notes: an Obsidian vault.", "jsonl", "markdown"),
             ],
-            "answer": {JSON_LINES: {"schema": {"type": "string"}}},
+            "answer": {JSON_LINES: {"schema": {"type": "string"}}, ZIP: {"schema": {"type": "string", "format": "binary"}}},
         }
     },
 }

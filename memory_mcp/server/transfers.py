@@ -16,6 +16,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
+from memory_mcp.store import memories
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, Refusal, export_lines, import_lines
 from memory_mcp.transfer.vault_files import archive
 
@@ -25,6 +26,7 @@ LINE_LIMIT_BYTES = 2 * 1024 * 1024
 TOO_LONG = "the line has more than 2 MiB. Split its memory into several."
 JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
 FORMATS = ("jsonl", "markdown")
+LEFT_OUT_HEADER = "X-Secret-Left-Out"
 # Told in every answer; the others only where there is something to count.
 ALWAYS_COUNTED = frozenset({"stored", "already_known", "refused", "errors"})
 
@@ -51,7 +53,7 @@ async def import_memories(request: Request) -> Response:
 async def export_memories(request: Request) -> Response:
     """All memories of one persona, as JSON lines or as a zip of Markdown notes; `include_…` says what else is wanted."""
     call = call_of(request)
-    leaving = Leaving(**{name: _flag(request, f"include_{name}") for name in ("deleted", "versions", "vectors", "context")})
+    leaving = Leaving(**{name: _flag(request, f"include_{name}") for name in ("deleted", "secret", "versions", "vectors", "context")})
     form = request.query_params.get("format", "jsonl")
     if form not in FORMATS:
         raise InvalidInput(f"format is {form[:80]!r}", f"it is one of {', '.join(FORMATS)}", "Leave it out for JSON lines")
@@ -61,8 +63,10 @@ async def export_memories(request: Request) -> Response:
     blocks = _notes(call, leaving) if as_notes else _lines(call, leaving)
     # A persona that can't be read is refused while there is a status to say so.
     first = await run_in_threadpool(next, blocks, b"")
-    disposition = {"Content-Disposition": f'attachment; filename="memories.{"zip" if as_notes else "jsonl"}"'}
-    return StreamingResponse(itertools.chain([first], blocks), media_type=ZIP if as_notes else JSON_LINES, headers=disposition)
+    left_out = 0 if leaving.secret else await run_in_threadpool(_secret_count, call, leaving.deleted)
+    disposition = f'attachment; filename="memories.{"zip" if as_notes else "jsonl"}"'
+    headers = {"Content-Disposition": disposition, LEFT_OUT_HEADER: str(left_out)}
+    return StreamingResponse(itertools.chain([first], blocks), media_type=ZIP if as_notes else JSON_LINES, headers=headers)
 
 
 def _arriving(request: Request, call: Call) -> Arriving:
@@ -93,6 +97,11 @@ def _counted(result: ImportResult) -> dict[str, Any]:
     in_order = sorted(result.errors, key=lambda refusal: refusal.line)
     counts = asdict(replace(result, errors=tuple(in_order)))
     return {name: count for name, count in counts.items() if count or name in ALWAYS_COUNTED}
+
+
+def _secret_count(call: Call, include_deleted: bool) -> int:
+    with call.reading() as persona, persona.database.read() as connection:
+        return memories.secret_count(connection, include_deleted)
 
 
 def _lines(call: Call, leaving: Leaving) -> Iterator[bytes]:

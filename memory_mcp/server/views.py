@@ -36,6 +36,8 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime) -> dic
         source=memory.source,
         session_id=memory.session_id,
         kind=memory.kind,
+        category=memory.category,
+        privacy_level=memory.privacy_level if memory.privacy_level != "internal" else None,
         occurred_at=local(memory.occurred_at, zone),
         created_at=local(memory.created_at, zone),
         updated_at=local(memory.updated_at, zone) if memory.updated_at > memory.created_at else None,
@@ -51,9 +53,10 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime) -> dic
 
 
 def hit_view(hit: Hit, call: Call) -> dict[str, Any]:
-    """A hit with its score and the reasons for it."""
+    """A hit with its score and the reasons for it, and its metadata where it was asked for by its key."""
     view = memory_view(hit.memory, hit.text, call.settings.zone, call.now)
-    return {**view, **told(score=hit.score, why=dict(hit.why), truncated=hit.truncated or None)}
+    metadata = dict(hit.memory.metadata) if hit.with_metadata else None
+    return {**view, **told(metadata=metadata, score=hit.score, why=dict(hit.why), truncated=hit.truncated or None)}
 
 
 def recalled_view(recalled: Recalled, call: Call) -> dict[str, Any]:

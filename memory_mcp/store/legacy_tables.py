@@ -16,6 +16,7 @@ from memory_mcp.errors import StoreError
 from memory_mcp.store import legacy_values, timestamps
 from memory_mcp.store.legacy_values import Undecodable
 from memory_mcp.store.memories import write_digest
+from memory_mcp.text.micro_summary import micro_summary
 
 MEMORIES = "memories"
 PREFIX = "legacy_"
@@ -69,8 +70,8 @@ def take_over(connection: apsw.Connection, table: str, *, ours: bool = False) ->
     now = datetime.now(UTC)
     for place, row in enumerate(rows(connection, table), start=1):
         kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": place}
-        one = legacy_values.adopted(row, taken, place, now)
-        values = {"write_digest": _digest(one.values), **one.values, **kept}
+        one = legacy_values.adopted(row, taken, place, now, columns)
+        values = {"write_digest": _digest(one.values), "micro_summary": micro_summary(one.values["content"]), **one.values, **kept}
         taken.add(values["key"])
         undated += [] if one.dated else [values["key"]]
         connection.execute(sql, [values.get(column) for column in columns])

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.domain import KINDS, STATE_FIELDS
+from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS
 from memory_mcp.store import timestamps
 
 # The older server wrote local times without an offset, in its default zone.
@@ -76,8 +76,9 @@ class _Older:
         return {self._names[name]: _json_value(value) for name, value in self._values.items()}
 
 
-def adopted(row: Mapping[str, object], taken: Collection[str], place: int, now: datetime) -> Adopted:
-    """`row` in our form, under a key that is not in `taken`. `place` tells rows without a key apart; `now` dates what nothing dates."""
+def adopted(row: Mapping[str, object], taken: Collection[str], place: int, now: datetime, columns: Collection[str]) -> Adopted:
+    """`row` in our form, for a table with these columns, under a key that is not in `taken`. `place` tells rows without a key apart;
+    `now` dates what nothing dates."""
     older = _Older(row)
     key_time = _compact_moment(str(older.look("key")))
     created, updated = _moment(older, "created_at"), _moment(older, "updated_at")
@@ -100,6 +101,8 @@ def adopted(row: Mapping[str, object], taken: Collection[str], place: int, now: 
         **{name: _label(older, name) for name in ("source", "session_id", "supersedes")},
         "state": _dumped(_state(older)),
         "questions": _dumped(_texts(older, "questions")),
+        **({"category": _label(older, "category")} if "category" in columns else {}),
+        **({"privacy_level": _privacy_level(older)} if "privacy_level" in columns else {}),
     }
     values["tags"] = values["tags"] or "[]"
     return Adopted({**values, "metadata": _dumped(_metadata(older))}, dated)
@@ -222,6 +225,14 @@ def _kind(older: _Older) -> str:
     if value not in KINDS:
         return "fact"
     older.strike_out("kind")
+    return str(value)
+
+
+def _privacy_level(older: _Older) -> str:
+    value = older.look("privacy_level")
+    if value not in PRIVACY_LEVELS:
+        return "internal"
+    older.strike_out("privacy_level")
     return str(value)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.domain import Draft, Filters, Memory, Origin
+from memory_mcp.domain import Draft, Filters, Memory, Origin, PrivacyLevel
 from memory_mcp.store.rows import packed
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
+from memory_mcp.text.micro_summary import micro_summary
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
 # Whoever replaced a memory, or replaced its replacement, and is not in the trash: C for A where B replaced A, C replaced B, and B is gone.
@@ -23,7 +24,8 @@ _SUCCESSOR = """(
     SELECT key FROM successors WHERE deleted_at IS NULL LIMIT 1)"""
 _COLUMNS = (
     "m.id, m.key, m.content, m.created_at, m.updated_at, m.tags, m.occurred_at, m.importance, m.source, m.session_id, m.kind, "
-    f"m.state, m.questions, m.revision, m.supersedes, {_SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at, m.metadata"
+    f"m.state, m.questions, m.revision, m.supersedes, {_SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at, m.metadata, "
+    "m.category, m.privacy_level, m.micro_summary"
 )
 # A memory that a reader may be shown unasked: neither in the trash nor replaced by a newer one.
 CURRENT = f"m.deleted_at IS NULL AND {_SUCCESSOR} IS NULL"
@@ -52,7 +54,8 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
     memory_id = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get
     connection.execute(
         "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
-        "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata, category, privacy_level, micro_summary) "
+        f"VALUES ({','.join('?' * 23)})",
         (
             memory_id,
             key,
@@ -74,6 +77,9 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
             optional_to_text(told.last_used_at),
             write_digest(draft),
             _json(draft.metadata) if draft.metadata else None,
+            draft.category,
+            draft.privacy_level,
+            micro_summary(draft.content),
         ),
     )
     return memory_id, key
@@ -82,18 +88,50 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
 def keep_version(connection: apsw.Connection, memory: Memory, reason: str | None) -> None:
     """Puts the state that is about to change among the versions."""
     connection.execute(
-        "INSERT INTO memory_versions(key, revision, content, tags, importance, updated_at, reason) VALUES (?,?,?,?,?,?,?)",
-        (memory.key, memory.revision, memory.content, _json(memory.tags), memory.importance, to_text(memory.updated_at), reason),
+        "INSERT INTO memory_versions(key, revision, content, tags, importance, updated_at, reason, category, privacy_level) "
+        "VALUES (?,?,?,?,?,?,?,?,?)",
+        (
+            memory.key,
+            memory.revision,
+            memory.content,
+            _json(memory.tags),
+            memory.importance,
+            to_text(memory.updated_at),
+            reason,
+            memory.category,
+            memory.privacy_level,
+        ),
     )
 
 
-def change(connection: apsw.Connection, memory: Memory, content: str, tags: Sequence[str], importance: float, now: datetime) -> int:
-    """Replaces what a memory says. Returns the new revision."""
+def change(
+    connection: apsw.Connection,
+    memory: Memory,
+    content: str,
+    tags: Sequence[str],
+    importance: float,
+    now: datetime,
+    category: str | None = None,
+    privacy_level: PrivacyLevel | None = None,
+) -> int:
+    """Replaces what a memory says; a category or a level that is None stays, an empty category goes. Returns the new revision."""
     revision = memory.revision + 1
     draft = Draft(content=content, source=memory.source, session_id=memory.session_id, occurred_at=memory.occurred_at)
     connection.execute(
-        "UPDATE memories SET content = ?, tags = ?, importance = ?, updated_at = ?, revision = ?, write_digest = ? WHERE id = ?",
-        (content, _json(tags), importance, to_text(now), revision, write_digest(draft), memory.id),
+        "UPDATE memories SET content = ?, tags = ?, importance = ?, updated_at = ?, revision = ?, write_digest = ?, category = ?, "
+        "privacy_level = ?, micro_summary = ? WHERE id = ?",
+        (
+            content,
+            _json(tags),
+            importance,
+            to_text(now),
+            revision,
+            write_digest(draft),
+            (memory.category if category is None else category) or None,
+            privacy_level or memory.privacy_level,
+            micro_summary(content),
+            memory.id,
+        ),
     )
     return revision
 
@@ -148,11 +186,20 @@ def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Me
     return [_memory(row) for row in found]
 
 
-def page_for_export(connection: apsw.Connection, after_id: int, limit: int, include_deleted: bool) -> list[Memory]:
-    """The next memories in the order in which they were stored."""
-    condition = "" if include_deleted else "AND m.deleted_at IS NULL"
+def page_for_export(
+    connection: apsw.Connection, after_id: int, limit: int, include_deleted: bool, include_secret: bool = False
+) -> list[Memory]:
+    """The next memories in the order in which they were stored. Secret ones leave only where somebody says so."""
+    condition = ("" if include_deleted else "AND m.deleted_at IS NULL ") + ("" if include_secret else "AND m.privacy_level <> 'secret'")
     found = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.id > ? {condition} ORDER BY m.id LIMIT ?", (after_id, limit))
     return [_memory(row) for row in found]
+
+
+def secret_count(connection: apsw.Connection, include_deleted: bool) -> int:
+    """How many memories an export leaves out because they are secret."""
+    condition = "" if include_deleted else "AND deleted_at IS NULL"
+    count: int = connection.execute(f"SELECT count(*) FROM memories WHERE privacy_level = 'secret' {condition}").get
+    return count
 
 
 def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin]:
@@ -187,6 +234,9 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
     if filters.kind:
         conditions.append("AND m.kind = ?")
         values.append(filters.kind)
+    if filters.category:
+        conditions.append("AND m.category = ? COLLATE NOCASE")
+        values.append(filters.category)
     return " ".join(conditions), tuple(values)
 
 
@@ -245,6 +295,9 @@ def _memory(row: tuple[Any, ...]) -> Memory:
         usage_count=row[17],
         last_used_at=optional_from_text(row[18]),
         metadata=json.loads(row[19]) if row[19] else {},
+        category=row[20],
+        privacy_level=row[21],
+        micro_summary=row[22] or "",
     )
 
 

@@ -170,12 +170,28 @@ def has_further_columns(connection: apsw.Connection) -> bool:
     return bool(names - {"key", "content", "created_at", "updated_at", "metadata", *_MEMORY_COLUMNS})
 
 
+# Lines of what is stored already are made when they are shown: a store of any size is brought up to date in a moment.
+_MORE_OF_A_MEMORY = """
+ALTER TABLE memories ADD COLUMN category TEXT;
+ALTER TABLE memories ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'internal';
+ALTER TABLE memories ADD COLUMN micro_summary TEXT;
+ALTER TABLE memory_versions ADD COLUMN category TEXT;
+ALTER TABLE memory_versions ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'internal';
+"""
+
+
+def _more_of_a_memory(connection: apsw.Connection) -> None:
+    """What kind of thing a memory is about, who may see it, and one line of it."""
+    connection.execute(_MORE_OF_A_MEMORY)
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
     ("0003 vectors by generation", _vectors_by_generation),
     ("0004 metadata", _metadata),
     ("0005 further columns into metadata", _further_columns),
+    ("0006 more of a memory", _more_of_a_memory),
 ]
 
 

@@ -13,6 +13,8 @@ import apsw
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import legacy_tables, legacy_values, older_files
 
+_OURS_ALONE = ("id", "write_digest", "micro_summary")
+_FURTHER = ("category", "privacy_level")
 _AS_JSON = ("tags", "state", "questions", "metadata")
 
 
@@ -33,9 +35,10 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
             now = datetime.now(UTC)
             taken: set[str] = set()
             for number, row in enumerate(legacy_tables.rows(connection, legacy_tables.MEMORIES), start=1):
-                # Of our own files: numbers that mean something in their file alone.
-                ours = {name: row.pop(name) for name in ("id", "write_digest") if "write_digest" in row and name in row}
-                values = legacy_values.adopted(row, taken, ours.get("id") or number, now).values
+                # Of our own files: what means something in its file alone, or is made anew.
+                for name in _OURS_ALONE if "write_digest" in row else ():
+                    row.pop(name, None)
+                values = legacy_values.adopted(row, taken, number, now, _FURTHER).values
                 taken.add(values["key"])
                 yield {name: json.loads(value) if name in _AS_JSON else value for name, value in values.items() if value is not None}
         except apsw.Error as error:

@@ -207,6 +207,8 @@ FIELDS: Mapping[str, Check] = {
     "usage_count": _COUNT,
     "last_used_at": _TEXT,
     "metadata": ("an object of plain JSON", _is_plain_object),
+    "category": _TEXT,
+    "privacy_level": _TEXT,
     "vectors": ("an object that an export wrote", _is_plain_object),
 }
 VERSION_FIELDS: Mapping[str, Check] = {
@@ -219,4 +221,4 @@ VERSION_FIELDS: Mapping[str, Check] = {
     "reason": _TEXT,
 }
 PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": _TEXT, "pieces": _COUNT}
-_TOLD = frozenset("content source session_id kind tags importance occurred_at questions state supersedes".split())
+_TOLD = frozenset("content source session_id kind tags importance occurred_at questions state supersedes category privacy_level".split())

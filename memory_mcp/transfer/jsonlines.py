@@ -86,12 +86,17 @@ class Arriving:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """What an export takes along beyond the memories that are not in the trash."""
+    """What an export takes along beyond the memories that are neither in the trash nor secret."""
 
     deleted: bool = False
+    secret: bool = False
     versions: bool = False
     vectors: bool = False
     context: bool = False
+
+    def takes(self, memory: Memory) -> bool:
+        """Whether this memory is among those that leave."""
+        return (self.deleted or memory.deleted_at is None) and (self.secret or memory.privacy_level != "secret")
 
 
 def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Arriving) -> ImportResult:
@@ -137,7 +142,7 @@ def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str
     last = 0
     while True:
         with persona.database.read() as connection:
-            page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted)
+            page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
             generation = vector_table.serving_generation(connection) if leaving.vectors else None
             embedded = vector_table.embedded_of(connection, generation, [memory.id for memory in page]) if generation else {}
         if not page:
@@ -182,6 +187,8 @@ def row_of(memory: Memory) -> dict[str, Any]:
         "usage_count": memory.usage_count or None,
         "last_used_at": optional_to_text(memory.last_used_at),
         "metadata": dict(memory.metadata) or None,
+        "category": memory.category,
+        "privacy_level": memory.privacy_level,
     }
     return {name: value for name, value in values.items() if value is not None}
 

@@ -106,13 +106,15 @@ def files(persona: Persona, leaving: Leaving, zone: ZoneInfo) -> Iterator[File]:
         yield File("persona.md", written({MARK: MEMORY, CONTEXT: persona.context.read()}, ""), EARLIEST_IN_ZIP)
     while True:
         with persona.database.read() as connection:
-            page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted)
-            replaced = memories.by_keys(connection, [memory.supersedes for memory in page if memory.supersedes])
+            page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
+            former = memories.by_keys(connection, [memory.supersedes for memory in page if memory.supersedes])
             earlier = {
                 memory.key: versions.of_memory(connection, memory.key) for memory in page if leaving.versions and memory.revision > 1
             }
         if not page:
             break
+        # The name of a note has its first words in it: one that stays here must not be named by another.
+        replaced = {key: memory for key, memory in former.items() if leaving.takes(memory)}
         for memory in page:
             name = _name(memory, zone)
             yield File(_path(memory, name), _text(memory, name, replaced, lists, zone), memory.updated_at)

@@ -50,6 +50,14 @@ def test_an_export_is_an_import(running_server: RunningServer, tmp_path: Path) -
     assert [path.name for path in tmp_path.glob("書*")] == [file.name]
 
 
+def test_an_export_says_how_many_secret_memories_it_left_out(running_server: RunningServer) -> None:
+    memory_mcp = running_server.memory_mcp
+    ok(memory_mcp("remember", "鍵は植木鉢の下", "-p", "nilou", "--privacy-level", "secret", "--category", "家"))
+    done = memory_mcp("export", "-p", "nilou")
+    assert (ok(done), done.stderr) == ("", "memory-mcp: 1 secret left out; --include-secret takes them along\n")
+    assert json.loads(ok(memory_mcp("export", "-p", "nilou", "--include-secret")))["category"] == "家"
+
+
 def test_a_bad_line_is_named_and_the_rest_is_stored(running_server: RunningServer, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"content": "一"}\n\n{"contnt": "二"}\nなに\n{"content": "三"}', encoding="utf-8")

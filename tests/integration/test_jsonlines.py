@@ -75,6 +75,7 @@ def test_an_export_says_only_what_is_set_in_a_fixed_order(nilou: Persona, say: S
     key = say("猫を飼っている").key
     time = "2025-10-30T03:00:00.000000+00:00"
     plain = {"content": "猫を飼っている", "created_at": time, "updated_at": time, "importance": 0.5, "kind": "fact", "revision": 1}
+    plain |= {"privacy_level": "internal"}
     assert exported(nilou) == [json.dumps({"key": key, **plain}, ensure_ascii=False)]
 
 

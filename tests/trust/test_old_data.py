@@ -27,6 +27,7 @@ from older_stores import (
     make_vectors,
     rows_of,
     started,
+    take_back,
 )
 
 from memory_mcp import cli
@@ -187,6 +188,14 @@ def test_what_has_a_place_of_ours_is_there_and_the_rest_is_in_the_metadata(data_
     assert set(line["metadata"]["legacy"]) == kept
 
 
+def test_the_privacy_level_of_an_older_memory_is_ours_where_we_have_it(data_directory):
+    make_store(data_directory / "nilou" / "memory.sqlite", STORES["the latest"])
+    with started(data_directory) as personas:
+        line = exported(personas, "nilou")[0]
+    assert line["privacy_level"] == "private"
+    assert "privacy_level" not in line["metadata"]["legacy"]
+
+
 def test_a_value_of_ours_that_had_another_form_is_kept_beside_it(data_directory):
     make_store(data_directory / "nilou" / "memory.sqlite", STORES["with our names in other forms"])
     with started(data_directory) as personas:
@@ -326,10 +335,9 @@ def test_a_store_that_was_taken_over_in_place_before_gives_its_further_columns_a
     with started(data_directory) as personas, personas.writing("nilou") as persona:
         key = remember(persona, draft("抹茶", now=NOON, zone=zone, tags=["茶"]), now=NOON, zone=zone).key
     path = data_directory / "nilou" / "memory.sqlite"
+    take_back(path, "0005")
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            "DELETE FROM migrations WHERE name LIKE '0005%'; ALTER TABLE memories ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'"
-        )
+        connection.execute("ALTER TABLE memories ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'")
     ids = [(row["id"], row["write_digest"]) for row in rows_of(path)]
     with started(data_directory) as personas:
         (line,) = exported(personas, "nilou")

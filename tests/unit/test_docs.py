@@ -151,7 +151,8 @@ def test_the_documentation_has_no_argument_that_a_tool_lacks_and_the_types_of_th
     documented = {name: row for name, row in rows(table).items() if name not in ("argument", "---")}
     assert set(documented) == set(tool.parameters["properties"])
     for name, spec in tool.parameters["properties"].items():
-        kind = {"array": "list of strings", "object": "object of strings"}.get(spec["type"], spec["type"])
+        of_strings = "object of strings" if "additionalProperties" in spec else "object"
+        kind = {"array": "list of strings", "object": of_strings}.get(spec["type"], spec["type"])
         assert documented[name][1] == kind, name
         assert (documented[name][2] == "required") == (name in tool.parameters.get("required", [])), name
 

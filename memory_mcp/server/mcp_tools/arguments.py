@@ -78,12 +78,23 @@ def _texts_by_name(value: Any) -> dict[str, str]:
     return {str(name): _text(entry) for name, entry in parsed.items()}
 
 
+def _object(value: Any) -> dict[str, Any]:
+    parsed = _parsed(value)
+    if parsed is None or parsed == "":
+        return {}
+    if not isinstance(parsed, dict):
+        raise ValueError('must be an object such as {"device": "phone"}')
+    return parsed
+
+
 Text = Annotated[str, BeforeValidator(_text)]
 TextList = Annotated[list[str], BeforeValidator(_text_list)]
 Number = Annotated[float | None, BeforeValidator(_number)]
 WholeNumber = Annotated[int | None, BeforeValidator(_whole_number)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 TextsByName = Annotated[dict[str, str], BeforeValidator(_texts_by_name)]
+
+Object = Annotated[dict[str, Any], BeforeValidator(_object)]
 
 
 class ScopedTool(FunctionTool):
@@ -121,7 +132,7 @@ def tool_of(
 
 
 def _slim(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without titles, without the null that every optional argument takes, and without defaults that only say "left out"."""
+    """The schema without titles, without the null that every optional argument takes, and without what only says "left out" or "anything"."""
     slim = {name: value for name, value in schema.items() if name != "title"}
     slim["properties"] = {name: _slim_argument(spec) for name, spec in schema.get("properties", {}).items()}
     return slim
@@ -130,4 +141,10 @@ def _slim(schema: dict[str, Any]) -> dict[str, Any]:
 def _slim_argument(spec: dict[str, Any]) -> dict[str, Any]:
     branches = [branch for branch in spec.get("anyOf", []) if branch.get("type") != "null"]
     flat = {**spec, **branches[0]} if len(branches) == 1 else spec
-    return {word: value for word, value in flat.items() if word not in ("title", "anyOf") and not (word == "default" and not value)}
+    says_nothing = {
+        "title": True,
+        "anyOf": True,
+        "default": not flat.get("default"),
+        "additionalProperties": flat.get("additionalProperties") is True,
+    }
+    return {word: value for word, value in flat.items() if not says_nothing.get(word)}

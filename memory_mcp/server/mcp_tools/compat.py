@@ -49,13 +49,14 @@ def save_memory(
     raw_text: Annotated[Text, Field(description="another name for content")] = "",
     session_id: Text = "",
     importance_score: Annotated[Number, Field(description="0..1")] = None,
-    category: Annotated[Text, Field(description="kept as a tag")] = "",
+    category: Annotated[Text, Field(description="also kept as a tag")] = "",
     tags: TextList = [],
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Save a memory. The older name of remember."""
     labels = [*tags, *([category] if category else [])]
-    stored = _answer(core.remember(content or raw_text, session_id=session_id, importance=importance_score, tags=labels, call=call))
+    text = content or raw_text
+    stored = _answer(core.remember(text, session_id=session_id, importance=importance_score, category=category, tags=labels, call=call))
     return {**stored, "id": stored["key"]}
 
 

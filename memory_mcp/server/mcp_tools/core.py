@@ -18,7 +18,7 @@ from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.questions import question
 from memory_mcp.server import context_views
-from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
+from memory_mcp.server.mcp_tools.arguments import Flag, Number, Object, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, memory_view, outcome_view, recalled_view, similar_view, told
@@ -47,6 +47,9 @@ def remember(
     questions: Annotated[TextList, Field(description="questions this answers")] = [],
     state: Annotated[TextsByName, Field(description="emotion, physical_state, mental_state, environment, relationship_status")] = {},
     supersedes: Annotated[Text, Field(description="key of the memory this replaces")] = "",
+    category: Text = "",
+    privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = "",
+    metadata: Object = {},
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
@@ -63,6 +66,9 @@ def remember(
         questions=questions,
         state=state,
         supersedes=supersedes,
+        category=category,
+        privacy_level=privacy_level,
+        metadata=metadata,
     )
     with call.reading() as persona:
         before = heading(call, persona)
@@ -96,6 +102,7 @@ def recall(
     keys: Annotated[TextList, Field(description="fetch these")] = [],
     detail: Annotated[Text, Field(description="full or index")] = "",
     max_tokens: WholeNumber = None,
+    category: Text = "",
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Search long-term memory. Call before you answer about the user, the past, or anything you may have been told."""
@@ -112,6 +119,7 @@ def recall(
         keys=keys,
         detail=detail,
         max_tokens=max_tokens,
+        category=category,
     )
     with call.reading() as persona:
         answer = recall_memories(
@@ -134,6 +142,8 @@ def revise(
     importance: Annotated[Number, Field(description="0..1")] = None,
     restore: Annotated[Flag, Field(description="bring it back from the trash")] = False,
     reason: Text = "",
+    category: Text = "",
+    privacy_level: Text = "",
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
@@ -141,6 +151,8 @@ def revise(
         content=drafts.checked_content(content) if content else None,
         tags=drafts.labels(tags, "tags") if tags else None,
         importance=drafts.checked_importance(importance) if importance is not None else None,
+        category=drafts.label(category, "category"),
+        privacy_level=drafts.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
         restore=restore,
         reason=drafts.label(reason, "reason"),
     )

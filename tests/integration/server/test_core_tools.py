@@ -192,3 +192,21 @@ def test_the_text_of_an_answer_is_json_with_japanese_left_as_it_is(persona, tuli
     text = persona.result("recall", {"query": "チューリップ"}).content[0].text
     assert "旅人はチューリップが好き" in text
     assert json.loads(text)["hits"]
+
+
+def test_category_level_and_metadata_go_in_and_come_out(persona):
+    told = {"category": "料理", "privacy_level": "private", "metadata": '{"device": "phone", "times": [1, 2]}'}
+    key = persona("remember", content="湯豆腐の作り方", **told)["key"]
+    (found,) = persona("recall", query="湯豆腐", category="料理")["hits"]
+    assert (found["category"], found["privacy_level"]) == ("料理", "private")
+    assert "metadata" not in found
+    (fetched,) = persona("recall", keys=[key])["hits"]
+    assert fetched["metadata"] == {"device": "phone", "times": [1, 2]}
+    revised = persona("revise", key=key, category="夕食", privacy_level="secret")
+    assert (revised["category"], revised["privacy_level"], revised["content"]) == ("夕食", "secret", "湯豆腐の作り方")
+
+
+def test_metadata_that_are_no_object_are_refused(persona):
+    assert "object" in persona.refusal("remember", content="x", metadata="phone")
+    assert "10,000" in persona.refusal("remember", content="x", metadata={"a": "x" * 10_000})
+    assert "public, internal, private, secret" in persona.refusal("remember", content="x", privacy_level="hidden")

@@ -230,3 +230,30 @@ def test_the_notes_of_a_persona_come_as_a_zip(send, export, http, name):
     answer = http.get("/api/export", params={"format": "markdown"}, headers={"X-Persona": name})
     assert answer.headers["content-type"] == "application/zip"
     assert "memories.zip" in answer.headers["content-disposition"]
+
+
+SECRET = [
+    {"content": "旅人は苺が好き", "category": "食べ物", "metadata": {"device": "phone"}},
+    {"content": "日記の鍵は植木鉢の下", "privacy_level": "secret"},
+]
+
+
+def test_what_is_secret_leaves_only_when_asked_for_and_is_counted_otherwise(send, http, name):
+    assert send(lines_of(*SECRET))["stored"] == 2
+    answers = [http.get("/api/export", params=query, headers={"X-Persona": name}) for query in ({}, {"include_secret": "true"})]
+    assert [answer.headers["X-Secret-Left-Out"] for answer in answers] == ["1", "0"]
+    assert [len(contents(answer.content)) for answer in answers] == [1, 2]
+    assert "鍵" not in answers[0].text
+
+
+def test_an_export_with_what_is_secret_is_an_import(send, export, name):
+    send(lines_of(*SECRET))
+    first = export(include_secret="true")
+    assert send(first, persona=f"{name}-2")["stored"] == 2
+    assert export(persona=f"{name}-2", include_secret="true") == first
+
+
+@pytest.mark.parametrize("row", [{"privacy_level": "hidden"}, {"category": 1}, {"category": "x" * 501}])
+def test_a_line_with_a_label_that_can_not_be_kept_is_refused(send, row):
+    counts = send(lines_of({"content": "x", **row}))
+    assert (counts["refused"], counts["errors"][0]["line"]) == (1, 1)
