@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.domain import Clash, Draft, Memory, Outcome
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store import memories, versions
+from memory_mcp.store import memories, moved_versions
 
 # A retry that doesn't say when it happened is recognised for this long; with `occurred_at` for ever.
 RETRY_WINDOW = timedelta(minutes=10)
@@ -64,7 +64,7 @@ def _beside(connection: apsw.Connection, draft: Draft, stored: Memory, clash: Cl
 
 def _was_so(connection: apsw.Connection, draft: Draft, stored: Memory) -> bool:
     said = (draft.content, draft.tags, draft.importance)
-    return said == (stored.content, stored.tags, stored.importance) or versions.said_before(connection, stored.key, *said)
+    return said == (stored.content, stored.tags, stored.importance) or moved_versions.said_before(connection, stored.key, *said)
 
 
 def _same_write(connection: apsw.Connection, draft: Draft, now: datetime) -> str | None:

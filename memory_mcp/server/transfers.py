@@ -76,7 +76,8 @@ def _arriving(request: Request, call: Call) -> Arriving:
         raise InvalidInput(f"on_known is {told[:80]!r}", f"it is one of {', '.join(CLASHES)}", "Leave it out for refuse")
     loaded = [known for known in (call.models.embedder, call.models.earlier) if known]
     generations = {known.generation: known.dimension for known in loaded}
-    return Arriving(call.now, call.settings.zone, clash, generations, Foreseen() if _flag(request, "dry_run") else None)
+    foreseen = Foreseen() if _flag(request, "dry_run") else None
+    return Arriving(call.now, call.settings.zone, clash, generations, foreseen, may_drop="delete" in call.admission.scopes)
 
 
 def _flag(request: Request, name: str) -> bool:

@@ -4,7 +4,7 @@ Each is told by its first field, and taken once: the same line again changes not
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.arrivals import NOTES, ORIGIN, leftovers
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.forget import forget_stored
-from memory_mcp.store import memories, versions
+from memory_mcp.store import memories, moved_versions
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.persona_context import PEOPLE
 
@@ -57,8 +57,10 @@ def checked_context(row: Mapping[str, Any]) -> Context:
     return Context(told)
 
 
-def take(persona: Persona, other: Besides, now: datetime, foreseen: Foreseen | None) -> dict[str, int]:
+def take(persona: Persona, other: Besides, now: datetime, foreseen: Foreseen | None, may_drop: bool) -> dict[str, int]:
     """Does what a line says, or in a dry run only looks. Returns what is to be counted, by the names of `ImportResult`.
+
+    `may_drop`: whether the caller may put anything in the trash.
 
     Raises:
         InvalidInput: it fits no memory of this persona.
@@ -67,7 +69,16 @@ def take(persona: Persona, other: Besides, now: datetime, foreseen: Foreseen | N
         return _take_context(persona, other, dry=foreseen is not None)
     if isinstance(other, Version):
         return _take_version(persona, other, foreseen)
-    return _drop_leftovers(persona, *other, now, dry=foreseen is not None)
+    stem, pieces = other
+    with persona.database.read() as connection:
+        found = memories.by_keys(connection, leftovers(connection, stem, pieces)).values()
+    gone = [memory.key for memory in found if memory.deleted_at is None and _is_note(memory.metadata.get(ORIGIN))]
+    if gone and not may_drop:
+        why = "putting them in the trash needs the scope delete"
+        raise InvalidInput(f"{len(gone)} pieces are no longer in the note", why, "Use a token that has it, or forget them")
+    if gone and not foreseen:
+        _drop(persona, gone, now)
+    return {"dropped": len(gone)}
 
 
 def _take_context(persona: Persona, context: Context, dry: bool) -> dict[str, int]:
@@ -94,9 +105,9 @@ def _take_version(persona: Persona, version: Version, foreseen: Foreseen | None)
         if memory is None or memory.revision <= version.revision:
             why = f"its revision is {memory.revision}" if memory else "this persona has no memory with that key"
             raise InvalidInput(f"revision {version.revision} of {version.key} can't be stored", why, "Import the memory with its versions")
-        if any(known.revision == version.revision for known in versions.of_memory(connection, version.key)):
+        if any(known.revision == version.revision for known in moved_versions.of_memory(connection, version.key)):
             return False
-        return foreseen is not None or versions.add(connection, version)
+        return foreseen is not None or moved_versions.add(connection, version)
 
     if foreseen:
         with persona.database.read() as connection:
@@ -106,18 +117,12 @@ def _take_version(persona: Persona, version: Version, foreseen: Foreseen | None)
     return {"versions": 1} if added else {"already_known": 1}
 
 
-def _drop_leftovers(persona: Persona, stem: str, pieces: int, now: datetime, dry: bool) -> dict[str, int]:
-    with persona.database.read() as connection:
-        found = memories.by_keys(connection, leftovers(connection, stem, pieces)).values()
-    gone = [memory.key for memory in found if memory.deleted_at is None and _is_note(memory.metadata.get(ORIGIN))]
-    if gone and not dry:
+def _drop(persona: Persona, keys: Sequence[str], now: datetime) -> None:
+    def drop(connection: apsw.Connection) -> list[Operation]:
+        return forget_stored(connection, keys, SHORTENED, now)[1]
 
-        def drop(connection: apsw.Connection) -> list[Operation]:
-            return forget_stored(connection, gone, SHORTENED, now)[1]
-
-        for operation in persona.database.write(drop):
-            persona.log.append(persona.name, operation)
-    return {"dropped": len(gone)}
+    for operation in persona.database.write(drop):
+        persona.log.append(persona.name, operation)
 
 
 def _is_note(origin: object) -> bool:

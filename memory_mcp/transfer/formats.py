@@ -160,4 +160,4 @@ def lines_of(found: Iterator[Found], refused: Callable[[Found], None], place: Ca
             refused(one)
         else:
             place(one.where)
-            yield json.dumps(one.row, ensure_ascii=False).encode()
+            yield json.dumps(one.row, ensure_ascii=False).encode(errors="replace")  # a file's name may be no text

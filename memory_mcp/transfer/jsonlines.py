@@ -18,7 +18,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import memories, vector_table, versions
+from memory_mcp.store import memories, moved_versions, vector_table
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.transfer import besides
 from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION, Besides
@@ -75,13 +75,15 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """How lines are to be taken: times without an offset are local ones of `zone`; `foreseen` makes it a dry run, which stores nothing."""
+    """How lines are to be taken: times without an offset are local ones of `zone`; `foreseen` makes it a dry run, which stores nothing;
+    without `may_drop` nothing is put in the trash."""
 
     now: datetime
     zone: ZoneInfo
     clash: Clash = "refuse"
     generations: Generations = field(default_factory=dict)
     foreseen: Foreseen | None = None
+    may_drop: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +146,16 @@ def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
             generation = vector_table.serving_generation(connection) if leaving.vectors else None
-            embedded = vector_table.embedded_of(connection, generation, [memory.id for memory in page]) if generation else {}
+            # What was replaced or is in the trash may have vectors or not, by chance; nobody searches among them.
+            current = [memory.id for memory in page if memory.deleted_at is None and memory.superseded_by is None]
+            embedded = vector_table.embedded_of(connection, generation, current) if generation else {}
         if not page:
             return
         for memory in page:
             yield line_of(memory, {"vectors": as_json(embedded[memory.id])} if memory.id in embedded else {})
             if leaving.versions and memory.revision > 1:
                 with persona.database.read() as connection:
-                    earlier = versions.of_memory(connection, memory.key)
+                    earlier = moved_versions.of_memory(connection, memory.key)
                 yield from map(line_of_version, earlier)
         last = page[-1].id
 
@@ -248,7 +252,7 @@ def _beside(persona: Persona, others: Sequence[tuple[int, Besides]], how: Arrivi
     result = ImportResult()
     for number, other in others:
         try:
-            result += _counted(besides.take(persona, other, how.now, how.foreseen))
+            result += _counted(besides.take(persona, other, how.now, how.foreseen, how.may_drop))
         except InvalidInput as error:
             result += ImportResult(refused=1, errors=(Refusal(number, str(error)),))
     return result

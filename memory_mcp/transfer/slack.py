@@ -27,7 +27,7 @@ def read(source: Source, me: str | None) -> Iterator[Found]:  # noqa: ARG001  ev
     """What was written, by whom, when, and where: a thread is a session of its own, what stands in no thread is the channel's."""
     names = source.names()
     people = _people(source, names)
-    channels = _channels(source, names)
+    channels = _channels(source, names, people)
     for name in names:
         if not DAY_FILE.fullmatch(name):
             continue
@@ -89,9 +89,8 @@ def _people(source: Source, names: list[str]) -> dict[str, str]:
     return {text_in(user.get("id")): _name(user) for user in listed if text_in(user.get("id"))}
 
 
-def _channels(source: Source, names: list[str]) -> dict[str, str]:
+def _channels(source: Source, names: list[str], people: Mapping[str, str]) -> dict[str, str]:
     """The names of channels by those of their directories: a conversation of two has the one that its members have."""
-    people = _people(source, names)
     found: dict[str, str] = {}
     for name in names:
         if PurePosixPath(name).name in ("dms.json", "mpims.json"):

@@ -16,7 +16,7 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import versions
+from memory_mcp.store import moved_versions
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
 
@@ -196,7 +196,7 @@ def test_an_edited_note_is_a_revision_of_the_same_memory(nilou: Persona, read: R
     (row,) = map(json.loads, exported(nilou, Leaving()))
     assert (row["content"], row["tags"], row["revision"]) == ("二", ["語"], 2)
     with nilou.database.read() as connection:
-        assert [version.content for version in versions.of_memory(connection, "note_0")] == ["一"]
+        assert [version.content for version in moved_versions.of_memory(connection, "note_0")] == ["一"]
 
 
 def test_an_old_copy_of_a_note_undoes_nothing_that_was_changed_since(nilou: Persona, read: Read, now: datetime) -> None:
@@ -218,6 +218,8 @@ def test_pieces_that_a_note_has_no_more_go_to_the_trash_and_those_of_others_stay
         {"key": "note_9x", "content": "別", **about},
         {"key": "note_99", "content": "手で"},
     )
+    refused = read(nilou, {"pieces_of": "note", "pieces": 2}, may_drop=False)
+    assert (refused.dropped, refused.refused) == (0, 1)
     assert read(nilou, {"pieces_of": "note", "pieces": 2}).dropped == 10
     assert [json.loads(line)["content"] for line in exported(nilou, Leaving())] == ["0", "1", "別のノート", "別", "手で"]
     assert read(nilou, {"pieces_of": "note", "pieces": 2}) == ImportResult()
