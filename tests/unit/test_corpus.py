@@ -6,7 +6,7 @@ from datetime import datetime
 
 from benchmarks.sets import CHANGE, MULTI_HOP, NONE, Asked, Row, own_corpus
 from memory_mcp.domain import KINDS
-from memory_mcp.transfer.jsonlines import FIELDS
+from memory_mcp.transfer.fields import FIELDS
 
 CORPUS = own_corpus()
 MEMORIES: dict[str, Row] = {row["key"]: row for rows in CORPUS.memories.values() for row in rows}
