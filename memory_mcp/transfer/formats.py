@@ -18,6 +18,7 @@ from memory_mcp.transfer.sources import Source, blocks, source_of
 
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 SQLITE_MAGIC = b"SQLite format 3\x00"
+ZIP_SUFFIX = ".zip"
 HEAD_BYTES = 4096
 
 
@@ -70,6 +71,9 @@ READINGS = {
 }
 
 
+_OF_DIRECTORIES = (Format.OBSIDIAN, Format.SLACK)
+
+
 def format_of(path: Path, told: Format = Format.AUTO) -> Format:
     """The format of what is at a path, by its name and its first bytes, unless it was told.
 
@@ -82,11 +86,17 @@ def format_of(path: Path, told: Format = Format.AUTO) -> Format:
         needs_file = told in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
         if path.is_dir() and needs_file:
             raise InvalidInput(f"{path} can't be read as {told}", "it is a directory", "Choose another --format")
+        if path.is_file() and told in _OF_DIRECTORIES and path.suffix.lower() not in {ZIP_SUFFIX, vault.SUFFIX}:
+            raise InvalidInput(f"{path} can't be read as {told}", "it is a file", "Name a directory or a zip, or choose another --format")
         return told
-    found = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() == ".zip" else _of_file(path)
+    found = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() == ZIP_SUFFIX else _of_file(path)
+    if found is None and path.is_dir() and not any(path.iterdir()):
+        raise InvalidInput(f"{path} holds nothing to import", "it is empty", "Check the path")
     if found is None:
         raise InvalidInput(
-            f"nothing says what {path.name} is", f"it is like none of {', '.join(READINGS)}", "Say --format, such as --format text"
+            f"nothing says what {path.name} is",
+            f"it is like none of {', '.join(READINGS)}",
+            "Say what it is, such as --format jsonl or --format text",
         )
     return found
 
