@@ -119,14 +119,14 @@ async def _client(server: Server, store: str) -> AsyncIterator[httpx2.AsyncClien
 
 
 async def _settle(server: Server, settings: Mapping[str, Any]) -> None:
-    """Waits until the models that the settings name are loaded and every memory has its vector."""
+    """Waits until the models that the settings name are loaded, every memory has its vector, and the graph knows whom it names."""
     wanted = [kind for kind in ("embedder", "reranker") if settings[{"embedder": "embeddings_model", "reranker": "reranker_model"}[kind]]]
     begun = time.perf_counter()
     async with httpx2.AsyncClient(base_url=server.url, timeout=120) as http:
         while True:
             ready = (await http.get("/ready")).json()
             states = {kind: ready["models"][kind]["state"] for kind in wanted}
-            if set(states.values()) <= {"loaded"} and not ready["index_lag"]:
+            if set(states.values()) <= {"loaded"} and not ready["index_lag"] and not ready["chores"]["graph"]["due"]:
                 return
             if "absent" in states.values() or time.perf_counter() - begun > SETTLE_SECONDS:
                 raise SystemExit(f"the models are not there, or the index does not catch up: {ready}")

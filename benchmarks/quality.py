@@ -34,6 +34,7 @@ ABLATIONS: Mapping[str, Variant] = {
     "dates": Variant(settings={"fusion.date_boost": 0.0}),
     "named-speakers": Variant(settings={"fusion.speaker_boost": 0.0}),
     "sessions": Variant(settings={"fusion.session_weight": 0.0}),
+    "graph": Variant(settings={"fusion.graph_weight": 0.0}),
     "dense": Variant(arguments={"mode": "keyword"}),
     "words": Variant(settings={"fusion.dense_weight": 1.0}),
     "reranker": Variant(settings={"reranker_model": None}),
@@ -62,6 +63,7 @@ def _settings(arguments: argparse.Namespace, variant: Variant) -> dict[str, Any]
         "embeddings_model": arguments.embedder,
         "reranker_model": arguments.reranker,
         "rerank_deadline_ms": 0,
+        "upkeep": {"idle_seconds": 0},  # the clock of these runs stands still
         **({"embeddings_languages": languages, "reranker_languages": languages} if languages else {}),
     }
     for key, value in {**dict(arguments.setting), **variant.settings}.items():

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory_mcp.config.live import LiveConfig
@@ -23,6 +23,7 @@ from memory_mcp.errors import StartupError
 from memory_mcp.jobs.chores import Chore, ChoreWorker
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
+from memory_mcp.remember.weaving import weave
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.tokens import read_tokens
 from memory_mcp.upkeep import legacy
@@ -122,7 +123,8 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
 
 def _chores() -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
-    return []
+    always = timedelta()
+    return [Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True)]
 
 
 @contextmanager

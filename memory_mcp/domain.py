@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 Kind = Literal["fact", "conversation", "experience", "summary"]
-Mode = Literal["auto", "keyword", "semantic", "recent"]
+Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
 Detail = Literal["full", "index"]
 # What an import does with a line whose key is there with other content: refuse it, keep what is there, or take it for an edit.
 Clash = Literal["refuse", "keep", "revise"]
@@ -85,6 +85,17 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """A relation in its writer's words: `source` stands in `relation` to `target`. The types are None where nobody said them."""
+
+    source: str
+    relation: str
+    target: str
+    source_type: str | None = None
+    target_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What an export knows of a memory beyond what a caller of `remember` may say."""
 
@@ -114,6 +125,7 @@ class Draft:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     category: str | None = None
     privacy_level: PrivacyLevel = "internal"
+    relations: tuple[Stated, ...] = ()
     restored: Restored = Restored()
     embedded: Embedded | None = None
 
@@ -181,7 +193,7 @@ class Candidate:
     `lexical` is a BM25 score, larger is better, and means nothing by itself: `lexical_share` is its part of the best one, 0 to 1.
     `dense` is a cosine, that of `best_chunk`; `rerank` is the cross-encoder's score. `session_share` is what the best of the others
     from its conversation have of the best lexical score, 0 to 1. The query names its day where `in_named_date`, and who said it
-    where `by_named_speaker`.
+    where `by_named_speaker`. `graph_share` is how much of what the graph leads to it is, 0 to 1.
     """
 
     memory_id: int
@@ -191,6 +203,7 @@ class Candidate:
     best_chunk: int | None = None
     rerank: float | None = None
     session_share: float = 0.0
+    graph_share: float = 0.0
     in_named_date: bool = False
     by_named_speaker: bool = False
     score: float = 0.0
@@ -238,19 +251,23 @@ class Similar:
 class Remembered:
     """What remember answers. `stored` is False when the very same write is already there under `key`.
 
-    `rivals` are other current memories that replace the same one as this.
+    `rivals` are other current memories that replace the same one as this. `redacted` and `flagged` count what was private in it, by kind.
     """
 
     key: str
     stored: bool
     similar: tuple[Similar, ...] = ()
     rivals: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    flagged: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one key: `outcome` is one word, `reason` says more where there is more to say."""
+    """What became of one key: `outcome` is one word, `reason` says more where there is more to say; and what was private in it, by kind."""
 
     key: str
     outcome: str
     reason: str = ""
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    flagged: Mapping[str, int] = field(default_factory=dict)

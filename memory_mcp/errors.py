@@ -9,6 +9,7 @@
     ├── NotAllowed              the request's token does not reach so far (scopes, personas)
     ├── TooManyCalls            the caller has used up its calls for now; worth a retry
     ├── MemoryNotFound          no memory of this persona has that key
+    ├── EntityNotFound          nobody and nothing that this persona's memories speak of is called so
     ├── ConfigError             config.json (or an environment variable) can't be used
     ├── StartupError            the server can't start here (port, lock, bind)
     ├── StoreError              a persona's files can't be used now
@@ -69,6 +70,10 @@ class TooManyCalls(MemoryMCPError):
 
 class MemoryNotFound(MemoryMCPError):
     """No memory of this persona has that key."""
+
+
+class EntityNotFound(MemoryMCPError):
+    """Nobody and nothing that this persona's memories speak of is called so."""
 
 
 class ConfigError(MemoryMCPError):

@@ -37,6 +37,9 @@ def remember(
         _print_json(answer)
         return
     typer.echo(f"{answer['persona']}: {'stored' if answer['stored'] else 'known already'} as {answer['key']}")
+    for what in ("redacted", "flagged"):
+        if found := answer.get(what):
+            typer.echo(f"  {what}: {', '.join(f'{count} {kind}' for kind, count in found.items())}")
     for similar in answer.get("similar", []):
         typer.echo(f"  much like {similar['key']}: {similar['content']}")
 

@@ -158,6 +158,9 @@ def _report(counts: dict[str, Any], places: Iterable[str]) -> None:
         "vectors_left": "to be embedded anew",
     }
     typer.echo(", ".join([said, *(f"{counts[name]} {words}" for name, words in further.items() if counts.get(name))]))
+    for what in ("redacted", "flagged"):
+        if found := counts.get(what):
+            typer.echo(f"{what}: {', '.join(f'{count} {kind}' for kind, count in found.items())}")
     for place, error in zip(places, counts["errors"], strict=True):
         typer.echo(f"{place}: {error['reason']}", err=True)
 

@@ -22,7 +22,8 @@ def _not_blank(name: str) -> str:
 
 
 ModelName = Annotated[str, AfterValidator(_not_blank)]
-Toolset = Literal["core", "compat"]
+Toolset = Literal["core", "compat", "graph"]
+PrivacyMode = Literal["off", "flag", "redact"]
 
 
 class Group(BaseModel):
@@ -57,6 +58,12 @@ class Fusion(Group):
         le=2,
         description="Weight of what else of the same session the words of the query find, beside the lexical score. 0 turns it off.",
     )
+    graph_weight: float = Field(
+        0.2,
+        ge=0,
+        le=2,
+        description="Weight of what names the same people, places and things as the best answers. 0 turns it off.",
+    )
     candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source hands to the fusion.")
 
 
@@ -82,6 +89,18 @@ class Calls(Group):
     at_once_per_persona: int = Field(50, ge=1, le=100, description="The same, of one persona.")
     waiting: int = Field(400, ge=0, le=100_000, description="Calls that may wait for their turn; more are refused with 503.")
     waiting_per_persona: int = Field(200, ge=0, le=100_000, description="The same, of one persona; more are refused with 429.")
+
+
+class Privacy(Group):
+    """What becomes of what is private in a text before it is stored: it stays, it stays and the memory is marked, or a placeholder is stored."""
+
+    api_key: PrivacyMode = Field("redact", description="API keys, tokens, private keys, and passwords that look random.")
+    url_credentials: PrivacyMode = Field("redact", description="The user and password in `scheme://user:password@host`.")
+    credit_card: PrivacyMode = Field("redact", description="Credit card numbers.")
+    my_number: PrivacyMode = Field("redact", description="マイナンバー.")
+    email: PrivacyMode = Field("flag", description="E-mail addresses.")
+    phone: PrivacyMode = Field("flag", description="Telephone numbers.")
+    ip_address: PrivacyMode = Field("off", description="IP addresses.")
 
 
 class Settings(Group):
@@ -142,6 +161,7 @@ class Settings(Group):
         0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
     )
     calls: Calls = Field(Calls(), description="How many calls are answered at once, and how many may wait.")
+    privacy: Privacy = Field(Privacy(), description="What becomes of what is private in a text before it is stored.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the server's log says.")
 
     @property

@@ -40,9 +40,10 @@ class Chore:
 
 @dataclass(frozen=True, slots=True)
 class ChoreStatus:
-    """How one chore is doing: when it last did something to its end, and which personas wait after a failure."""
+    """How one chore is doing: for whom it is due, when it was last done to its end, and which personas wait after a failure."""
 
     enabled: bool
+    due: tuple[str, ...]
     last_done: datetime | None
     failing: tuple[str, ...]
     last_error: str | None
@@ -123,12 +124,19 @@ class ChoreWorker:
 
     def status(self) -> Mapping[str, ChoreStatus]:
         """Of each chore, by its name."""
-        settings = self._settings()
+        settings, now = self._settings(), self._clock()
+        enabled = {chore.name: chore for chore in self._chores if chore.enabled(settings)}
         with self._guard:
+            due = [
+                (chore, name)
+                for (chore, name), round_ in self._rounds.items()
+                if chore in enabled and (round_.asked != round_.answered or round_.is_due(enabled[chore], now, settings))
+            ]
             failing = [(chore, name) for (chore, name), round_ in self._rounds.items() if round_.backoff.failures]
         return {
             chore.name: ChoreStatus(
-                enabled=chore.enabled(settings),
+                enabled=chore.name in enabled,
+                due=tuple(sorted(name for wanted, name in due if wanted == chore.name)),
                 last_done=self._last_done.get(chore.name),
                 failing=tuple(sorted(name for failed, name in failing if failed == chore.name)),
                 last_error=self._last_error.get(chore.name),

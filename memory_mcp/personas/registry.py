@@ -22,6 +22,7 @@ from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store import lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
 from memory_mcp.store.files import refusal, sync_directory, write_atomically
+from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation, OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
@@ -45,6 +46,7 @@ class Persona:
     database: Database
     context: PersonaContext
     log: OperationsLog
+    names: KnownNames
     exists: bool = True
 
 
@@ -85,7 +87,7 @@ class Personas:
         database = Database(None)
         database.prepare(_prepare)
         try:
-            yield Persona(name, database, PersonaContext(None), self.log, exists=False)
+            yield Persona(name, database, PersonaContext(None), self.log, KnownNames(), exists=False)
         finally:
             database.close()
 
@@ -204,7 +206,7 @@ class Personas:
             if isinstance(error, OSError):
                 raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
             raise
-        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME), self.log)
+        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME), self.log, KnownNames())
 
     def _bring_up_to_date(self, connection: apsw.Connection, name: str, directory: Path) -> None:
         """Prepares the file; what an older server left is copied before anything in it is changed."""

@@ -9,7 +9,9 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS, Draft, Kind, PrivacyLevel
 from memory_mcp.errors import InvalidInput
+from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 from memory_mcp.text.clean import storable
+from memory_mcp.text.entities.stated import stated
 from memory_mcp.text.timewords import parse_moment
 
 CONTENT_LIMIT = 200_000
@@ -35,6 +37,7 @@ def draft(
     metadata: Mapping[str, Any] | None = None,
     category: str | None = None,
     privacy_level: str | None = None,
+    relations: Sequence[str] = (),
 ) -> Draft:
     """A checked draft. `kind` left out means `conversation` within a session and `fact` otherwise.
 
@@ -55,6 +58,7 @@ def draft(
         metadata=_metadata(metadata or {}),
         category=label(category, "category"),
         privacy_level=checked_privacy_level(privacy_level) if privacy_level and privacy_level.strip() else "internal",
+        relations=tuple(stated(storable(relation, "relations"), ENTITY_TYPE_NAMES) for relation in _few(relations, "relations")),
     )
 
 

@@ -5,10 +5,12 @@ from datetime import datetime
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Clash, Draft, Outcome
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.remember.arrivals import settle, taken
 from memory_mcp.remember.pipeline import unknown_predecessor
+from memory_mcp.remember.redact import USUAL, redacted
 from memory_mcp.store import memories
 
 
@@ -19,16 +21,20 @@ class Foreseen:
         self._contents: dict[str, int] = {}  # by key
         self._writes: set[str] = set()
 
-    def outcomes(self, connection: apsw.Connection, drafts: Sequence[Draft], now: datetime, clash: Clash) -> list[Outcome]:
+    def outcomes(
+        self, connection: apsw.Connection, drafts: Sequence[Draft], now: datetime, clash: Clash, privacy: Privacy = USUAL
+    ) -> list[Outcome]:
         """`stored`, `already_known`, `revised` or `refused` for each, as `remember_many` would answer."""
-        return [self._outcome(connection, draft, now, clash) for draft in drafts]
+        return [self._outcome(connection, draft, now, clash, privacy) for draft in drafts]
 
     def would_store(self, key: str) -> bool:
         """Whether a memory with this key would be stored by now."""
         return key in self._contents
 
-    def _outcome(self, connection: apsw.Connection, draft: Draft, now: datetime, clash: Clash) -> Outcome:
+    def _outcome(self, connection: apsw.Connection, said: Draft, now: datetime, clash: Clash, privacy: Privacy) -> Outcome:
+        draft = said
         try:
+            draft, _ = redacted(said, privacy)
             outcome = self._before(draft, clash) or settle(connection, draft, now, clash)
             if outcome:
                 return outcome

@@ -5,20 +5,27 @@ from datetime import datetime
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import naming
+from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import index_queue, lexical, memories, operations
 from memory_mcp.store.operations import Operation
+from memory_mcp.text.privacy.redaction import Redaction
 
 
-def forget(persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run: bool, now: datetime) -> list[Outcome]:
+def forget(
+    persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run: bool, now: datetime, privacy: Privacy = USUAL
+) -> list[Outcome]:
     """What became of each key: `forgotten` (or `would_forget`), `already_forgotten`, `not_found`."""
     wanted = list(dict.fromkeys(keys))
     if dry_run:
         with persona.database.read() as connection:
             found = memories.by_keys(connection, wanted)
         return [_outcome(key, found.get(key), "would_forget") for key in wanted]
-    found, done = persona.database.write(lambda connection: forget_stored(connection, wanted, reason, now))
+    told = Redaction(privacy).optional(reason)
+    found, done = persona.database.write(lambda connection: forget_stored(connection, wanted, told, now))
     for operation in done:
         persona.log.append(persona.name, operation)
     return [_outcome(key, found.get(key), "forgotten") for key in wanted]
@@ -32,7 +39,7 @@ def forget_stored(
     present = [memory for memory in found.values() if memory.deleted_at is None]
     for memory in present:
         memories.set_deleted(connection, memory.id, now)
-    refresh_after_trash(connection, present)
+    refresh_after_trash(connection, present, now)
     done = [
         Operation("delete", memory.key, now, before={"content": memory.content}, metadata={"reason": reason} if reason else {})
         for memory in present
@@ -42,11 +49,12 @@ def forget_stored(
     return found, done
 
 
-def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory]) -> None:
-    """Lexical rows and queue after memories went into the trash or came out: theirs, their neighbours', and of what they replace."""
+def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], now: datetime) -> None:
+    """Lexical rows, queue and graph after memories went into the trash or came out: theirs, their neighbours', and of what they replace."""
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
     lexical.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
+    naming.after_coming_or_going(connection, ids, now)
 
 
 def _outcome(key: str, memory: Memory | None, done: str) -> Outcome:

@@ -1,45 +1,53 @@
-"""How a memory comes to be: same write already here? → split → one transaction (memory, chunks, lexical rows, operation,
-queue row) → log → similar ones.
+"""How a memory comes to be: redact → same write already here? → split → one transaction (memory, chunks, lexical rows, names and
+relations, operation, queue row) → log → similar ones.
 
 An answer means that the memory is on the disk and can be found.
 """
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Chunk, Clash, Draft, Outcome, Remembered, Similar
-from memory_mcp.errors import MemoryMCPError, MemoryNotFound, StoreError
+from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import naming
 from memory_mcp.remember.arrivals import settle
 from memory_mcp.remember.duplicates import similar_to
+from memory_mcp.remember.redact import USUAL, redacted
 from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.store import chunks as chunk_table
 from memory_mcp.store import index_queue, lexical, memories, operations, vector_table
+from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
+from memory_mcp.text.privacy.redaction import Redaction
 
 logger = logging.getLogger(__name__)
 
 EDITED = "edited in an imported file"
 
 
-def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo) -> Remembered:
+def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL) -> Remembered:
     """Stores a draft, and says which stored memories say nearly the same.
 
     Raises:
+        InvalidInput: a key in it holds what may not be stored.
         MemoryNotFound: `supersedes` names no memory of this persona.
         StoreError: it could not be stored; nothing was.
     """
+    draft, found = redacted(draft, privacy)
     chunks = split(draft.content)
-    key, operation = persona.database.write(lambda connection: _store(connection, draft, chunks, now, zone))
+    key, operation = persona.database.write(lambda connection: _store(connection, persona.names, draft, chunks, now, zone))
     if operation:
         persona.log.append(persona.name, operation)
     similar, rivals = _beside(persona, draft, key)
-    return Remembered(key, stored=operation is not None, similar=similar, rivals=rivals)
+    return Remembered(key, stored=operation is not None, similar=similar, rivals=rivals, redacted=found.redacted, flagged=found.flagged)
 
 
 def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
@@ -53,28 +61,55 @@ def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ..
         return (), ()
 
 
-def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo, clash: Clash = "refuse") -> list[Outcome]:
+def remember_many(
+    persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL, clash: Clash = "refuse"
+) -> list[Outcome]:
     """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known`, `revised` or `refused`."""
-    split_drafts = [(draft, _pieces(draft)) for draft in drafts]
-    outcomes, done = persona.database.write(lambda connection: _store_many(connection, split_drafts, now, zone, clash))
+    private = [_private(draft, privacy) for draft in drafts]
+    wanted = [(draft, _pieces(draft)) for draft, _ in private if draft]
+
+    def store(connection: apsw.Connection) -> tuple[list[Outcome], list[Operation]]:
+        return _store_many(connection, persona.names, wanted, now, zone, privacy, clash)
+
+    stored, done = persona.database.write(store)
     for operation in done:
         persona.log.append(persona.name, operation)
-    return outcomes
+    outcomes = iter(stored)
+    return [found if isinstance(found, Outcome) else _with_counts(next(outcomes), found) for _, found in private]
+
+
+def _private(draft: Draft, privacy: Privacy) -> tuple[Draft, Redaction] | tuple[None, Outcome]:
+    try:
+        told, found = redacted(draft, privacy)
+    except InvalidInput as error:
+        return None, Outcome("", "refused", str(error))
+    same = (told.content, told.questions, told.source) == (draft.content, draft.questions, draft.source)
+    return (told if same else replace(told, embedded=None)), found  # vectors are of what was said before
+
+
+def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
+    return replace(outcome, redacted=found.redacted, flagged=found.flagged)
 
 
 def _store(
-    connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
+    connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None]:
     known = settle(connection, draft, now)
     if known:
         return known.key, None
-    memory_id, operation = _insert(connection, draft, chunks, now, zone)
+    memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation
 
 
 def _store_many(
-    connection: apsw.Connection, split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]], now: datetime, zone: ZoneInfo, clash: Clash
+    connection: apsw.Connection,
+    names: KnownNames,
+    split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]],
+    now: datetime,
+    zone: ZoneInfo,
+    privacy: Privacy,
+    clash: Clash,
 ) -> tuple[list[Outcome], list[Operation]]:
     outcomes: list[Outcome] = []
     done: list[Operation] = []
@@ -83,12 +118,12 @@ def _store_many(
         try:
             outcome = settle(connection, draft, now, clash)
             if outcome is None:
-                memory_id, operation = _insert(connection, draft, chunks, now, zone)
+                memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
                 outcome = Outcome(str(operation.key), "stored")
                 done.append(operation)
                 changed += [memory_id, *_superseded_ids(connection, draft)]
             elif outcome.outcome == "revised":
-                done += revise_stored(connection, outcome.key, _as_revision(draft), now)[1]
+                done += revise_stored(connection, names, outcome.key, _as_revision(draft), now, privacy)[1]
         except MemoryMCPError as error:
             outcome = Outcome(draft.restored.key or "", "refused", str(error))
         outcomes.append(outcome)
@@ -104,14 +139,19 @@ def _as_revision(draft: Draft) -> Revision:
     return Revision(content=draft.content, tags=draft.tags, importance=draft.importance, reason=EDITED)
 
 
-def _insert(connection: apsw.Connection, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo) -> tuple[int, Operation]:
+def _insert(
+    connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
+) -> tuple[int, Operation]:
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
     memory_id, key = memories.insert(connection, draft, now, now.astimezone(zone))
     chunk_table.replace(connection, memory_id, chunks, draft.questions)
     if draft.embedded:
         vector_table.take_over(connection, memory_id, draft.embedded)
-    index_queue.enqueue(connection, [memory_id, *_superseded_ids(connection, draft)])
+    replaced = _superseded_ids(connection, draft)
+    index_queue.enqueue(connection, [memory_id, *replaced])
+    naming.name_entities(connection, names, memory_id, draft, now)
+    naming.after_coming_or_going(connection, replaced, now)
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return memory_id, operation

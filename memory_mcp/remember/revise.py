@@ -1,18 +1,23 @@
 """Changing what a memory says, with the earlier states kept, and bringing one back from the trash."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import naming
 from memory_mcp.remember.forget import refresh_after_trash
+from memory_mcp.remember.redact import USUAL, marked_anew
 from memory_mcp.store import chunks, index_queue, lexical, memories, operations
+from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
+from memory_mcp.text.privacy.redaction import Redaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,19 @@ class Revision:
         return (self.content, self.tags, self.importance, self.category, self.privacy_level) != (None,) * 5
 
 
-def revise(persona: Persona, key: str, revision: Revision, *, now: datetime) -> Memory:
+def private(revision: Revision, rules: Privacy) -> tuple[Revision, Redaction]:
+    """The revision as it may be stored, and what was found in it."""
+    found = Redaction(rules)
+    return replace(
+        revision,
+        content=found.optional(revision.content),
+        tags=None if revision.tags is None else tuple(dict.fromkeys(found.texts(revision.tags))),
+        category=found.optional(revision.category),
+        reason=found.optional(revision.reason),
+    ), found
+
+
+def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, privacy: Privacy = USUAL) -> Memory:
     """The memory as it is afterwards.
 
     Raises:
@@ -42,14 +59,17 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime) -> 
     """
     if not (revision.changes or revision.restore):
         raise InvalidInput("nothing to revise", "only a key, or a reason, was given", "Say what is to change, such as content")
-    memory, done = persona.database.write(lambda connection: revise_stored(connection, key, revision, now))
+    wanted, _ = private(revision, privacy)
+    memory, done = persona.database.write(lambda connection: revise_stored(connection, persona.names, key, wanted, now, privacy))
     for operation in done:
         persona.log.append(persona.name, operation)
     return memory
 
 
-def revise_stored(connection: apsw.Connection, key: str, revision: Revision, now: datetime) -> tuple[Memory, Sequence[Operation]]:
-    """The same inside a transaction: the memory as it is afterwards, and what is to be logged."""
+def revise_stored(
+    connection: apsw.Connection, names: KnownNames, key: str, revision: Revision, now: datetime, privacy: Privacy
+) -> tuple[Memory, Sequence[Operation]]:
+    """The same inside a transaction, of a revision without what is private: the memory as it is afterwards, and what is to be logged."""
     memory = memories.by_keys(connection, [key]).get(key)
     if memory is None:
         raise MemoryNotFound(f"no memory has the key {key}", "", "Take the key from a recall")
@@ -62,18 +82,22 @@ def revise_stored(connection: apsw.Connection, key: str, revision: Revision, now
                 "Send restore=true to bring it back",
             )
         memories.set_deleted(connection, memory.id, None)
-        refresh_after_trash(connection, [memory])
+        refresh_after_trash(connection, [memory], now)
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
     if revision.changes:
-        done.append(_change(connection, memory, revision, now))
+        done.append(_change(connection, names, memory, revision, now, privacy))
     for operation in done:
         operations.record(connection, operation)
     return memories.by_keys(connection, [key])[key], done
 
 
-def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now: datetime) -> Operation:
+def _change(
+    connection: apsw.Connection, names: KnownNames, memory: Memory, revision: Revision, now: datetime, privacy: Privacy
+) -> Operation:
     content = memory.content if revision.content is None else revision.content
     tags = memory.tags if revision.tags is None else revision.tags
+    if revision.content is not None or revision.tags is not None:
+        tags = marked_anew(memory, content, tags, privacy)
     importance = memory.importance if revision.importance is None else revision.importance
     memories.keep_version(connection, memory, revision.reason)
     memories.change(
@@ -90,6 +114,7 @@ def _change(connection: apsw.Connection, memory: Memory, revision: Revision, now
         chunks.replace(connection, memory.id, split(content), memory.questions)
         lexical.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
+        naming.name_again(connection, names, memory.id, content, now)
     labelled = [name for name in ("category", "privacy_level") if getattr(revision, name) is not None]
     return Operation(
         "update",

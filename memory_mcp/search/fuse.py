@@ -1,14 +1,14 @@
 """One order out of several scores.
 
-    a·minmax(cosine) + (1−a)·(share + the session term) + the date term + the speaker term,    share = bm25/max(bm25)
+    a·minmax(cosine) + (1−a)·(share + the session term) + the date term + the speaker term + the graph term,    share = bm25/max(bm25)
 
 over the union of the candidates, with both scores for every one of them. Why not reciprocal ranks, and what else was
-tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md.
+tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; the graph: docs/graph.md.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
 from memory_mcp.config.settings import Fusion
@@ -20,11 +20,12 @@ WITNESSES = 5
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the query names beside its words, and where each candidate comes from, by its id."""
+    """What the query names beside its words; by a candidate's id where it comes from, and how much of what the graph leads to it is."""
 
     dates: Sequence[TimeRange]
     speakers: Collection[str]
     origins: Mapping[int, Origin]
+    graph: Mapping[int, float] = field(default_factory=dict)
 
 
 def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float | None = None) -> list[Candidate]:
@@ -46,13 +47,15 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         words = share + settings.session_weight * session_share
         in_named_date = any(origin.happened in date for date in hints.dates)
         by_named_speaker = origin.source in hints.speakers
-        named = settings.date_boost * in_named_date + settings.speaker_boost * by_named_speaker
+        graph_share = hints.graph.get(candidate.memory_id, 0.0)
+        named = settings.date_boost * in_named_date + settings.speaker_boost * by_named_speaker + settings.graph_weight * graph_share
         scored.append(
             replace(
                 candidate,
                 score=weight * meaning + (1 - weight) * words + named,
                 lexical_share=share,
                 session_share=session_share,
+                graph_share=graph_share,
                 in_named_date=in_named_date,
                 by_named_speaker=by_named_speaker,
             )

@@ -46,6 +46,7 @@ def why(candidate: Candidate) -> dict[str, Any]:
     opinions = {
         "lexical": candidate.lexical_share,
         "session": candidate.session_share or None,
+        "graph": candidate.graph_share or None,
         "dense": candidate.dense,
         "rerank": candidate.rerank,
     }

@@ -1,10 +1,11 @@
-"""How a question is answered: candidates (meaning · words · named dates) → fuse → pool of top_k×3 → rerank → page.
+"""How a question is answered: candidates (meaning · words · named dates) → fuse → what the graph leads to from the best → fuse → pool of
+top_k×3 → rerank → page.
 
 The database is read in one snapshot, between the two models: none is held open while a model works. The answer names the
 pipeline that ran and what was missing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import apsw
@@ -14,6 +15,7 @@ from memory_mcp.domain import Candidate, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
+from memory_mcp.search.association import along_the_graph, led_to
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
@@ -56,13 +58,36 @@ def recall(
     with on_behalf_of(persona.name):
         meaning = meaning_of(persona, question, models, indexes)
         with persona.database.read() as connection:
-            ranked = _ranked(connection, question, meaning, settings, now)
-        by_time = question.mode == "recent"
-        reranked = Reranked(ranked.pool) if by_time else rerank(ranked.pool, question, ranked.passages, models, settings, deadline)
+            ranked = _ranked(persona, connection, question, meaning, settings, now)
+        has_an_order = question.mode in ("recent", "graph")
+        reranked = Reranked(ranked.pool) if has_an_order else rerank(ranked.pool, question, ranked.passages, models, settings, deadline)
     return _answer(question, settings, meaning, ranked, reranked)
 
 
-def _ranked(connection: apsw.Connection, question: Question, meaning: Meaning, settings: Settings, now: datetime) -> _Ranked:
+def _ranked(
+    persona: Persona, connection: apsw.Connection, question: Question, meaning: Meaning, settings: Settings, now: datetime
+) -> _Ranked:
+    hints, ranked = (
+        _by_graph(persona, connection, question, settings)
+        if question.mode == "graph"
+        else _fused(connection, question, meaning, settings, now)
+    )
+    if question.mode not in ("graph", "recent") and settings.fusion.graph_weight:
+        hints, ranked = _associated(connection, question, meaning, settings, hints, ranked)
+    if question.mode == "recent":
+        ranked.sort(key=lambda candidate: hints.origins[candidate.memory_id].happened, reverse=True)
+    pool = ranked[: question.top_k * POOL_FACTOR]
+    found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
+    spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])
+    passages = {candidate.memory_id: passage(found[candidate.memory_id], spans.get(candidate.best_chunk or 0)) for candidate in pool}
+    lag = vector_table.waiting(connection, meaning.generation) if meaning.generation else 0
+    return _Ranked(ranked, pool, found, passages, lag)
+
+
+def _fused(
+    connection: apsw.Connection, question: Question, meaning: Meaning, settings: Settings, now: datetime
+) -> tuple[Hints, list[Candidate]]:
+    """The candidates by meaning, words and named dates, each with every score, in one order."""
     named = named_dates(question.query, now, settings.zone)
     limit = settings.fusion.candidates_per_source
     near = from_meaning(connection, meaning, question.filters, limit)
@@ -73,15 +98,41 @@ def _ranked(connection: apsw.Connection, question: Question, meaning: Meaning, s
     origins = memories.origins(connection, [candidate.memory_id for candidate in candidates])
     speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
     hints = Hints(named, speakers, origins)
-    ranked = fuse(candidates, settings.fusion, hints, dense_weight=1.0 if question.mode == "semantic" else None)
-    if question.mode == "recent":
-        ranked.sort(key=lambda candidate: origins[candidate.memory_id].happened, reverse=True)
-    pool = ranked[: question.top_k * POOL_FACTOR]
-    found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
-    spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])
-    passages = {candidate.memory_id: passage(found[candidate.memory_id], spans.get(candidate.best_chunk or 0)) for candidate in pool}
-    lag = vector_table.waiting(connection, meaning.generation) if meaning.generation else 0
-    return _Ranked(ranked, pool, found, passages, lag)
+    return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
+
+
+def _associated(
+    connection: apsw.Connection,
+    question: Question,
+    meaning: Meaning,
+    settings: Settings,
+    hints: Hints,
+    ranked: list[Candidate],
+) -> tuple[Hints, list[Candidate]]:
+    """The same with what the graph leads to from the best of them, newcomers with every score too."""
+    led = led_to(connection, question, ranked, settings.fusion.candidates_per_source)
+    if not led:
+        return hints, ranked
+    newcomers = [Candidate(memory_id) for memory_id in led.keys() - hints.origins.keys()]
+    words = from_words(connection, question, 0, newcomers) if newcomers else ()
+    candidates = [*ranked, *union(connection, meaning, words, newcomers)]
+    origins = {**hints.origins, **memories.origins(connection, [candidate.memory_id for candidate in newcomers])}
+    hints = replace(hints, origins=origins, graph=led)
+    return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
+
+
+def _by_graph(persona: Persona, connection: apsw.Connection, question: Question, settings: Settings) -> tuple[Hints, list[Candidate]]:
+    """The memories around whom the question names, by the graph alone."""
+    led = along_the_graph(connection, persona.names, question, settings.fusion.candidates_per_source)
+    origins = memories.origins(connection, led)
+    candidates = [Candidate(memory_id, graph_share=share, score=share) for memory_id, share in led.items()]
+    return Hints((), (), origins, led), sorted(
+        candidates, key=lambda candidate: (-candidate.score, -origins[candidate.memory_id].happened.timestamp())
+    )
+
+
+def _dense_weight(question: Question) -> float | None:
+    return 1.0 if question.mode == "semantic" else None
 
 
 def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _Ranked, reranked: Reranked) -> Recalled:
@@ -104,8 +155,8 @@ def _answer(question: Question, settings: Settings, meaning: Meaning, ranked: _R
 
 def _mode(question: Question, meaning: Meaning) -> str:
     """The pipeline that ran, not the one that was asked for."""
-    if question.mode == "recent":
-        return "recent"
+    if question.mode in ("recent", "graph"):
+        return question.mode
     if meaning.index is None:
         return "keyword"
     return "semantic" if question.mode == "semantic" else "hybrid"

@@ -9,6 +9,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import DETAILS, MODES, Filters, Question
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.clean import storable
+from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.timewords import parse_range
 
 TOP_K_LIMIT = 50
@@ -41,7 +42,8 @@ def question(
     Raises:
         InvalidInput: something in it can't be used; says what.
     """
-    asked = storable((query or "").strip(), "query")
+    private = Redaction(settings.privacy)  # what is not stored can't be found, and need not reach a model or its cache
+    asked = private.text(storable((query or "").strip(), "query"))
     mode = (mode or "auto").strip().casefold()
     if not asked and mode == "auto" and (tags or category or date_range or min_importance):
         mode = "recent"  # what happened yesterday? The filters are the question.
@@ -60,13 +62,13 @@ def question(
         top_k=_between("top_k", settings.reranker_top_n if top_k is None else top_k, 1, TOP_K_LIMIT),
         mode=_one_of("mode", mode, MODES),
         filters=Filters(
-            tags=tuple(dict.fromkeys(storable(tag, "tags").strip() for tag in tags if tag.strip())),
+            tags=tuple(dict.fromkeys(private.text(storable(tag, "tags").strip()) for tag in tags if tag.strip())),
             date_range=parse_range(date_range, now, settings.zone) if date_range and date_range.strip() else None,
             min_importance=_fraction("min_importance", min_importance or 0.0),
-            category=storable((category or "").strip(), "category") or None,
+            category=private.text(storable((category or "").strip(), "category")) or None,
         ),
         keys=tuple(dict.fromkeys(storable(key, "keys").strip() for key in keys)),
-        hypothetical=storable((hypothetical or "").strip(), "hypothetical")[:QUERY_LIMIT],
+        hypothetical=private.text(storable((hypothetical or "").strip(), "hypothetical")[:QUERY_LIMIT]),
         detail=_one_of("detail", (detail or "full").strip().casefold(), DETAILS),
         max_tokens=_between("max_tokens", 1500 if max_tokens is None else max_tokens, TOKENS_FLOOR, TOKENS_LIMIT),
     )

@@ -14,6 +14,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
 from memory_mcp.text.ago import elapsed
 from memory_mcp.text.clean import storable
+from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.timewords import parse_moment
 
 DEFAULT_TOKENS = 800
@@ -23,7 +24,7 @@ FIELD_LIMIT = 2_000
 def context_view(call: Call, persona: Persona, query: str, max_tokens: int | None) -> dict[str, Any]:
     """Who, how many, when, how things stand, and the layered memories."""
     budget = token_budget(max_tokens, DEFAULT_TOKENS)
-    topic = _within(query, "query", QUERY_LIMIT).strip()
+    topic = Redaction(call.settings.privacy).text(_within(query, "query", QUERY_LIMIT).strip())
     who, unreadable = _who(call, persona)
     found = context(
         persona,
@@ -51,7 +52,8 @@ def context_view(call: Call, persona: Persona, query: str, max_tokens: int | Non
 def note_conversation(persona: Persona, call: Call, state: Mapping[str, str]) -> str | None:
     """After a memory was stored: the two spoke just now, and things stand as `state` says. Returns what kept it from being noted."""
     try:
-        persona.context.update({**{STATE_KEYS[name]: value for name, value in state.items()}, **_spoke_now(call)})
+        private = Redaction(call.settings.privacy).tree(state)
+        persona.context.update({**{STATE_KEYS[name]: value for name, value in private.items()}, **_spoke_now(call)})
     except StoreError as error:
         return f"context_not_updated: {error}"
     return None

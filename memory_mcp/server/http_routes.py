@@ -113,7 +113,7 @@ def _refusing(route: ApiRoute) -> Handler:
                 await run_in_threadpool(admission.require, route.needs, route.name)  # it writes to a log
             return await route.handler(request)
         except MemoryMCPError as error:
-            return http_refusal(error)
+            return http_refusal(error, rules=request.app.state.runtime.config.current().privacy)
         except ClientDisconnect:
             logger.info("%s: the client hung up before it had sent everything", request.url.path)
             return Response(status_code=400)  # nobody reads it

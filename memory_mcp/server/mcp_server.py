@@ -15,7 +15,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.server import http_routes, resources
 from memory_mcp.server.admission import Door
 from memory_mcp.server.edge import Edge
-from memory_mcp.server.mcp_tools import compat, core
+from memory_mcp.server.mcp_tools import compat, core, graph
 from memory_mcp.server.places import Places
 from memory_mcp.server.refusals import RefusalWording
 from memory_mcp.server.runtime import Runtime
@@ -29,7 +29,7 @@ INSTRUCTIONS = (
 # Worker threads for calls. Most wait for a model, a commit or SQLite, and a call that waits for a thread loses its time to rerank.
 CALLS_AT_ONCE = 100
 
-TOOLSETS = {"core": core.tools, "compat": compat.tools}
+TOOLSETS = {"core": core.tools, "compat": compat.tools, "graph": graph.tools}
 
 
 def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None) -> FastMCP:

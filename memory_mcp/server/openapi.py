@@ -73,6 +73,7 @@ _PERSONA = {
     "schema": {"type": "string"},
 }
 
+_BY_KIND: Schema = {"type": "object", "additionalProperties": _COUNT}
 _COUNTS = {"memories": _COUNT, "superseded": _COUNT, "in_trash": _COUNT}
 
 _SCHEMAS: dict[str, Schema] = {
@@ -92,7 +93,9 @@ _SCHEMAS: dict[str, Schema] = {
         index={"type": "object", "required": ["lag"], "properties": {"lag": _COUNT}},
         chores={
             "type": "object",
-            "additionalProperties": _object("enabled", "failing", enabled={"type": "boolean"}, failing={"type": "array", "items": _TEXT}),
+            "additionalProperties": _object(
+                "enabled", "due", "failing", enabled={"type": "boolean"}, due=_COUNT, failing={"type": "array", "items": _TEXT}
+            ),
         },
         config_error={"type": ["string", "null"]},
         config_warnings={"type": "array", "items": _TEXT},
@@ -135,6 +138,8 @@ _SCHEMAS: dict[str, Schema] = {
         context=_COUNT,
         vectors=_COUNT,
         vectors_left=_COUNT,
+        redacted=_BY_KIND,
+        flagged=_BY_KIND,
     ),
     "RefusedLine": _object("line", "reason", line={"type": "integer", "minimum": 1}, reason=_TEXT),
     "OpenAPI": _object("openapi", "paths", openapi=_TEXT, paths={"type": "object"}),

@@ -9,11 +9,13 @@ from typing import Any, ParamSpec
 
 import pydantic
 from fastmcp.exceptions import NotFoundError, ToolError, ValidationError
+from fastmcp.server.dependencies import get_http_request
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import ToolResult
 from mcp.types import CallToolRequestParams
 from starlette.responses import JSONResponse
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
     EncoderFailed,
     InvalidInput,
@@ -29,12 +31,15 @@ from memory_mcp.errors import (
     TooManyCalls,
     TooManyOfOne,
 )
+from memory_mcp.remember.redact import USUAL
+from memory_mcp.text.privacy.redaction import Redaction
 
 P = ParamSpec("P")
 
 RETRY_AFTER_SECONDS = 1
 # A refusal quotes what it refuses, and that may be megabytes.
 REFUSAL_LIMIT, REFUSAL_END = 1_500, 300
+QUOTED_LIMIT = 2_000
 
 _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (InvalidInput, 400),
@@ -60,14 +65,22 @@ def status_of(error: MemoryMCPError) -> int:
     return next(status for kind, status in _STATUS if isinstance(error, kind))
 
 
-def wording(words: str) -> str:
-    """The words of a refusal; of very long ones the beginning and the end, where it says what to do."""
-    return words if len(words) <= REFUSAL_LIMIT else f"{words[: REFUSAL_LIMIT - REFUSAL_END]} … {words[-REFUSAL_END:]}"
+def wording(words: str, rules: Privacy = USUAL) -> str:
+    """The words of a refusal without what may not be stored; of very long ones the beginning and the end, where it says what to do."""
+    private = Redaction(rules)
+    if len(words) <= REFUSAL_LIMIT + QUOTED_LIMIT:
+        words = private.text(words)
+        return words if len(words) <= REFUSAL_LIMIT else f"{words[: REFUSAL_LIMIT - REFUSAL_END]} … {words[-REFUSAL_END:]}"
+    # Something private may lie across either cut: as much more as the longest is long is looked at.
+    begin, end = private.text(words[: REFUSAL_LIMIT + QUOTED_LIMIT]), private.text(words[-REFUSAL_END - QUOTED_LIMIT :])
+    return f"{begin[: REFUSAL_LIMIT - REFUSAL_END]} … {end[-REFUSAL_END:]}"
 
 
-def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None) -> JSONResponse:
+def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None, rules: Privacy = USUAL) -> JSONResponse:
     """The answer of an HTTP route that can't do what it was asked, with what it had done before."""
-    return JSONResponse({"error": wording(str(error)), **(so_far or {})}, status_code=status_of(error), headers=refusal_headers(error))
+    return JSONResponse(
+        {"error": wording(str(error), rules), **(so_far or {})}, status_code=status_of(error), headers=refusal_headers(error)
+    )
 
 
 def refusal_headers(error: MemoryMCPError) -> dict[str, str]:
@@ -90,7 +103,9 @@ def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, ToolResult]:
         try:
             told = tool(*args, **kwargs)
         except MemoryMCPError as error:
-            raise ToolError(wording(str(error)), log_level=logging.WARNING if isinstance(error, StoreError) else logging.DEBUG) from error
+            call: Any = kwargs.get("call")
+            said = wording(str(error), call.settings.privacy if call else USUAL)
+            raise ToolError(said, log_level=logging.WARNING if isinstance(error, StoreError) else logging.DEBUG) from error
         return ToolResult(content=json.dumps(told, ensure_ascii=False, separators=(",", ":")), structured_content=told)
 
     answer.__annotations__ = {**tool.__annotations__, "return": ToolResult}
@@ -109,10 +124,12 @@ class RefusalWording(Middleware):
         except ValidationError as error:
             if not isinstance(error.__cause__, pydantic.ValidationError):
                 raise
-            raise ToolError(wording(await self._wrong_arguments(context, error.__cause__)), log_level=logging.DEBUG) from None
+            words = await self._wrong_arguments(context, error.__cause__)
+            raise ToolError(wording(words, _rules_in_force()), log_level=logging.DEBUG) from None
         except NotFoundError:
             known = [tool.name for tool in await self._server(context).list_tools(run_middleware=False)]
-            raise ToolError(f"There is no tool {name[:80]!r}. This server has {', '.join(known)}.", log_level=logging.DEBUG) from None
+            words = f"There is no tool {name[:80]!r}. This server has {', '.join(known)}."
+            raise ToolError(wording(words, _rules_in_force()), log_level=logging.DEBUG) from None
 
     async def _wrong_arguments(self, context: MiddlewareContext[CallToolRequestParams], error: pydantic.ValidationError) -> str:
         name = context.message.name
@@ -125,6 +142,11 @@ class RefusalWording(Middleware):
         if context.fastmcp_context is None:
             raise RuntimeError("a tool call without a context")
         return context.fastmcp_context.fastmcp
+
+
+def _rules_in_force() -> Privacy:
+    rules: Privacy = get_http_request().app.state.runtime.config.current().privacy
+    return rules
 
 
 def _complaint(problem: Any, known: list[str]) -> str:

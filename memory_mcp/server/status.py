@@ -69,6 +69,7 @@ def chores_view(chores: Mapping[str, ChoreStatus], zone: ZoneInfo, admission: Ad
     return {
         name: {
             "enabled": chore.enabled,
+            "due": len(admission.among(chore.due)),
             **told(last_done=local(chore.last_done, zone)),
             "failing": admission.among(chore.failing),
             **told(last_error=chore.last_error if admission.personas is None else None),

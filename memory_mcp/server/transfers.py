@@ -46,7 +46,9 @@ async def import_memories(request: Request) -> Response:
         async for batch in _batches(request.stream()):
             result += await run_in_threadpool(_store, call, batch, how)
     except MemoryMCPError as error:
-        return http_refusal(error, {"persona": name, **_counted(result)})  # what was stored before stays: the caller must know
+        return http_refusal(
+            error, {"persona": name, **_counted(result)}, rules=call.settings.privacy
+        )  # what was stored before stays: the caller must know
     return JSONResponse({"persona": name, **({"dry_run": True} if how.foreseen else {}), **_counted(result)})
 
 
@@ -77,7 +79,9 @@ def _arriving(request: Request, call: Call) -> Arriving:
     loaded = [known for known in (call.models.embedder, call.models.earlier) if known]
     generations = {known.generation: known.dimension for known in loaded}
     foreseen = Foreseen() if _flag(request, "dry_run") else None
-    return Arriving(call.now, call.settings.zone, clash, generations, foreseen, may_drop="delete" in call.admission.scopes)
+    return Arriving(
+        call.now, call.settings.zone, clash, call.settings.privacy, generations, foreseen, may_drop="delete" in call.admission.scopes
+    )
 
 
 def _flag(request: Request, name: str) -> bool:

@@ -9,6 +9,7 @@ from memory_mcp.domain import Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.text.ago import ago
+from memory_mcp.text.privacy.redaction import Redaction
 
 
 def told(**fields: Any) -> dict[str, Any]:
@@ -78,6 +79,11 @@ def similar_view(similar: Similar) -> dict[str, Any]:
 
 def outcome_view(outcome: Outcome) -> dict[str, Any]:
     return {"key": outcome.key, "outcome": outcome.outcome, **told(reason=outcome.reason)}
+
+
+def privacy_view(found: Redaction) -> dict[str, Any]:
+    """What was private in what the caller sent, by kind: never what it was."""
+    return told(redacted=dict(found.redacted), flagged=dict(found.flagged))
 
 
 def without_blanks(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import apsw
 
 from memory_mcp.store import legacy_tables, operations, timestamps
+from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy_tables import MEMORIES
 from memory_mcp.store.operations import Operation
 
@@ -192,6 +193,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0004 metadata", _metadata),
     ("0005 further columns into metadata", _further_columns),
     ("0006 more of a memory", _more_of_a_memory),
+    ("0009 graph", graph_schema.create),
 ]
 
 

@@ -23,6 +23,11 @@ def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[st
     return frozenset(source for source in set(sources) if source and _is_named(source, asked))
 
 
+def is_role(source: str) -> bool:
+    """Whether it only says which end of a conversation this is."""
+    return normalise(source).strip() in _ROLES
+
+
 def _is_named(source: str, asked: str) -> bool:
     name = _HONORIFIC.sub("", normalise(source).strip())
     if len(name) < LEAST_CHARACTERS or name in _ROLES or name not in asked:

@@ -5,12 +5,13 @@ Each is told by its first field, and taken once: the same line again changes not
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import apsw
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
@@ -20,6 +21,7 @@ from memory_mcp.remember.forget import forget_stored
 from memory_mcp.store import memories, moved_versions
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.persona_context import PEOPLE
+from memory_mcp.text.privacy.redaction import Redaction
 
 VERSION, CONTEXT, PIECES = "version_of", "persona_context", "pieces_of"
 CONTEXT_LIMIT = 200_000
@@ -55,6 +57,14 @@ def checked_context(row: Mapping[str, Any]) -> Context:
         why = f"it has more than {CONTEXT_LIMIT:,} bytes" if size > CONTEXT_LIMIT else f"{' and '.join(PEOPLE)} are objects"
         raise InvalidInput("persona_context can't be used", why, "Take it as the export wrote it")
     return Context(told)
+
+
+def redacted(other: Besides, rules: Privacy) -> Besides:
+    """The same without what is not stored here."""
+    found = Redaction(rules)
+    if isinstance(other, Version):
+        return replace(other, content=found.text(other.content), tags=tuple(found.texts(other.tags)), reason=found.optional(other.reason))
+    return Context(found.tree(other.told)) if isinstance(other, Context) else other
 
 
 def take(persona: Persona, other: Besides, now: datetime, foreseen: Foreseen | None, may_drop: bool) -> dict[str, int]:

@@ -6,20 +6,24 @@ can't be used is refused by its number, and the rest goes on.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Clash, Draft, Memory, Outcome, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.pipeline import remember_many
+from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import memories, moved_versions, vector_table
 from memory_mcp.store.timestamps import optional_to_text, to_text
+from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer import besides
 from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION, Besides
 from memory_mcp.transfer.fields import draft_of, parsed, pieces_of, version_of
@@ -57,6 +61,8 @@ class ImportResult:
     context: int = 0
     vectors: int = 0
     vectors_left: int = 0
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    flagged: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: "ImportResult") -> "ImportResult":
         return ImportResult(
@@ -70,6 +76,8 @@ class ImportResult:
             self.context + other.context,
             self.vectors + other.vectors,
             self.vectors_left + other.vectors_left,
+            _total([self.redacted, other.redacted]),
+            _total([self.flagged, other.flagged]),
         )
 
 
@@ -81,6 +89,7 @@ class Arriving:
     now: datetime
     zone: ZoneInfo
     clash: Clash = "refuse"
+    privacy: Privacy = USUAL
     generations: Generations = field(default_factory=dict)
     foreseen: Foreseen | None = None
     may_drop: bool = True
@@ -126,7 +135,7 @@ def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Arrivi
             vectors_left += "vectors" in row and told.embedded is None
             drafts.append((number, told))
         except InvalidInput as error:
-            refusals.append(Refusal(number, str(error)))
+            refusals.append(Refusal(number, Redaction(how.privacy).text(str(error))))
     result = ImportResult(refused=len(refusals), errors=tuple(refusals), vectors_left=vectors_left)
     if drafts or others:
         with opened() as persona:
@@ -230,13 +239,16 @@ def _drafted(persona: Persona, drafts: Sequence[tuple[int, Draft]], how: Arrivin
     outcomes: list[Outcome] = []
     if how.foreseen:
         with persona.database.read() as connection:
-            outcomes = how.foreseen.outcomes(connection, told, how.now, how.clash)
+            outcomes = how.foreseen.outcomes(connection, told, how.now, how.clash, how.privacy)
     elif told:
-        outcomes = remember_many(persona, told, now=how.now, zone=how.zone, clash=how.clash)
+        outcomes = remember_many(persona, told, now=how.now, zone=how.zone, privacy=how.privacy, clash=how.clash)
     refusals = tuple(
-        Refusal(number, outcome.reason) for (number, _), outcome in zip(drafts, outcomes, strict=True) if outcome.outcome == "refused"
+        Refusal(number, Redaction(how.privacy).text(outcome.reason))
+        for (number, _), outcome in zip(drafts, outcomes, strict=True)
+        if outcome.outcome == "refused"
     )
     counted = [outcome.outcome for outcome in outcomes]
+    new = [outcome for outcome in outcomes if outcome.outcome in ("stored", "revised")]
     with_vectors = [bool(draft.embedded) for draft in told]
     return ImportResult(
         counted.count("stored"),
@@ -245,16 +257,22 @@ def _drafted(persona: Persona, drafts: Sequence[tuple[int, Draft]], how: Arrivin
         refusals,
         revised=counted.count("revised"),
         vectors=sum(taken for taken, outcome in zip(with_vectors, counted, strict=True) if outcome == "stored"),
+        redacted=_total(outcome.redacted for outcome in new),
+        flagged=_total(outcome.flagged for outcome in new),
     )
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    return dict(sum(map(Counter, counts), Counter[str]()))
 
 
 def _beside(persona: Persona, others: Sequence[tuple[int, Besides]], how: Arriving) -> ImportResult:
     result = ImportResult()
     for number, other in others:
         try:
-            result += _counted(besides.take(persona, other, how.now, how.foreseen, how.may_drop))
+            result += _counted(besides.take(persona, besides.redacted(other, how.privacy), how.now, how.foreseen, how.may_drop))
         except InvalidInput as error:
-            result += ImportResult(refused=1, errors=(Refusal(number, str(error)),))
+            result += ImportResult(refused=1, errors=(Refusal(number, Redaction(how.privacy).text(str(error))),))
     return result
 
 

@@ -91,7 +91,9 @@ def test_each_persona_has_its_turn_however_much_another_has_to_do(world):
 def test_a_round_is_not_repeated_before_its_interval_is_over(world):
     world.write("mio")
     world.later(IDLE_SECONDS)
+    assert world.worker.status()["tidy"].due == ("mio",)
     world.work()
+    assert world.worker.status()["tidy"].due == ()
     world.later(INTERVAL.total_seconds() - 1)
     assert world.work() == []
     world.later(1)

@@ -79,6 +79,13 @@ def tool_calls(caller: Caller) -> list[Call]:
         ("forget", {"keys": [caller.foreign_key()]}),
         ("remember", {"content": f"{own} 置換", "supersedes": caller.foreign_key(), "tags": [mark]}),
         ("update_context", {"emotion": mark, "user_info": {"name": mark}, "persona_info": {"nickname": mark}}),
+        ("remember", {"content": f"[[{mark}の友|Person]]が来た {own}", "relations": [f"{mark} > knows > {mark}の友"], "tags": [mark]}),
+        ("entity_neighbors", {"entity": mark, "depth": 3}),
+        ("entity_neighbors", {"entity": "Kyoto"}),
+        ("find_path", {"source": mark, "target": f"{mark}の友", "algorithm": chance.choice(["shortest", "strongest", "all"])}),
+        ("graph_snapshot", {"format": "json", "limit": 500}),
+        ("relate", {"relations": [f"{mark} > likes > 苺"]}),
+        ("unrelate", {"relation": f"{mark} > likes > 苺", "reason": mark}),
         ("ingest", {"text": own, "source": mark}),
         ("save_memory", {"content": f"{own} 保存", "category": mark, "importance_score": 0.7}),
         ("search_memories", {"query": ask, "top_k": 20}),
@@ -99,7 +106,7 @@ def tool_calls(caller: Caller) -> list[Call]:
 
 
 READING = ("recall", "get_context", "search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag",
-           "get_persona_context", "rebuild_vector_store", "forget", "delete_memory", "revise", "update_memory")  # fmt: skip
+           "get_persona_context", "rebuild_vector_store", "entity_neighbors", "find_path", "graph_snapshot", "unrelate", "forget", "delete_memory", "revise", "update_memory")  # fmt: skip
 
 
 async def a_day(caller: Caller) -> set[str]:

@@ -30,7 +30,7 @@ PERSONAS = ("a/b", "a_b", "a-b", "A-B", "..", "さくら", "がく", "con")
 NOBODY = "nobody-yet"
 CALLERS_EACH = 8
 REAL_CLIENTS_EACH = 2  # one in each era; the others send what they would send
-TOOLSETS = ["core", "compat"]
+TOOLSETS = ["core", "compat", "graph"]
 SETTLE_SECONDS = 90
 
 

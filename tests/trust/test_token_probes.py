@@ -27,7 +27,7 @@ from memory_mcp.store.tokens import create_token
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-CONFIG = json.dumps({"embeddings_model": None, "reranker_model": None, "toolsets": ["core", "compat"]})
+CONFIG = json.dumps({"embeddings_model": None, "reranker_model": None, "toolsets": ["core", "compat", "graph"]})
 SECRET = "アリスだけが知っている合言葉は睡蓮"
 ALICE, OWN = "alice", "nilou"
 KEY = "memory_20251030120000_aaaaaaaa"

@@ -23,6 +23,7 @@ from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.status import statistics
 from memory_mcp.server.views import heading, told
 from memory_mcp.text.budget import cut_to_tokens
+from memory_mcp.text.privacy.redaction import Redaction
 
 LIST_LENGTH, LIST_TOKENS = 50, 4_000
 READ_TOKENS = 4_000
@@ -39,8 +40,9 @@ def ingest(
     """Keep a note when the user asks to remember something. The older name of remember."""
     said_by = source or "you"
     stored = _answer(core.remember(text, source=said_by, call=call))
-    shown = cut_to_tokens(text, ECHO_TOKENS)
-    return {**stored, "text": shown, "source": said_by, **told(truncated=shown != text or None)}
+    kept = Redaction(call.settings.privacy)
+    shown = cut_to_tokens(kept.text(text), ECHO_TOKENS)
+    return {**stored, "text": shown, "source": kept.text(said_by), **told(truncated=shown != kept.text(text) or None)}
 
 
 @answering
@@ -72,7 +74,7 @@ def search_memories(
     """Search memories by meaning and words. The older name of recall."""
     mode = "auto" if query.strip() else "recent"
     found = _answer(core.recall(query, top_k=top_k, mode=mode, tags=tags, date_range=date_range, min_importance=min_importance, call=call))
-    return {**frame(found, query), "memories": [specified_memory(hit) for hit in found["hits"]]}
+    return {**_frame(found, query, call), "memories": [specified_memory(hit) for hit in found["hits"]]}
 
 
 @answering
@@ -185,7 +187,7 @@ def search_memory(
         found = _with_any_tag(wanted, most, {"query": asked, "mode": mode, "date_range": date_range}, call)
     else:
         found = _answer(core.recall(asked, top_k=top_k, mode=mode, tags=wanted, date_range=date_range, call=call))
-    return {**frame(found, asked), "memories": [older_memory(hit) for hit in found["hits"]]}
+    return {**_frame(found, asked, call), "memories": [older_memory(hit) for hit in found["hits"]]}
 
 
 @answering
@@ -194,7 +196,7 @@ def search_memory_rag(
 ) -> dict[str, Any]:
     """Search memories by meaning, in a question's own words. The older name of recall."""
     found = _answer(core.recall(query, top_k=top_k, call=call))
-    return {**frame(found, query), "memories": [older_memory(hit) for hit in found["hits"]]}
+    return {**_frame(found, query, call), "memories": [older_memory(hit) for hit in found["hits"]]}
 
 
 @answering
@@ -240,6 +242,11 @@ def tools() -> list[ScopedTool]:
 def _answer(result: ToolResult) -> dict[str, Any]:
     """What a core tool answered, as an object."""
     return result.structured_content or {}
+
+
+def _frame(found: Mapping[str, Any], query: str, call: Call) -> dict[str, Any]:
+    """What a search says beside its memories, with the question as it was searched."""
+    return frame(found, Redaction(call.settings.privacy).text(query))
 
 
 def _unknown(key: str) -> MemoryNotFound:

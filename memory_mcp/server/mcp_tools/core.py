@@ -13,7 +13,7 @@ from memory_mcp.remember import drafts
 from memory_mcp.remember.forget import forget as forget_memories
 from memory_mcp.remember.pipeline import remember as remember_draft
 from memory_mcp.remember.pipeline import unknown_predecessor
-from memory_mcp.remember.revise import Revision
+from memory_mcp.remember.revise import Revision, private
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.questions import question
@@ -21,7 +21,8 @@ from memory_mcp.server import context_views
 from memory_mcp.server.mcp_tools.arguments import Flag, Number, Object, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
-from memory_mcp.server.views import heading, memory_view, outcome_view, recalled_view, similar_view, told
+from memory_mcp.server.views import heading, memory_view, outcome_view, privacy_view, recalled_view, similar_view, told
+from memory_mcp.text.privacy.redaction import Redaction
 
 KEYS_LIMIT = 100
 
@@ -50,6 +51,7 @@ def remember(
     category: Text = "",
     privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = "",
     metadata: Object = {},
+    relations: Annotated[TextList, Field(description="A > works_on > B")] = [],
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
@@ -69,13 +71,14 @@ def remember(
         category=category,
         privacy_level=privacy_level,
         metadata=metadata,
+        relations=relations,
     )
     with call.reading() as persona:
         before = heading(call, persona)
         if draft.supersedes and not persona.exists:  # told here, since to open a persona for writing makes it exist
             raise unknown_predecessor(draft.supersedes)
     with call.writing() as persona:
-        stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone)
+        stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
         noted = context_views.note_conversation(persona, call, draft.state) if stored.stored else None
     note = None if stored.stored else "this very write is stored already; revise changes it"
     if stored.rivals:
@@ -86,7 +89,7 @@ def remember(
         "stored": stored.stored,
         "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
         "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
-        **told(note=note, degraded=[noted] if noted else None),
+        **told(note=note, degraded=[noted] if noted else None, redacted=dict(stored.redacted), flagged=dict(stored.flagged)),
     }
 
 
@@ -94,7 +97,7 @@ def remember(
 def recall(
     query: Annotated[Text, Field(description="question or words; dates such as 昨日 count")] = "",
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None,
-    mode: Annotated[Text, Field(description="auto, keyword, semantic or recent")] = "",
+    mode: Annotated[Text, Field(description="auto, keyword, semantic, graph or recent")] = "",
     tags: Annotated[TextList, Field(description="carries all of these")] = [],
     date_range: Annotated[Text, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = "",
     min_importance: Number = None,
@@ -156,9 +159,11 @@ def revise(
         restore=restore,
         reason=drafts.label(reason, "reason"),
     )
+    _, found = private(revision, call.settings.privacy)
     with call.changing() as persona:
-        memory = revise_memory(persona, key, revision, now=call.now)
-        return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
+        memory = revise_memory(persona, key, revision, now=call.now, privacy=call.settings.privacy)
+        view = memory_view(memory, memory.content, call.settings.zone, call.now)
+        return {**heading(call, persona), **view, "revision": memory.revision, **privacy_view(found)}
 
 
 @answering
@@ -167,7 +172,9 @@ def forget(keys: TextList, reason: Text = "", dry_run: Flag = False, call: Call 
     if not 0 < len(keys) <= KEYS_LIMIT:
         raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
     with call.changing() as persona:
-        outcomes = forget_memories(persona, keys, reason=drafts.label(reason, "reason"), dry_run=dry_run, now=call.now)
+        outcomes = forget_memories(
+            persona, keys, reason=drafts.label(reason, "reason"), dry_run=dry_run, now=call.now, privacy=call.settings.privacy
+        )
         return {**heading(call, persona), "outcomes": [outcome_view(outcome) for outcome in outcomes]}
 
 
@@ -190,11 +197,12 @@ def update_context(
         "environment": environment,
         "relationship_status": relationship_status,
     }
-    changes = context_views.checked_changes(state, user_info, persona_info)
+    found = Redaction(call.settings.privacy)
+    changes = found.tree(context_views.checked_changes(state, user_info, persona_info))
     with call.reading() as persona:
         before = heading(call, persona)
     with call.writing() as persona:
-        return {**before, "changed": context_views.update(persona, call, changes)}
+        return {**before, "changed": context_views.update(persona, call, changes), **privacy_view(found)}
 
 
 def tools() -> list[ScopedTool]:

@@ -1,0 +1,83 @@
+"""The graph's part of writing: whom a memory names and what it says of them, in the transaction that stores it.
+
+What is made of it later (who is named together, what follows what) waits in the graph's queue: `upkeep` does it while nobody calls.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.domain import Draft, Stated
+from memory_mcp.store.graph import entities, mentions, queue, relations
+from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.store.graph.relations import Evidence
+from memory_mcp.text.entities.finding import TEXT_LIMIT, by_rules
+from memory_mcp.text.entities.marks import marked
+from memory_mcp.text.entities.mention import TRUST, Mention, without_overlaps
+
+# How strong a relation is that a caller states, if nothing else speaks for it.
+STATED_WEIGHT = 0.8
+
+
+def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
+    """Puts down whom a new memory names, and the relations that its writer states."""
+    named = _named(connection, names, draft.content, now)
+    mentions.add(connection, memory_id, named, now)
+    if draft.restored.deleted_at is None:
+        happened = draft.occurred_at or draft.restored.created_at or now
+        mentions.count_one_more(connection, {entity for entity, _ in named}, happened)
+    state_relations(connection, memory_id, draft.relations, now)
+    queue.enqueue(connection, [memory_id])
+
+
+def state_relations(connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime) -> None:
+    """Relations in their writer's words; entities that they name and nobody knows yet are made."""
+    if not stated:
+        return
+    evidence = []
+    for relation in stated:
+        source = entities.find_or_make(connection, relation.source, relation.source_type, TRUST["stated"], now)
+        target = entities.find_or_make(connection, relation.target, relation.target_type, TRUST["stated"], now)
+        if source != target:
+            evidence.append(Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], "stated", memory=memory_id))
+    relations.sum_up(connection, relations.add(connection, evidence, now), now)
+
+
+def name_again(connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime) -> None:
+    """Whom a memory names after its text has changed. What its writer stated stands."""
+    before = mentions.entities_of(connection, memory_id)
+    mentions.remove(connection, memory_id)
+    named = _named(connection, names, content, now)
+    mentions.add(connection, memory_id, named, now)
+    mentions.count_again(connection, before | {entity for entity, _ in named})
+    relations.sum_up(connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT), now)
+    queue.enqueue(connection, [memory_id])
+
+
+def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
+    """What the graph says after these memories went into the trash, came out of it, or were replaced: what they speak for weighs
+    less, or more."""
+    ids = list(memory_ids)
+    if not ids:
+        return
+    named = {entity for found in mentions.of_memories(connection, ids).values() for entity in found}
+    mentions.count_again(connection, named)
+    relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
+
+
+def _named(connection: apsw.Connection, names: KnownNames, content: str, now: datetime) -> list[tuple[int, Mention]]:
+    """The entities that a text names. One that is new is made."""
+    read = content[:TEXT_LIMIT]
+    known = {mention: entity for entity, mention in names.find(connection, read)}
+    found = without_overlaps([*marked(read, entities.types(connection)), *known, *by_rules(read)])
+    made: dict[tuple[str, str | None], int] = {}
+    named: list[tuple[int, Mention]] = []
+    for mention in found:
+        entity = known.get(mention) or made.get((mention.name, mention.type))
+        if entity is None:
+            entity = entities.find_or_make(connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype)
+            entities.add_aliases(connection, entity, mention.aliases)
+            made[mention.name, mention.type] = entity
+        named.append((entity, mention))
+    return named

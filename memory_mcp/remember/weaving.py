@@ -1,0 +1,72 @@
+"""What the graph learns while nobody calls: who is named together, what follows what, who was named before anybody knew the name.
+
+A step works off a few memories, in one transaction: a crash leaves them waiting.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import combinations
+
+import apsw
+
+from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import naming
+from memory_mcp.remember.redact import MARK
+from memory_mcp.store.graph import entities, links, mentions, names, queue, relations
+from memory_mcp.store.graph.relations import Evidence, Pair
+from memory_mcp.text.speakers import is_role
+
+BATCH_MEMORIES = 50
+# A memory that names more says little about any two of them: the first so many are paired.
+TOGETHER_LIMIT = 8
+# One memory that names two makes a weak relation; seven make one of 0.8.
+TOGETHER_WEIGHT = 0.2
+TOGETHER_CONFIDENCE = 0.5
+# Who speaks, and what a memory is filed under, is a name to look for.
+FILED_CONFIDENCE = 0.5
+# So many new names are looked for in older memories at once.
+BATCH_NAMES = 20
+
+
+def weave(persona: Persona, now: datetime) -> bool:
+    """One batch of what waits. Returns whether there is more."""
+    with persona.database.read() as connection:
+        memories_wait, names_wait = queue.length(connection) > 0, names.unread(connection, 1) != []
+    if memories_wait:
+        persona.database.write(lambda connection: _take_in(connection, persona, now))
+    elif names_wait:
+        persona.database.write(_read_again)
+    return memories_wait or names_wait
+
+
+def _take_in(connection: apsw.Connection, persona: Persona, now: datetime) -> None:
+    waiting = queue.first(connection, BATCH_MEMORIES)
+    for memory, content in queue.unnamed(connection, waiting).items():
+        naming.name_again(connection, persona.names, memory, content, now)
+    for label, type_ in names.filed_under(connection, waiting):
+        if not label.startswith(MARK) and (type_ is None or not is_role(label)):
+            entities.find_or_make(connection, label, type_, FILED_CONFIDENCE, now)
+    relations.sum_up(connection, _pair_up(connection, waiting, now), now)
+    links.link(connection, waiting, now)
+    queue.done(connection, waiting)
+
+
+def _read_again(connection: apsw.Connection) -> None:
+    """Older memories that hold a name which nobody knew when they were stored wait to be read for names once more."""
+    learned = names.unread(connection, BATCH_NAMES)
+    queue.enqueue_unnamed(connection, names.holding(connection, [alias for _, alias in learned]))
+    names.read_until(connection, learned[-1][0])
+
+
+def _pair_up(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> set[Pair]:
+    changed: set[Pair] = set()
+    named = mentions.of_memories(connection, memory_ids)
+    for memory in memory_ids:
+        changed |= relations.remove_of_memory(connection, memory, ["co_occurrence"])
+        together = combinations(named.get(memory, [])[:TOGETHER_LIMIT], 2)
+        evidence = [
+            Evidence(one, other, "co_occurrence", TOGETHER_WEIGHT, TOGETHER_CONFIDENCE, "co_occurrence", memory=memory)
+            for one, other in together
+        ]
+        changed |= relations.add(connection, evidence, now)
+    return changed

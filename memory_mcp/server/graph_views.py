@@ -1,0 +1,133 @@
+"""What a client sees of the graph: names instead of numbers, relations as `A > works_on > B`, pictures as vis.js reads them."""
+
+from collections.abc import Mapping
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from memory_mcp.graph.neighbours import Neighbour, Neighbourhood
+from memory_mcp.graph.paths import Paths
+from memory_mcp.graph.snapshot import Snapshot
+from memory_mcp.server.views import local, told
+from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph.hops import Step
+from memory_mcp.store.graph.overview import Relation
+
+DEFAULT_COLOR = "#adb5bd"
+
+
+def entity_view(entity: Entity, zone: ZoneInfo) -> dict[str, Any]:
+    """An entity with what is known of it."""
+    return told(
+        id=entity.entity_id,
+        name=entity.name,
+        type=entity.type,
+        subtype=entity.subtype,
+        aliases=list(entity.aliases),
+        description=entity.description,
+        attributes=dict(entity.attributes),
+        mentions=entity.extraction_count or None,
+        confidence=entity.confidence,
+        importance=entity.importance if entity.importance != 0.5 else None,
+        first_mentioned_at=local(entity.first_mentioned_at, zone),
+        last_mentioned_at=local(entity.last_mentioned_at, zone),
+    )
+
+
+def step_view(step: Step, named: Mapping[int, str]) -> str:
+    """The relation in its own direction; `—` where it has none."""
+    source, target = (step.here, step.there) if step.forward else (step.there, step.here)
+    arrow = ">" if step.directed else "—"
+    return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
+
+
+def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo) -> dict[str, Any]:
+    """The entity and who stands around it."""
+    return {
+        "entity": entity_view(found.entity, zone),
+        "neighbors": [_neighbour_view(neighbour, found.named) for neighbour in found.neighbours],
+        **told(more=found.more or None, namesakes=[entity_view(entity, zone) for entity in found.namesakes]),
+    }
+
+
+def _neighbour_view(neighbour: Neighbour, named: Mapping[int, str]) -> dict[str, Any]:
+    return {
+        "name": neighbour.entity.name,
+        "type": neighbour.entity.type,
+        "distance": neighbour.distance,
+        "nearness": neighbour.nearness,
+        "via": step_view(neighbour.via, named),
+        "weight": neighbour.via.weight,
+        "confidence": neighbour.via.confidence,
+    }
+
+
+def paths_view(found: Paths) -> dict[str, Any]:
+    """The ways from one to the other, step by step."""
+    return {
+        "source": found.source.name,
+        "target": found.target.name,
+        "paths": [
+            {
+                "length": len(path.steps),
+                "strength": path.strength,
+                "entities": [found.source.name, *(found.named[step.there] for step in path.steps)],
+                "steps": [step_view(step, found.named) for step in path.steps],
+            }
+            for path in found.paths
+        ],
+        **told(note=None if found.complete else "the search ended before it had seen all ways"),
+    }
+
+
+def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
+    """The picture, as `vis` (nodes and edges for vis.js) or `json` (entities and relations with all that is known)."""
+    totals = {"entities_in_all": found.entities_in_all, "relations_in_all": found.relations_in_all}
+    if form == "json":
+        named = {entity.id: entity.name for entity in found.entities}
+        return {
+            "entities": [entity_view(entity, zone) for entity in found.entities],
+            "relations": [relation_view(relation, named) for relation in found.relations],
+            **totals,
+        }
+    return {
+        "nodes": [
+            {
+                "id": entity.id,
+                "label": entity.name,
+                "group": entity.type,
+                "color": found.colors.get(entity.type, DEFAULT_COLOR),
+                "value": entity.extraction_count,
+            }
+            for entity in found.entities
+        ],
+        "edges": [
+            {
+                "from": relation.source,
+                "to": relation.target,
+                "label": relation.type,
+                "value": relation.weight,
+                **({"arrows": "to"} if relation.directed else {}),
+            }
+            for relation in found.relations
+        ],
+        **totals,
+    }
+
+
+def relation_view(relation: Relation, named: Mapping[int, str]) -> dict[str, Any]:
+    """A relation with what speaks for it."""
+    return told(
+        source=named[relation.source],
+        type=relation.type,
+        target=named[relation.target],
+        subtype=relation.subtype,
+        direction="one way" if relation.directed else "both ways",
+        weight=relation.weight,
+        evidence_count=relation.evidence_count,
+        confidence=relation.confidence,
+        valid_from=relation.valid_from,
+        valid_to=relation.valid_to,
+        method=relation.method,
+        validation_status=relation.validation_status,
+        notes=relation.notes,
+    )

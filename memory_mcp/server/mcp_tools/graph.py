@@ -1,0 +1,143 @@
+"""The `graph` toolset: who stands near whom, how two hang together, a picture of it all, and relations stated by hand."""
+
+from typing import Annotated, Any
+
+from fastmcp.dependencies import Depends
+from pydantic import Field
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.graph.neighbours import neighbours
+from memory_mcp.graph.paths import ALGORITHMS, Algorithm
+from memory_mcp.graph.paths import find_path as find_paths
+from memory_mcp.graph.snapshot import snapshot
+from memory_mcp.remember import drafts, relating
+from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view
+from memory_mcp.server.mcp_tools.arguments import Number, ScopedTool, Text, TextList, WholeNumber, tool_of
+from memory_mcp.server.refusals import answering
+from memory_mcp.server.request_persona import Call, current_call
+from memory_mcp.server.views import heading, told
+from memory_mcp.store.graph import entities
+from memory_mcp.text.entities.stated import stated
+
+DEPTH_LIMIT, PATH_LIMIT = 3, 6
+NEIGHBOURS_LIMIT, SNAPSHOT_LIMIT = 100, 500
+RELATIONS_LIMIT = 50
+FORMATS = ("vis", "json")
+
+
+@answering
+def entity_neighbors(
+    entity: Annotated[Text, Field(description="a name or an id")],
+    depth: Annotated[WholeNumber, Field(description="hops, 1..3")] = None,
+    relation_types: TextList = [],
+    min_confidence: Annotated[Number, Field(description="0..1")] = None,
+    limit: Annotated[WholeNumber, Field(description="1..100")] = None,
+    call: Call = Depends(current_call),
+) -> dict[str, Any]:
+    """Whom or what a person, place or project is related to."""
+    hops, many = _within(depth, "depth", 1, DEPTH_LIMIT, 1), _within(limit, "limit", 1, NEIGHBOURS_LIMIT, 20)
+    with call.reading() as persona, persona.database.read() as connection:
+        found = neighbours(connection, _name(entity, "entity"), hops, relation_types, _share(min_confidence), many)
+        return {**heading(call, persona), **neighbourhood_view(found, call.settings.zone)}
+
+
+@answering
+def find_path(
+    source: Text,
+    target: Text,
+    algorithm: Annotated[Text, Field(description="shortest, strongest or all")] = "",
+    max_depth: Annotated[WholeNumber, Field(description="hops, 1..6")] = None,
+    call: Call = Depends(current_call),
+) -> dict[str, Any]:
+    """How two people, places or projects hang together, step by step."""
+    depth = _within(max_depth, "max_depth", 1, PATH_LIMIT, 4)
+    with call.reading() as persona, persona.database.read() as connection:
+        found = find_paths(connection, _name(source, "source"), _name(target, "target"), _algorithm(algorithm), depth)
+        return {**heading(call, persona), **paths_view(found)}
+
+
+@answering
+def graph_snapshot(
+    format: Annotated[Text, Field(description="vis or json")] = "",  # noqa: A002  the name that the specification gives
+    limit: Annotated[WholeNumber, Field(description="entities, 1..500")] = None,
+    types: Annotated[TextList, Field(description="Person, Location, …")] = [],
+    call: Call = Depends(current_call),
+) -> dict[str, Any]:
+    """The people, places and things that matter most, and what relates them; drawable by vis.js."""
+    form = (format.strip().casefold() or "vis").removesuffix(".js")
+    if form not in FORMATS:
+        raise InvalidInput(f"format is {format[:80]!r}", "it is vis or json", "Leave it out for vis")
+    with call.reading() as persona, persona.database.read() as connection:
+        found = snapshot(connection, _within(limit, "limit", 1, SNAPSHOT_LIMIT, 50), types)
+        return {**heading(call, persona), **snapshot_view(found, form, call.settings.zone)}
+
+
+@answering
+def relate(
+    relations: Annotated[TextList, Field(description='"田中 > works_on > プロジェクトA"')], call: Call = Depends(current_call)
+) -> dict[str, Any]:
+    """State how two people, places or projects are related."""
+    if not 0 < len(relations) <= RELATIONS_LIMIT:
+        raise InvalidInput(f"relations has {len(relations)} entries", f"1 to {RELATIONS_LIMIT} are allowed", 'Send "A > works_on > B"')
+    with call.reading() as persona:
+        before = heading(call, persona)
+        with persona.database.read() as connection:
+            types = entities.types(connection)
+    said = [stated(text, types) for text in relations]
+    with call.writing() as persona:
+        relating.relate(persona, said, now=call.now, privacy=call.settings.privacy)
+    return {**before, "related": [f"{one.source} > {one.relation} > {one.target}" for one in said]}
+
+
+@answering
+def unrelate(
+    relation: Annotated[Text, Field(description='"田中 > works_on > プロジェクトA"')], reason: Text = "", call: Call = Depends(current_call)
+) -> dict[str, Any]:
+    """Take a relation back that is wrong or over. It stays away until relate states it again."""
+    with call.changing() as persona:
+        with persona.database.read() as connection:
+            said = stated(relation, entities.types(connection))
+        gone = relating.unrelate(persona, said, reason=drafts.label(reason, "reason"), now=call.now, privacy=call.settings.privacy)
+        note = None if gone else "there was no such relation"
+        return {**heading(call, persona), "unrelated": gone, **told(note=note)}
+
+
+def tools() -> list[ScopedTool]:
+    """The toolset, in the order in which clients list it."""
+    return [
+        tool_of(entity_neighbors, title="Neighbours of an entity", needs=["read"], read_only=True, idempotent=True),
+        tool_of(find_path, title="Path between entities", needs=["read"], read_only=True, idempotent=True),
+        tool_of(graph_snapshot, title="Picture of the graph", needs=["read"], read_only=True, idempotent=True),
+        tool_of(relate, title="Relate", needs=["write"], idempotent=True),
+        tool_of(unrelate, title="Take a relation back", needs=["read", "write"], idempotent=True),
+    ]
+
+
+def _within(value: int | None, name: str, least: int, most: int, default: int) -> int:
+    if value is None:
+        return default
+    if not least <= value <= most:
+        raise InvalidInput(f"{name} is {value}", f"it runs from {least} to {most}", f"Leave it out for {default}")
+    return value
+
+
+def _share(value: float | None) -> float:
+    if value is None:
+        return 0.0
+    if not 0 <= value <= 1:
+        raise InvalidInput(f"min_confidence is {value}", "it runs from 0 to 1", "Leave it out for 0")
+    return float(value)
+
+
+def _name(value: str, argument: str) -> str:
+    if not value.strip():
+        raise InvalidInput(f"{argument} is empty", "it is the name of an entity", "Take a name from a memory, or look at graph_snapshot")
+    return value.strip()
+
+
+def _algorithm(value: str) -> Algorithm:
+    wanted = value.strip().casefold() or "shortest"
+    for known in ALGORITHMS:
+        if known == wanted:
+            return known
+    raise InvalidInput(f"algorithm is {value[:80]!r}", f"it is one of {', '.join(ALGORITHMS)}", "Leave it out for shortest")

@@ -1,0 +1,215 @@
+"""Entities and their names: found by a name, made when a text names somebody new, merged and told apart again."""
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.store.timestamps import optional_from_text, to_text
+from memory_mcp.text.entities.folding import bare, fold
+
+# What an entity is when nothing tells: something one speaks of.
+UNKNOWN_TYPE = "Concept"
+_COLUMNS = (
+    "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
+    "e.first_mentioned_at, e.last_mentioned_at, e.merged_into, "
+    "(SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name ORDER BY a.alias))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Someone or something that memories speak of. `confidence` and `importance` run from 0 to 1; times are aware, UTC."""
+
+    id: int
+    entity_id: str
+    type: str
+    name: str
+    subtype: str | None = None
+    description: str | None = None
+    confidence: float = 0.5
+    extraction_count: int = 0
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    importance: float = 0.5
+    first_mentioned_at: datetime | None = None
+    last_mentioned_at: datetime | None = None
+    merged_into: int | None = None
+    aliases: tuple[str, ...] = ()
+
+
+def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]:
+    """The entities with these ids, merged ones included."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+    return {entity.id: entity for entity in map(_entity, rows)}
+
+
+def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
+    """Whoever is called so, most mentioned first: exactly so if anybody is, else with other honorifics. Merged ones answer as the kept."""
+    for column, wanted in (("folded", fold(name)), ("bare", bare(name))):
+        rows = connection.execute(
+            f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
+            f"JOIN entities f ON f.id = a.entity WHERE a.{column} = ?) ORDER BY e.extraction_count DESC, e.id",
+            (wanted,),
+        )
+        found = [_entity(row) for row in rows]
+        if found:
+            return found
+    return []
+
+
+def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
+    """The entity with this id, or what it is merged into; none where there is no such id."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM entities e WHERE e.id = (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)",
+        (entity_id,),
+    )
+    return [_entity(row) for row in rows]
+
+
+def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
+    """Entities with a name that holds this one or is held by it, most mentioned first."""
+    wanted = bare(name)
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
+        "JOIN entities f ON f.id = a.entity WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) "
+        "ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
+        (wanted, limit),
+    )
+    return [_entity(row) for row in rows]
+
+
+def find_or_make(
+    connection: apsw.Connection, name: str, type_: str | None, confidence: float, now: datetime, *, subtype: str | None = None
+) -> int:
+    """The id of the entity of this name, and of this type where one is told; a new one if there is none."""
+    found = by_name(connection, name)
+    of_type = [entity for entity in found if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
+    if of_type:
+        entity = of_type[0]
+        if type_ and entity.type == UNKNOWN_TYPE and type_ != UNKNOWN_TYPE:
+            connection.execute("UPDATE entities SET type = ?, updated_at = ? WHERE id = ?", (type_, to_text(now), entity.id))
+        return entity.id
+    return make(connection, name, type_ or UNKNOWN_TYPE, confidence, now, subtype=subtype)
+
+
+def make(
+    connection: apsw.Connection,
+    name: str,
+    type_: str,
+    confidence: float,
+    now: datetime,
+    *,
+    subtype: str | None = None,
+    description: str | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    made_by: str = "text",
+) -> int:
+    """A new entity with its name as its first alias. Returns its id."""
+    moment = to_text(now)
+    connection.execute(
+        "INSERT INTO entities(entity_id, type, subtype, name, description, confidence, attributes, made_by, created_at, updated_at) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?)",
+        (
+            str(uuid.uuid4()),
+            type_,
+            subtype,
+            name,
+            description,
+            confidence,
+            json.dumps(attributes, ensure_ascii=False) if attributes else None,
+            made_by,
+            moment,
+            moment,
+        ),
+    )
+    entity_id = connection.last_insert_rowid()
+    add_aliases(connection, entity_id, [name])
+    return entity_id
+
+
+def add_aliases(connection: apsw.Connection, entity_id: int, aliases: Sequence[str]) -> None:
+    """Further names of an entity; the ones that it has already change nothing."""
+    rows = [(fold(alias), entity_id, bare(alias), alias) for alias in aliases if fold(alias)]
+    connection.executemany("INSERT OR IGNORE INTO entity_aliases(folded, entity, bare, alias) VALUES (?,?,?,?)", rows)
+
+
+def merge(connection: apsw.Connection, kept: int, merged: int, reason: str | None, now: datetime) -> int:
+    """Takes two entities for one: whatever speaks of `merged` counts for `kept` from now on. Returns the number to undo it by.
+
+    Raises:
+        InvalidInput: they are one already.
+    """
+    found = by_ids(connection, [kept, merged])
+    roots = {found[entity].merged_into or entity for entity in (kept, merged)}
+    if len(roots) < 2:
+        raise InvalidInput("these two are one already", "", "Name two different entities")
+    root = found[kept].merged_into or kept
+    lost = found[merged].merged_into or merged
+    connection.execute("UPDATE entities SET merged_into = ?1 WHERE id = ?2 OR merged_into = ?2", (root, lost))
+    connection.execute("INSERT INTO entity_merges(kept, merged, reason, merged_at) VALUES (?,?,?,?)", (root, lost, reason, to_text(now)))
+    return connection.last_insert_rowid()
+
+
+def undo_merge(connection: apsw.Connection, merge_id: int, now: datetime) -> tuple[int, int]:
+    """Takes them apart again, with all that was merged into the one before. Returns the kept and the one that is itself again.
+
+    Raises:
+        InvalidInput: there is no such merge, or it is undone.
+    """
+    row = connection.execute("SELECT kept, merged FROM entity_merges WHERE id = ? AND undone_at IS NULL", (merge_id,)).fetchone()
+    if row is None:
+        raise InvalidInput(f"there is no merge {merge_id} to undo", "it does not exist, or was undone already", "")
+    kept, merged = row
+    connection.execute("UPDATE entity_merges SET undone_at = ? WHERE id = ?", (to_text(now), merge_id))
+    connection.execute("UPDATE entities SET merged_into = NULL WHERE id = ?", (merged,))
+    # Whoever is in the one group or the other follows from the merges that still stand.
+    standing = [
+        (kept, merged) for kept, merged in connection.execute("SELECT kept, merged FROM entity_merges WHERE undone_at IS NULL ORDER BY id")
+    ]
+    _regroup(connection, standing)
+    root = connection.execute("SELECT coalesce(merged_into, id) FROM entities WHERE id = ?", (kept,)).get
+    return int(root), int(merged)
+
+
+def _regroup(connection: apsw.Connection, standing: Sequence[tuple[int, int]]) -> None:
+    root: dict[int, int] = {}
+
+    def find(entity: int) -> int:
+        while entity in root:
+            entity = root[entity]
+        return entity
+
+    for kept, merged in standing:
+        if find(kept) != find(merged):
+            root[find(merged)] = find(kept)
+    connection.execute("UPDATE entities SET merged_into = NULL WHERE merged_into IS NOT NULL")
+    connection.executemany("UPDATE entities SET merged_into = ? WHERE id = ?", [(find(entity), entity) for entity in root])
+
+
+def types(connection: apsw.Connection) -> tuple[str, ...]:
+    """The names of the types that an entity can have."""
+    return tuple(row[0] for row in connection.execute("SELECT name FROM entity_types ORDER BY name"))
+
+
+def _entity(row: Sequence[Any]) -> Entity:
+    return Entity(
+        id=row[0],
+        entity_id=row[1],
+        type=row[2],
+        subtype=row[3],
+        name=row[4],
+        description=row[5],
+        confidence=row[6],
+        extraction_count=row[7],
+        attributes=json.loads(row[8]) if row[8] else {},
+        importance=row[9],
+        first_mentioned_at=optional_from_text(row[10]),
+        last_mentioned_at=optional_from_text(row[11]),
+        merged_into=row[12],
+        aliases=tuple(json.loads(row[13])),
+    )

@@ -1,0 +1,118 @@
+"""Which memory names which entity, and where; what that says of the entity follows at once."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.domain import Filters
+from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
+from memory_mcp.store.timestamps import to_text
+from memory_mcp.text.entities.mention import Mention
+
+
+def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[int, Mention]], now: datetime) -> None:
+    """What the memory names, each with the id of its entity."""
+    relevance = _relevance(len({entity for entity, _ in mentions}))
+    rows = [
+        (memory_id, entity, mention.start, mention.end, relevance, mention.method, mention.confidence, to_text(now))
+        for entity, mention in mentions
+    ]
+    connection.executemany(
+        'INSERT OR IGNORE INTO entity_mentions(memory, entity, start, "end", relevance, method, confidence, created_at) VALUES (?,?,?,?,?,?,?,?)',
+        rows,
+    )
+
+
+def remove(connection: apsw.Connection, memory_id: int) -> None:
+    """The memory names nobody any more."""
+    connection.execute("DELETE FROM entity_mentions WHERE memory = ?", (memory_id,))
+
+
+def entities_of(connection: apsw.Connection, memory_id: int) -> set[int]:
+    """The entities that the memory names, as they were named: merges aside."""
+    return {row[0] for row in connection.execute("SELECT DISTINCT entity FROM entity_mentions WHERE memory = ?", (memory_id,))}
+
+
+def _relevance(entities: int) -> float:
+    """A memory that names one entity is about it; the more it names, the less it is about each. 0 to 1."""
+    return round(1 / math.sqrt(max(entities, 1)), 3)
+
+
+def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, list[int]]:
+    """The entities that each of these memories names, merged ones as what they are merged into."""
+    rows = connection.execute(
+        "SELECT DISTINCT em.memory, coalesce(e.merged_into, e.id) FROM entity_mentions em JOIN entities e ON e.id = em.entity "
+        "WHERE em.memory IN (SELECT value FROM json_each(?)) ORDER BY em.memory, em.start",
+        (json.dumps(list(memory_ids)),),
+    )
+    found: dict[int, list[int]] = {}
+    for memory, entity in rows:
+        named = found.setdefault(memory, [])
+        if entity not in named:
+            named.append(entity)
+    return found
+
+
+def relevances(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, dict[int, float]]:
+    """For each of these memories the entities that it names, with the relevance, merged ones as what they are merged into."""
+    rows = connection.execute(
+        "SELECT em.memory, coalesce(e.merged_into, e.id), max(em.relevance) FROM entity_mentions em JOIN entities e ON e.id = em.entity "
+        "WHERE em.memory IN (SELECT value FROM json_each(?)) GROUP BY 1, 2",
+        (json.dumps(list(memory_ids)),),
+    )
+    found: dict[int, dict[int, float]] = {}
+    for memory, entity, relevance in rows:
+        found.setdefault(int(memory), {})[int(entity)] = float(relevance)
+    return found
+
+
+def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[dict[int, int], int]:
+    """How many current memories name each of these, and how many memories there are."""
+    rows = connection.execute(
+        "SELECT id, extraction_count FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
+    )
+    return dict(rows), int(connection.execute("SELECT count(*) FROM memories").get)
+
+
+def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:
+    """Current memories that pass the filters and name these entities, with the sum over them of the entity's weight × the mention's
+    relevance; the best first."""
+    condition, values = where(filters)
+    rows = connection.execute(
+        "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "
+        "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share FROM entity_mentions em "
+        "JOIN entities e ON e.id = em.entity JOIN wanted w ON CAST(w.entity AS INTEGER) = coalesce(e.merged_into, e.id) "
+        "GROUP BY em.memory, coalesce(e.merged_into, e.id)) "
+        f"SELECT b.memory, sum(b.share) AS score FROM best b JOIN memories m ON m.id = b.memory WHERE {CURRENT} {condition} "
+        "GROUP BY b.memory ORDER BY score DESC, b.memory DESC LIMIT ?",
+        (json.dumps({str(entity): weight for entity, weight in entities.items()}), *values, limit),
+    )
+    return {memory: float(score) for memory, score in rows}
+
+
+def count_one_more(connection: apsw.Connection, entities: Iterable[int], happened: datetime) -> None:
+    """A new memory, of that moment, names these. The same as `count_again`, without looking at all the others."""
+    moment = to_text(happened)
+    connection.execute(
+        "UPDATE entities SET extraction_count = extraction_count + 1, first_mentioned_at = min(coalesce(first_mentioned_at, ?1), ?1), "
+        "last_mentioned_at = max(coalesce(last_mentioned_at, ?1), ?1) "
+        "WHERE id IN (SELECT coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?2)))",
+        (moment, json.dumps(sorted(set(entities)))),
+    )
+
+
+def count_again(connection: apsw.Connection, entities: Iterable[int]) -> None:
+    """How often and when these entities, or what they are merged into, are mentioned by current memories."""
+    connection.execute(
+        "WITH wanted AS (SELECT DISTINCT coalesce(e.merged_into, e.id) AS id FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))), "
+        "counted AS (SELECT w.id, count(m.id) AS many, min(CASE WHEN m.id IS NOT NULL THEN "
+        f"{EVENT_TIME} END) AS first, max(CASE WHEN m.id IS NOT NULL THEN {EVENT_TIME} END) AS last "
+        "FROM wanted w LEFT JOIN entities e ON coalesce(e.merged_into, e.id) = w.id "
+        "LEFT JOIN (SELECT DISTINCT memory, entity FROM entity_mentions) em ON em.entity = e.id "
+        f"LEFT JOIN memories m ON m.id = em.memory AND {CURRENT} GROUP BY w.id) "
+        "UPDATE entities SET extraction_count = c.many, first_mentioned_at = c.first, last_mentioned_at = c.last FROM counted c WHERE entities.id = c.id",
+        (json.dumps(sorted(set(entities))),),
+    )

@@ -1,0 +1,96 @@
+"""The names of one persona's entities, kept ready to be looked for in a text."""
+
+import json
+import threading
+from collections.abc import Iterable
+
+import apsw
+
+from memory_mcp.text.entities.known import Gazetteer
+from memory_mcp.text.entities.mention import Mention, without_overlaps
+
+# So many new names are looked for beside the others; then all are made ready anew (10,000 names: some 20 ms).
+RECENT_LIMIT = 300
+
+# A relative is the writer's own or somebody else's, which only the rules tell apart.
+_NAMES = (
+    "SELECT a.id, a.alias, coalesce(e.merged_into, e.id), k.name, k.type FROM entity_aliases a JOIN entities e ON e.id = a.entity "
+    "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND k.subtype IS NOT 'family' ORDER BY a.id"
+)
+
+
+class KnownNames:
+    """Looks for the names that a persona's database knows. Follows it: a name that was just stored is found in the next text."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._changed: str | None = None
+        self._all, self._recent = Gazetteer({}), Gazetteer({})
+        self._recent_since = self._recent_until = 0
+
+    def find(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
+        """Each known entity that the text names, with its id, in the order of the text."""
+        everything, recent = self._ready(connection)
+        ids = {mention: entity for entity, mention in (*everything.find(text), *recent.find(text))}
+        return [(ids[mention], mention) for mention in without_overlaps(ids)]
+
+    def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
+        changed = connection.execute("SELECT value FROM properties WHERE name = 'names_changed'").get or ""
+        newest = connection.execute("SELECT coalesce(max(id), 0) FROM entity_aliases").get
+        with self._guard:
+            if changed != self._changed or newest < self._recent_until or newest - self._recent_since > RECENT_LIMIT:
+                self._all, self._recent = _gazetteer(connection, 0), Gazetteer({})
+                self._changed = changed
+                self._recent_since = self._recent_until = newest
+            elif newest > self._recent_until:
+                self._recent = _gazetteer(connection, self._recent_since)
+                self._recent_until = newest
+            return self._all, self._recent
+
+
+def changed(connection: apsw.Connection) -> None:
+    """Names were taken away, or mean somebody else now: whoever keeps them ready has to begin anew."""
+    connection.execute(
+        "INSERT INTO properties(name, value) VALUES ('names_changed', '1') "
+        "ON CONFLICT(name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
+    )
+
+
+def filed_under(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
+    """Who said these memories, as a Person, and what they are tagged with, of an unknown type."""
+    wanted = json.dumps(list(memory_ids))
+    sources = connection.execute(
+        "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))", (wanted,)
+    ).fetchall()
+    tags = connection.execute(
+        "SELECT DISTINCT CAST(t.value AS TEXT) FROM memories m, json_each(CASE WHEN json_valid(m.tags) THEN m.tags ELSE '[]' END) t "
+        "WHERE m.id IN (SELECT value FROM json_each(?))",
+        (wanted,),
+    ).fetchall()
+    return [*((str(source), "Person") for (source,) in sources), *((str(tag), None) for (tag,) in tags)]
+
+
+def unread(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
+    """The names that older memories were not read for yet, the first first: number and name."""
+    until = connection.execute("SELECT CAST(value AS INTEGER) FROM properties WHERE name = 'names_read_until'").get or 0
+    rows = connection.execute("SELECT id, alias FROM entity_aliases WHERE id > ? ORDER BY id LIMIT ?", (until, limit))
+    return [(int(number), str(alias)) for number, alias in rows]
+
+
+def read_until(connection: apsw.Connection, number: int) -> None:
+    """Older memories were read for the names up to this one."""
+    connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_read_until', ?)", (str(number),))
+
+
+def holding(connection: apsw.Connection, aliases: Iterable[str]) -> list[int]:
+    """The memories that hold one of these names, letter by letter, and don't name its entity yet."""
+    rows = connection.execute(
+        "SELECT DISTINCT m.id FROM json_each(?) n JOIN memories m ON instr(m.content, n.value) "
+        "WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em JOIN entity_aliases a ON a.entity = em.entity WHERE em.memory = m.id AND a.alias = n.value)",
+        (json.dumps([alias for alias in aliases if len(alias) > 1]),),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def _gazetteer(connection: apsw.Connection, after: int) -> Gazetteer:
+    return Gazetteer({alias: (entity, name, type_) for _, alias, entity, name, type_ in connection.execute(_NAMES, (after,))})

@@ -1,0 +1,92 @@
+"""The graph as a whole: how much there is, what counts most, everything for the analyses."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from memory_mcp.store.graph import entities
+from memory_mcp.store.graph.entities import Entity
+
+# An entity that something current speaks of, or that somebody made by hand.
+PRESENT = "e.merged_into IS NULL AND (e.extraction_count > 0 OR e.made_by <> 'text' OR EXISTS (SELECT 1 FROM relations r WHERE r.source = e.id OR r.target = e.id))"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """How two entities are related, summed up over all that speaks for it. `weight` and `confidence` run from 0 to 1."""
+
+    source: int
+    target: int
+    type: str
+    directed: bool
+    weight: float
+    evidence_count: int
+    confidence: float
+    subtype: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    method: str = ""
+    validation_status: str = "unvalidated"
+    notes: str | None = None
+
+
+_RELATION = (
+    "r.source, r.target, r.type, r.directed, r.weight, r.evidence_count, r.confidence, r.subtype, r.valid_from, r.valid_to, r.method, "
+    "r.validation_status, r.notes"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    entities: int
+    relations: int
+    mentions: int
+
+
+def counts(connection: apsw.Connection) -> Counts:
+    """How many entities there are now, how many relations, how many places where one is named."""
+    present = connection.execute(f"SELECT count(*) FROM entities e WHERE {PRESENT}").get
+    return Counts(
+        present, connection.execute("SELECT count(*) FROM relations").get, connection.execute("SELECT count(*) FROM entity_mentions").get
+    )
+
+
+def most_connected(connection: apsw.Connection, limit: int, types: Sequence[str] = ()) -> list[Entity]:
+    """The entities with the most mentions and the heaviest relations, at most `limit`."""
+    rows = connection.execute(
+        "WITH heavy(id, weight) AS (SELECT end, sum(weight) FROM (SELECT source AS end, weight FROM relations UNION ALL SELECT target, weight FROM relations) GROUP BY end) "
+        f"SELECT e.id FROM entities e LEFT JOIN heavy h ON h.id = e.id WHERE {PRESENT} "
+        "AND (?1 = '[]' OR e.type IN (SELECT value FROM json_each(?1))) ORDER BY coalesce(h.weight, 0) + e.extraction_count DESC, e.id LIMIT ?2",
+        (json.dumps(list(types)), limit),
+    )
+    ids = [int(row[0]) for row in rows]
+    found = entities.by_ids(connection, ids)
+    return [found[one] for one in ids]
+
+
+def relations_among(connection: apsw.Connection, ids: Iterable[int], limit: int) -> list[Relation]:
+    """The relations with both ends among these entities, the heaviest first."""
+    rows = connection.execute(
+        f"WITH among AS (SELECT value AS id FROM json_each(?)) SELECT {_RELATION} FROM relations r WHERE r.source IN (SELECT id FROM among) "
+        "AND r.target IN (SELECT id FROM among) ORDER BY r.weight DESC, r.evidence_count DESC, r.id LIMIT ?",
+        (json.dumps(list(ids)), limit),
+    )
+    return [_relation(row) for row in rows]
+
+
+def all_edges(connection: apsw.Connection) -> list[tuple[int, int, float]]:
+    """Source, target and weight of every relation."""
+    text = connection.execute("SELECT json_group_array(json_array(source, target, weight)) FROM relations").get
+    return [(source, target, weight) for source, target, weight in json.loads(text)]
+
+
+def colors(connection: apsw.Connection) -> dict[str, str]:
+    """The colour of each type of entity."""
+    return dict(connection.execute("SELECT name, color FROM entity_types WHERE color IS NOT NULL"))
+
+
+def _relation(row: Sequence[Any]) -> Relation:
+    return Relation(row[0], row[1], row[2], bool(row[3]), *row[4:])

@@ -1,0 +1,41 @@
+"""The to-do list of the graph: memories whose relations in the background are still to be made."""
+
+import json
+from collections.abc import Iterable
+
+import apsw
+
+
+def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
+    connection.execute("INSERT OR IGNORE INTO graph_queue(memory) SELECT value FROM json_each(?)", (json.dumps(list(memory_ids)),))
+
+
+def enqueue_unnamed(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
+    """These are to be read for names too."""
+    connection.execute(
+        "INSERT OR REPLACE INTO graph_queue(memory, named) SELECT value, 0 FROM json_each(?)", (json.dumps(list(memory_ids)),)
+    )
+
+
+def first(connection: apsw.Connection, limit: int) -> list[int]:
+    """The memories that have waited longest, at most `limit`."""
+    return [row[0] for row in connection.execute("SELECT memory FROM graph_queue ORDER BY memory LIMIT ?", (limit,))]
+
+
+def unnamed(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, str]:
+    """Those of them that were never read for names, with their text."""
+    return dict(
+        connection.execute(
+            "SELECT q.memory, m.content FROM graph_queue q JOIN memories m ON m.id = q.memory "
+            "WHERE q.named = 0 AND q.memory IN (SELECT value FROM json_each(?)) ORDER BY q.memory",
+            (json.dumps(list(memory_ids)),),
+        )
+    )
+
+
+def done(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
+    connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),))
+
+
+def length(connection: apsw.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM graph_queue").get)

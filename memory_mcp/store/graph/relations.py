@@ -1,0 +1,170 @@
+"""Relations as the sum of their evidence: each memory that speaks for one makes it heavier, and lighter again when it goes.
+
+The weights of independent evidence add up as probabilities do: 1 − Π(1 − wᵢ), so two that say 0.2 make 0.36 and none makes more
+than 1 (noisy-or, Pearl 1988).
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.store.memories import CURRENT
+from memory_mcp.store.timestamps import to_text
+
+Pair = tuple[int, int]
+# The ways of finding a relation that follow from a memory's text, and are found anew when that changes.
+FROM_TEXT = ("co_occurrence", "model")
+REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """`memory` speaks for `source` standing in `type` to `target`; `memory` is None where somebody just says so.
+
+    `weight` is how strong the relation would be if nothing else spoke for it, (0, 1]; `confidence` how sure that is, 0 to 1.
+    """
+
+    source: int
+    target: int
+    type: str
+    weight: float
+    confidence: float
+    method: str
+    memory: int | None = None
+    subtype: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    validation_status: str = "unvalidated"
+    notes: str | None = None
+
+
+def add(connection: apsw.Connection, evidence: Sequence[Evidence], now: datetime) -> set[Pair]:
+    """Puts evidence down; the same said again by the same memory replaces it. Returns the pairs that are to be summed up."""
+    directed = directed_types(connection)
+    moment = to_text(now)
+    rows = []
+    for one in evidence:
+        source, target = (one.source, one.target) if directed.get(one.type, True) else sorted((one.source, one.target))
+        said = (one.subtype, one.weight, one.confidence, one.valid_from, one.valid_to, one.method, one.validation_status, one.notes)
+        rows.append((one.memory, source, target, one.type, *said, moment))
+    connection.executemany(
+        "INSERT OR REPLACE INTO relation_evidence(memory, source, target, type, subtype, weight, confidence, valid_from, valid_to, method, "
+        "validation_status, notes, created_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        rows,
+    )
+    return {(one.source, one.target) for one in evidence}
+
+
+def remove_of_memory(connection: apsw.Connection, memory_id: int, methods: Sequence[str]) -> set[Pair]:
+    """Takes back what this memory speaks for by these methods. Returns the pairs that are to be summed up."""
+    rows = connection.execute(
+        "DELETE FROM relation_evidence WHERE memory = ? AND method IN (SELECT value FROM json_each(?)) RETURNING source, target",
+        (memory_id, json.dumps(list(methods))),
+    )
+    return {(source, target) for source, target in list(rows)}
+
+
+def pairs_of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> set[Pair]:
+    """The pairs for which these memories speak."""
+    rows = connection.execute(
+        "SELECT source, target FROM relation_evidence WHERE memory IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),)
+    )
+    return {(source, target) for source, target in rows}
+
+
+def pairs_of_entities(connection: apsw.Connection, entities: Iterable[int]) -> set[Pair]:
+    """The pairs that these entities, and what is merged with them, are an end of."""
+    rows = connection.execute(
+        "WITH wanted AS (SELECT g.id FROM entities e JOIN entities g ON coalesce(g.merged_into, g.id) = coalesce(e.merged_into, e.id) "
+        "WHERE e.id IN (SELECT value FROM json_each(?))) "
+        "SELECT source, target FROM relation_evidence WHERE source IN wanted UNION SELECT source, target FROM relation_evidence WHERE target IN wanted",
+        (json.dumps(list(entities)),),
+    )
+    return {(source, target) for source, target in rows}
+
+
+# The pairs by what they are merged into, each once whichever way round.
+_PAIRS = """
+roots AS (
+    SELECT coalesce(s.merged_into, s.id) AS a, coalesce(t.merged_into, t.id) AS b FROM json_each(?1) p
+    JOIN entities s ON s.id = p.value ->> 0 JOIN entities t ON t.id = p.value ->> 1),
+pairs AS (SELECT DISTINCT min(a, b) AS a, max(a, b) AS b FROM roots WHERE a <> b)
+"""
+# Of one pair and type the evidence of current memories, and what was said outside of any; merged entities are one.
+_FOLD = f"""
+WITH {_PAIRS},
+ends AS (
+    SELECT p.a AS source, p.b AS target, s.id AS s, t.id AS t FROM pairs p
+    JOIN entities s ON coalesce(s.merged_into, s.id) = p.a JOIN entities t ON coalesce(t.merged_into, t.id) = p.b),
+both AS (SELECT source, target, s, t FROM ends UNION ALL SELECT target, source, t, s FROM ends),
+spoken AS (
+    SELECT b.source AS source, b.target AS target, coalesce(rt.directed, 1) AS directed, v.type, v.subtype, v.weight, v.confidence,
+        v.valid_from, v.valid_to, v.method, v.validation_status, v.notes, v.created_at
+    FROM both b JOIN relation_evidence v ON v.source = b.s AND v.target = b.t
+    LEFT JOIN relation_types rt ON rt.name = v.type LEFT JOIN memories m ON m.id = v.memory
+    WHERE (v.memory IS NULL OR ({CURRENT}))),
+placed AS (
+    SELECT *, CASE WHEN directed THEN source ELSE min(source, target) END AS a,
+        CASE WHEN directed THEN target ELSE max(source, target) END AS b FROM spoken)
+SELECT a, b, type, max(directed), round(1 - exp(sum(ln(1 - min(weight, 0.999)))), 4), count(*), max(confidence),
+    max(subtype), max(valid_from), max(valid_to), min(method), max(validation_status), max(notes), min(created_at), max(created_at)
+FROM placed GROUP BY a, b, type HAVING sum(validation_status = 'rejected') = 0
+"""
+_FORGET = f"""
+WITH {_PAIRS}
+DELETE FROM relations WHERE id IN (
+    SELECT r.id FROM pairs p JOIN relations r ON r.source = p.a AND r.target = p.b
+    UNION ALL SELECT r.id FROM pairs p JOIN relations r ON r.source = p.b AND r.target = p.a)
+"""
+
+
+def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) -> None:
+    """The relations of these pairs from the evidence that there is now; one that nothing current speaks for is gone."""
+    wanted = json.dumps(sorted(set(pairs)))
+    if wanted == "[]":
+        return
+    rows = connection.execute(_FOLD, (wanted,)).fetchall()
+    connection.execute(_FORGET, (wanted,))
+    connection.executemany(
+        "INSERT INTO relations(source, target, type, directed, weight, evidence_count, confidence, subtype, valid_from, valid_to, method, "
+        "validation_status, notes, created_at, last_evidence_at, updated_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        [(*row, to_text(now)) for row in rows],
+    )
+
+
+def reject(connection: apsw.Connection, source: int, target: int, type_: str, reason: str | None, now: datetime) -> bool:
+    """Nothing speaks for this relation any more, now or later, until `allow`. Returns whether there was one."""
+    there = connection.execute(
+        "SELECT 1 FROM relations WHERE type = ?3 AND ((source = ?1 AND target = ?2) OR (NOT directed AND source = ?2 AND target = ?1))",
+        (source, target, type_),
+    ).fetchone()
+    if there is None:
+        return False
+    no = Evidence(source, target, type_, 1.0, 1.0, REJECTED, validation_status="rejected", notes=reason)
+    sum_up(connection, add(connection, [no], now), now)
+    return True
+
+
+def allow(connection: apsw.Connection, source: int, target: int, type_: str) -> None:
+    """Takes a rejection back."""
+    connection.execute(
+        "DELETE FROM relation_evidence WHERE method = ?4 AND type = ?3 AND ((source = ?1 AND target = ?2) OR (source = ?2 AND target = ?1))",
+        (source, target, type_, REJECTED),
+    )
+
+
+def sum_up_anew(connection: apsw.Connection, entities: Sequence[int], now: datetime) -> None:
+    """All relations of these entities: who is one with whom has changed."""
+    connection.execute(
+        "DELETE FROM relations WHERE source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1))",
+        (json.dumps(list(entities)),),
+    )
+    sum_up(connection, pairs_of_entities(connection, entities), now)
+
+
+def directed_types(connection: apsw.Connection) -> dict[str, bool]:
+    """The relation types, and whether each has a direction."""
+    return {name: bool(directed) for name, directed in connection.execute("SELECT name, directed FROM relation_types")}

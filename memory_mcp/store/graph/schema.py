@@ -1,0 +1,179 @@
+"""The graph's tables, and the types that every persona begins with. Released: a change is a further migration."""
+
+import apsw
+
+# What an entity can be: name, Japanese name, description, colour in a drawing.
+ENTITY_TYPES = (
+    ("Person", "人物", "a person or a character", "#e4572e"),
+    ("Location", "場所", "a place, a building, a room", "#29335c"),
+    ("Event", "出来事", "something that happens or happened", "#f3a712"),
+    ("Concept", "概念", "an idea, a topic", "#a8c686"),
+    ("Object", "物体", "a thing, an animal", "#669bbc"),
+    ("Organization", "組織", "a company, a school, a group", "#8d5a97"),
+    ("TimeUnit", "時間", "a day, a period, a date to keep", "#9aa5b1"),
+    ("Task", "タスク", "work to do, a project", "#d4a373"),
+    ("Document", "文書", "a file, a book, a record", "#577590"),
+    ("Technology", "技術", "a tool, a system", "#43aa8b"),
+)
+ENTITY_TYPE_NAMES = tuple(name for name, *_ in ENTITY_TYPES)
+# How two entities can be related: name, Japanese name, description, whether it has a direction.
+RELATION_TYPES = (
+    ("mentions", "言及", "one speaks of the other", 1),
+    ("relates_to", "関連", "they belong together somehow", 0),
+    ("contains", "包含", "the other is a part of it", 1),
+    ("located_at", "所在", "it is where the other is", 1),
+    ("participates_in", "参加", "it takes part in the other", 1),
+    ("causes", "原因", "it brings the other about", 1),
+    ("co_occurrence", "共起", "they are named together", 0),
+    ("sequence", "連続", "it comes before the other", 1),
+    ("similarity", "類似", "they are alike", 0),
+    ("opposition", "対立", "they are opposed", 0),
+    ("dependency", "依存", "it needs the other", 1),
+    ("ownership", "所有", "it owns the other", 1),
+)
+
+_TABLES = """
+CREATE TABLE entity_types (
+    name TEXT PRIMARY KEY, display_name TEXT NOT NULL, description TEXT, color TEXT, user_defined INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+CREATE TABLE relation_types (
+    name TEXT PRIMARY KEY, display_name TEXT NOT NULL, description TEXT, directed INTEGER NOT NULL, user_defined INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- merged_into: it is the same as that one, and everything of it counts for that one. made_by: 'text' goes with its last mention.
+CREATE TABLE entities (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    entity_id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    subtype TEXT,
+    name TEXT NOT NULL,
+    description TEXT,
+    confidence REAL NOT NULL,
+    extraction_count INTEGER NOT NULL DEFAULT 0,
+    attributes TEXT,
+    importance REAL NOT NULL DEFAULT 0.5,
+    first_mentioned_at TEXT,
+    last_mentioned_at TEXT,
+    merged_into INTEGER REFERENCES entities(id),
+    made_by TEXT NOT NULL DEFAULT 'text',
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+);
+CREATE INDEX entities_by_type ON entities(type);
+CREATE INDEX entities_by_root ON entities(coalesce(merged_into, id));
+
+-- folded: how the name is compared. bare: the same without honorifics. The entity's own name is one of them.
+CREATE TABLE entity_aliases (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    folded TEXT NOT NULL,
+    entity INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    bare TEXT NOT NULL,
+    alias TEXT NOT NULL,
+    UNIQUE (folded, entity)
+);
+CREATE INDEX entity_aliases_by_entity ON entity_aliases(entity);
+CREATE INDEX entity_aliases_by_bare ON entity_aliases(bare);
+
+CREATE TABLE entity_mentions (
+    memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
+    entity INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    start INTEGER NOT NULL,
+    "end" INTEGER NOT NULL,
+    link_type TEXT NOT NULL DEFAULT 'mentions',
+    relevance REAL NOT NULL,
+    method TEXT NOT NULL,
+    confidence REAL NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (memory, entity, start)
+) WITHOUT ROWID;
+CREATE INDEX entity_mentions_by_entity ON entity_mentions(entity, memory);
+
+-- Why a relation is there: one row for each memory that speaks for it; memory NULL where somebody said so outside of any.
+CREATE TABLE relation_evidence (
+    id INTEGER PRIMARY KEY,
+    memory INTEGER REFERENCES memories(id) ON DELETE CASCADE,
+    source INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    target INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    type TEXT NOT NULL,
+    subtype TEXT,
+    weight REAL NOT NULL CHECK (weight > 0 AND weight <= 1),
+    confidence REAL NOT NULL CHECK (confidence >= 0 AND confidence <= 1),
+    valid_from TEXT,
+    valid_to TEXT,
+    method TEXT NOT NULL,
+    validation_status TEXT NOT NULL DEFAULT 'unvalidated',
+    notes TEXT,
+    created_at TEXT NOT NULL,
+    CHECK (source <> target)
+);
+CREATE UNIQUE INDEX relation_evidence_once ON relation_evidence(source, target, type, coalesce(memory, 0), method);
+CREATE INDEX relation_evidence_by_memory ON relation_evidence(memory);
+CREATE INDEX relation_evidence_by_target ON relation_evidence(target);
+
+-- The evidence summed up, merged entities taken as one. Only relations that something current speaks for have a row.
+CREATE TABLE relations (
+    id INTEGER PRIMARY KEY,
+    source INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    target INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    type TEXT NOT NULL,
+    subtype TEXT,
+    directed INTEGER NOT NULL,
+    weight REAL NOT NULL CHECK (weight >= 0 AND weight <= 1),
+    evidence_count INTEGER NOT NULL,
+    confidence REAL NOT NULL CHECK (confidence >= 0 AND confidence <= 1),
+    valid_from TEXT,
+    valid_to TEXT,
+    method TEXT NOT NULL,
+    validation_status TEXT NOT NULL,
+    notes TEXT,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    last_evidence_at TEXT NOT NULL,
+    UNIQUE (source, target, type),
+    CHECK (source <> target)
+);
+CREATE INDEX relations_by_target ON relations(target, source);
+
+CREATE TABLE memory_links (
+    source INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
+    target INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
+    type TEXT NOT NULL,
+    weight REAL NOT NULL CHECK (weight >= 0 AND weight <= 1),
+    confidence REAL NOT NULL CHECK (confidence >= 0 AND confidence <= 1),
+    method TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (source, target, type),
+    CHECK (source <> target)
+) WITHOUT ROWID;
+CREATE INDEX memory_links_by_target ON memory_links(target);
+
+-- Who was made one with whom, and when that was undone.
+CREATE TABLE entity_merges (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kept INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    merged INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    reason TEXT,
+    merged_at TEXT NOT NULL,
+    undone_at TEXT
+);
+
+CREATE TABLE entity_vectors (
+    entity INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    generation TEXT NOT NULL,
+    made_from TEXT NOT NULL,
+    blob BLOB NOT NULL,
+    PRIMARY KEY (entity, generation)
+);
+
+-- Memories whose relations in the background are still to be made; where `named` is 0, their names are too.
+CREATE TABLE graph_queue (memory INTEGER PRIMARY KEY, named INTEGER NOT NULL DEFAULT 1);
+"""
+
+
+def create(connection: apsw.Connection) -> None:
+    """The tables with their first types; memories that are there already wait to be read for names."""
+    connection.execute(_TABLES)
+    connection.executemany("INSERT INTO entity_types(name, display_name, description, color) VALUES (?,?,?,?)", ENTITY_TYPES)
+    connection.executemany("INSERT INTO relation_types(name, display_name, description, directed) VALUES (?,?,?,?)", RELATION_TYPES)
+    connection.execute("INSERT INTO graph_queue(memory, named) SELECT id, 0 FROM memories")

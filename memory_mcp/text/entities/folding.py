@@ -1,0 +1,34 @@
+"""Names as they are compared: width, case and honorifics aside; and a text folded so that places in it can be found again."""
+
+import re
+import unicodedata
+
+_HONORIFIC = re.compile(
+    "(?<=.)(?:さん|さま|様|くん|君|ちゃん|たん|氏|殿|先生|先輩|部長|課長|係長|主任|社長|店長|教授|博士|選手|監督|コーチ|-?(?:san|kun|chan|sama|sensei))$"
+)
+
+# A character with the marks that belong to it: half-width kana carry theirs apart.
+_SIGN = re.compile("(?s:.)[\uff9e\uff9f\u3099\u309a\u0300-\u036f]*")
+
+
+def fold(name: str) -> str:
+    """NFKC, case-folded, blanks within made one: two names that fold alike are the same name."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def bare(name: str) -> str:
+    """The folded name without what politeness adds: 田中さん, 田中様, 田中部長 → 田中."""
+    folded = fold(name)
+    return _HONORIFIC.sub("", folded).strip() or folded
+
+
+def folded_with_places(text: str) -> tuple[str, list[int]]:
+    """The text folded sign by sign, and for each character of that its place in the text (one more for the end)."""
+    parts: list[str] = []
+    places: list[int] = []
+    for sign in _SIGN.finditer(text):
+        folded = unicodedata.normalize("NFKC", sign[0]).casefold()
+        parts.append(folded)
+        places += [sign.start()] * len(folded)
+    places.append(len(text))
+    return "".join(parts), places

@@ -1,0 +1,39 @@
+"""One entity as a text names it, and which of two that overlap is kept."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Method = Literal["marked", "stated", "known", "rule", "dictionary", "model"]
+
+# How far a finding is trusted, 0 to 1, and the order in which findings that overlap are kept.
+TRUST: dict[Method, float] = {"marked": 1.0, "stated": 1.0, "known": 0.9, "model": 0.8, "dictionary": 0.6, "rule": 0.6}
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """`text[start:end]` names an entity. `name` is what it is called, `type` one of the entity types, None where nothing tells it.
+
+    `aliases` are further names that the text itself gives.
+    """
+
+    name: str
+    type: str | None
+    start: int
+    end: int
+    method: Method
+    subtype: str | None = None
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def confidence(self) -> float:
+        return TRUST[self.method]
+
+
+def without_overlaps(mentions: Iterable[Mention]) -> list[Mention]:
+    """The more trusted of two that overlap, and of two that are trusted alike the longer; in the order of the text."""
+    kept: list[Mention] = []
+    for mention in sorted(mentions, key=lambda one: (-one.confidence, one.start - one.end, one.start)):
+        if all(mention.end <= other.start or mention.start >= other.end for other in kept):
+            kept.append(mention)
+    return sorted(kept, key=lambda one: one.start)

@@ -1,0 +1,42 @@
+"""Relations as a caller states them: 「田中 > works_on > プロジェクトA」, with a type after a bar where one is known."""
+
+import re
+from collections.abc import Collection
+
+from memory_mcp.domain import Stated
+from memory_mcp.errors import InvalidInput
+from memory_mcp.text.entities.marks import NAME_LIMIT
+
+RELATION_TYPE_LIMIT = 50
+_ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")
+_FORM = 'write it as "A > works_on > B"'
+
+
+def stated(text: str, types: Collection[str]) -> Stated:
+    """One relation out of its text.
+
+    Raises:
+        InvalidInput: it is not three names with `>` between them; one is empty or too long; both ends are the same.
+    """
+    parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(text.strip())]
+    if len(parts) != 3 or not all(parts):
+        raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it is not three names with > between them", _FORM)
+    (source, source_type), (target, target_type) = _typed(parts[0], types), _typed(parts[2], types)
+    relation = re.sub(r"\s+", "_", parts[1])
+    if not source or not target or len(source) > NAME_LIMIT or len(target) > NAME_LIMIT or len(relation) > RELATION_TYPE_LIMIT:
+        raise InvalidInput(
+            f"the relation {text[:80]!r} can't be kept",
+            f"names have 1 to {NAME_LIMIT} characters, a relation's type at most {RELATION_TYPE_LIMIT}",
+            "Shorten it, and put the rest into content",
+        )
+    if source == target:
+        raise InvalidInput(f"the relation {text[:80]!r} has the same name at both ends", "", "Name two different ones")
+    return Stated(source, relation, target, source_type, target_type)
+
+
+def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:
+    before, bar, after = name.rpartition("|")
+    by_folded = {known.casefold(): known for known in types}
+    if bar and after.strip().casefold() in by_folded:
+        return before.strip(), by_folded[after.strip().casefold()]
+    return name, None

@@ -1,0 +1,1 @@
+"""What should not be written down as it is: finding it in a text, and putting a placeholder in its place."""

@@ -1,0 +1,196 @@
+"""Numbers by which somebody can be called, charged or identified: telephones, credit cards, マイナンバー.
+
+Digits are read in runs of groups (`090-1234-5678`), and a run is looked at once: the time is in proportion to the text.
+"""
+
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import phonenumbers
+
+from memory_mcp.text.privacy.shadow import DASHES, hangs_on_left, hangs_on_right
+
+Span = tuple[int, int]
+Run = list[Span]
+
+_RUN = re.compile(rf"\(?[0-9]+(?:(?:[ .{DASHES}]|\) ?| ?\()[0-9]+)*")
+_GROUP = re.compile("[0-9]+")
+
+_CARD_SHAPES = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (14,), (15,), (16,), (19,), (6, 13), (4, 4, 4, 4, 3)})
+_BETWEEN_CARD_DIGITS = frozenset({" ", *DASHES})
+# Issuers: Visa, Mastercard (two ranges), American Express, JCB, Diners Club, Discover, UnionPay. Visa's old 13 digits are left out:
+# they are those of the bar code on any Japanese product.
+_ISSUER = re.compile(
+    r"4[0-9]{15}|5[1-5][0-9]{14}|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}|3[47][0-9]{13}|35(?:2[89]|[3-8][0-9])[0-9]{12}"
+    r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|6(?:011|5[0-9]{2}|4[4-9][0-9])[0-9]{12}|62[0-9]{14}(?:[0-9]{3})?"
+)
+_MY_NUMBER_SHAPES = frozenset({(4, 4, 4), (12,)})
+_PHONE_DIGITS = range(8, 16)
+_JAPANESE_MOBILE = re.compile("0[5789]0[1-9][0-9]{7}")
+_COUNTING = frozenset({"0123456789", "01234567890"})
+
+_MY_NUMBER_NEAR = re.compile(r"マイナンバ|個人番号|マイナカード|my ?number|individual number", re.IGNORECASE)
+_CARD_NEAR = re.compile(r"カード|card|クレカ|visa|master|amex|jcb|クレジット|credit", re.IGNORECASE)
+_PHONE_NEAR = re.compile(r"電話|tel|phone|携帯|連絡|mobile|cell|call|fax|ファックス|℡|☎|📞|かけて|ケータイ|スマホ", re.IGNORECASE)
+# What a text calls a number that is no telephone and no card, directly before it.
+_OTHER_NUMBER = re.compile(
+    r"(?:(?:注文|受注|発注|予約|会員|商品|契約|請求|学籍|社員|受験|患者|診察券|お客様)[^。、 　]{0,4}(?:番号|コード|no|id|№)|注文 ?[#＃№]|伝票|追跡"
+    r"|(?:問い?合わ?せ|管理|整理|受付|登録|製造|口座)番号|型番|品番|シリアル)[^。、]{0,5}\Z"
+    r"|(?<![a-z])(?:(?:order|tracking|invoice|serial|ref|sku|isbn|issn|jan|id)(?: ?(?:no|number|num|id|code))?"
+    r"|(?:part|ticket|case|model|account|booking|customer|lot) ?(?:no|number|num|id|code|#))[.:=#]{0,2}(?: is)? ?#?\Z",
+    re.IGNORECASE,
+)
+_BEFORE, _AROUND = 20, 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Some neighbouring groups of a run, as a text that may be a number of its own."""
+
+    start: int
+    end: int
+    digits: str
+    shape: tuple[int, ...]
+    separators: tuple[str, ...]
+    before: str
+    after: str
+
+
+def credit_cards(text: str, within: Iterable[Run]) -> Iterator[Span]:
+    """Numbers of an issuer's range and length whose check digit is right (ISO/IEC 7812-1)."""
+    for window in _windows(text, within, (5, 4, 2, 3, 1), (14, 15, 16, 19), _begins_card):
+        alike = len(set(window.separators)) <= 1 and all(separator in _BETWEEN_CARD_DIGITS for separator in window.separators)
+        alone = window.before in ("", " ") and window.after in ("", " ", ".")
+        if not (alike and alone and window.shape in _CARD_SHAPES):
+            continue
+        if _ISSUER.fullmatch(window.digits) and _luhn(window.digits) and not _is_other_number(text, window, _CARD_NEAR):
+            yield window.start, window.end
+
+
+def my_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
+    """Twelve digits with the right check digit, where the text says nearby that they are a マイナンバー.
+
+    The check digit: 11 − Σ(P·Q) mod 11, 0 for a remainder of 1 or less (総務省令第85号, 2014). One number in ten has it by chance.
+    """
+    for window in _windows(text, within, (3, 1), (12,), lambda _text, _start, length: length in (4, 12)):
+        # A group more on either side: it is something longer, such as a card.
+        if window.shape not in _MY_NUMBER_SHAPES or (window.separators and {window.before, window.after} & set(window.separators)):
+            continue
+        near = text[max(0, window.start - _AROUND) : window.end + _BEFORE]
+        if _has_check_digit(window.digits) and _MY_NUMBER_NEAR.search(near):
+            yield window.start, window.end
+
+
+def phones(text: str, within: Iterable[Run]) -> Iterator[Span]:
+    """Telephone numbers: Japanese and North American ones as they are written there, and any that begins with + and its country."""
+    for window in _windows(text, within, (6, 5, 4, 3, 2, 1), _PHONE_DIGITS, _begins_phone):
+        if _goes_on(text, window):
+            continue
+        if _is_phone(text, window) and not _is_other_number(text, window, _PHONE_NEAR):
+            yield window.start - _has_plus(text, window), window.end
+
+
+def _goes_on(text: str, window: _Window) -> bool:
+    """Whether a group more, in the same way of writing, makes it something longer. After a space a time or a date may well follow."""
+    inner = window.separators[-1:] or (*DASHES, ".")
+    if window.before in inner:
+        return True
+    complete = _has_plus(text, window) or _JAPANESE_MOBILE.fullmatch(window.digits)
+    return window.after in inner and not (window.after == " " and complete)
+
+
+def _begins_card(text: str, start: int, length: int) -> bool:
+    return text[start] in "23456" and length in (4, 6, 14, 15, 16, 19)
+
+
+def _begins_phone(text: str, start: int, length: int) -> bool:
+    return text[start] == "0" or text[start - 1 : start] == "+" or (length == 3 or (length == 1 and text[start] == "1"))
+
+
+def _is_phone(text: str, window: _Window) -> bool:
+    if _has_plus(text, window):
+        return _is_valid(f"+{window.digits}", None)
+    if _JAPANESE_MOBILE.fullmatch(window.digits) and window.shape in ((11,), (3, 4, 4)):
+        return True
+    if window.digits.startswith("0"):
+        plausible = len(window.digits) in (10, 11) and len(window.shape) in (1, 3) and window.digits not in _COUNTING
+        return plausible and (len(window.shape) == 1 or window.shape[0] >= 2) and _is_valid(window.digits, "JP")
+    american = window.shape in ((3, 3, 4), (1, 3, 3, 4)) and (len(window.shape) == 3 or window.digits[0] == "1")
+    return american and _is_valid(window.digits, "US")
+
+
+def _has_plus(text: str, window: _Window) -> bool:
+    return window.start > 0 and not window.before and text[window.start - 1] == "+"
+
+
+def _is_valid(number: str, region: str | None) -> bool:
+    try:
+        return phonenumbers.is_valid_number(phonenumbers.parse(number, region))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+def runs(text: str) -> list[Run]:
+    """The runs of groups of digits in a text, as the places of their groups, where there are enough digits for anything."""
+    return [
+        [group.span() for group in _GROUP.finditer(text, *run.span())]
+        for run in _RUN.finditer(text)
+        if run.end() - run.start() >= _PHONE_DIGITS.start
+    ]
+
+
+def _windows(
+    text: str, within: Iterable[Run], sizes: Sequence[int], total: Container[int], begins: Callable[[str, int, int], bool]
+) -> Iterator[_Window]:
+    """Neighbouring groups of digits, so many (`sizes`, the most first) and with so many digits (`total`), that nothing else touches.
+
+    `begins` says of a text, a place and a length whether such a group may be the first: most are not looked at further.
+    """
+    for groups in within:
+        counted = [0, *accumulate(end - start for start, end in groups)]
+        for first, (start, end) in enumerate(groups):
+            for size in sizes if begins(text, start, end - start) else ():
+                last = first + size
+                if last <= len(groups) and counted[last] - counted[first] in total:
+                    window = _window(text, groups, first, last)
+                    if window:
+                        yield window
+
+
+def _window(text: str, groups: Run, first: int, last: int) -> _Window | None:
+    chosen = groups[first:last]
+    start, end = chosen[0][0], chosen[-1][1]
+    before = text[groups[first - 1][1] : start] if first else ""
+    after = text[end : groups[last][0]] if last < len(groups) else ""
+    if (not before and hangs_on_left(text, start)) or (not after and hangs_on_right(text, end)):
+        return None
+    separators = tuple(text[left[1] : right[0]] for left, right in pairwise(chosen))
+    opened = start > 0 and text[start - 1] == "(" and separators[:1] != () and separators[0].startswith(")")
+    return _Window(
+        start - opened,
+        end,
+        digits="".join(text[left:right] for left, right in chosen),
+        shape=tuple(right - left for left, right in chosen),
+        separators=separators,
+        before=before,
+        after=after,
+    )
+
+
+def _is_other_number(text: str, window: _Window, meant: re.Pattern[str]) -> bool:
+    """Whether the words before it say that it is the number of an order, an account or the like."""
+    before = text[max(0, window.start - _BEFORE) : window.start]
+    return bool(_OTHER_NUMBER.search(before)) and not meant.search(before)
+
+
+def _luhn(digits: str) -> bool:
+    total = sum(int(digit) for digit in digits[-1::-2])
+    return (total + sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])) % 10 == 0 and len(set(digits)) > 1
+
+
+def _has_check_digit(digits: str) -> bool:
+    weights = (6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
+    remainder = sum(int(digit) * weight for digit, weight in zip(digits, weights, strict=False)) % 11
+    return int(digits[-1]) == (0 if remainder <= 1 else 11 - remainder)

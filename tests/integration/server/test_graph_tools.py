@@ -1,0 +1,93 @@
+"""The graph's tools as a client calls them, in both protocol eras."""
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def server(serving, tmp_path_factory):
+    """The server of this module offers the graph beside the six."""
+    with serving(tmp_path_factory.mktemp("server"), toolsets=["core", "graph"]) as served:
+        yield served
+
+
+@pytest.fixture
+def project(persona):
+    persona("remember", content="田中さんがプロジェクトAの担当になった", relations=["田中 > works_on > プロジェクトA"])
+    persona("relate", relations=["プロジェクトA > ends_on > 10月17日"])
+
+
+def test_a_path_leads_from_a_person_to_a_deadline(persona, name, project):
+    answer = persona("find_path", source="田中さん", target="10月17日")
+    assert answer == {
+        "persona": name,
+        "source": "田中",
+        "target": "10月17日",
+        "paths": [
+            {
+                "length": 2,
+                "strength": 0.64,
+                "entities": ["田中", "プロジェクトA", "10月17日"],
+                "steps": ["田中 > works_on > プロジェクトA", "プロジェクトA > ends_on > 10月17日"],
+            }
+        ],
+    }
+
+
+def test_neighbours_are_told_with_the_relation_that_leads_to_them(persona, project):
+    answer = persona("entity_neighbors", entity="プロジェクトA")
+    assert answer["entity"]["type"] == "Task"
+    assert {(near["name"], near["via"]) for near in answer["neighbors"]} == {
+        ("田中", "田中 > works_on > プロジェクトA"),
+        ("10月17日", "プロジェクトA > ends_on > 10月17日"),
+    }
+    assert [near["name"] for near in persona("entity_neighbors", entity="田中", depth="3", relation_types="works_on")["neighbors"]] == [
+        "プロジェクトA"
+    ]
+    assert persona("entity_neighbors", entity=answer["entity"]["id"])["entity"] == answer["entity"]
+
+
+def test_a_snapshot_is_what_vis_js_draws_or_plain_json(persona, project):
+    drawn = persona("graph_snapshot")
+    ids = {node["id"] for node in drawn["nodes"]}
+    assert {node["label"] for node in drawn["nodes"]} == {"田中", "プロジェクトA", "10月17日"}
+    assert all({edge["from"], edge["to"]} <= ids and edge["arrows"] == "to" for edge in drawn["edges"])
+    told = persona("graph_snapshot", format="json", types=["Person"])
+    assert ([entity["name"] for entity in told["entities"]], told["relations"], told["entities_in_all"]) == (["田中"], [], 3)
+
+
+def test_a_relation_is_taken_back(persona, project):
+    assert persona("unrelate", relation="田中 > works_on > プロジェクトA", reason="異動")["unrelated"]
+    assert persona("entity_neighbors", entity="田中")["neighbors"] == []
+    again = persona("unrelate", relation="田中 > works_on > プロジェクトA")
+    assert (again["unrelated"], again["note"]) == (False, "there was no such relation")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("entity_neighbors", {"entity": "誰か"}, "nobody and nothing is called"),
+        ("entity_neighbors", {"entity": " "}, "entity is empty"),
+        ("entity_neighbors", {"entity": "田中", "depth": 4}, "depth is 4"),
+        ("entity_neighbors", {"entity": "田中", "min_confidence": 2}, "min_confidence is 2"),
+        ("find_path", {"source": "田中", "target": "誰か"}, "known are"),
+        ("find_path", {"source": "田中", "target": "プロジェクトA", "algorithm": "quickest"}, "shortest, strongest, all"),
+        ("graph_snapshot", {"format": "svg"}, "vis or json"),
+        ("relate", {"relations": ["田中 > プロジェクトA"]}, "A > works_on > B"),
+        ("relate", {"relations": []}, "1 to 50"),
+        ("unrelate", {"relation": "田中 > knows > 誰か"}, "not known"),
+        ("remember", {"content": "x", "relations": ["x"]}, "A > works_on > B"),
+    ],
+)
+def test_what_can_not_be_asked_is_refused_with_what_can(persona, project, tool, arguments, said):
+    words = persona.refusal(tool, **arguments)
+    if said == "known are":
+        assert "誰か" in words
+    else:
+        assert said in words
+
+
+def test_asking_about_a_persona_that_does_not_exist_creates_nothing(server, persona, name):
+    assert persona("graph_snapshot")["new_persona"]
+    persona.refusal("entity_neighbors", entity="田中")
+    persona.refusal("unrelate", relation="a > b > c")
+    assert not server.directory_of(name).exists()

@@ -1,0 +1,54 @@
+"""How the graph leads a search from its best answers to what else they speak of, and the search by the graph alone."""
+
+import pytest
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.remember.forget import forget
+from memory_mcp.remember.weaving import weave
+
+
+@pytest.fixture
+def band(say, nilou, now):
+    """Who sings works for a client that ordered something: three memories, of which the question shares words with the first alone."""
+    keys = [
+        say("バンドのボーカルは[[早川|Person]]だよ").key,
+        say("早川さんは白鷺クリニックに勤めている。[[白鷺クリニック|Organization]]は駅前").key,
+        *(say(f"きょうは{dish}を食べた").key for dish in ("うどん", "そば", "カレー", "寿司", "天ぷら", "牛丼")),
+    ]
+    while weave(nilou, now):
+        pass
+    return keys
+
+
+def keys_of(answer):
+    return [hit.memory.key for hit in answer.hits]
+
+
+def test_a_question_is_led_from_its_best_answer_to_what_else_that_speaks_of(band, ask):
+    without = Settings(embeddings_model=None, reranker_model=None, fusion={"graph_weight": 0})
+    assert keys_of(ask("ボーカルって誰", under=without)) == band[:1]
+    found = ask("ボーカルって誰")
+    assert keys_of(found) == band[:2]
+    assert found.hits[1].why["graph"] > 0
+
+
+def test_what_does_not_pass_the_filters_is_not_led_to(band, say, ask):
+    assert keys_of(ask("ボーカルって誰", tags=["音楽"])) == []
+    say("ボーカルは早川さん、ギターは宮本さん", tags=["音楽"])
+    assert all("音楽" in hit.memory.tags for hit in ask("ボーカルって誰", tags=["音楽"]).hits)
+
+
+def test_by_the_graph_alone_those_come_up_who_are_named_or_related(say, ask, nilou, now):
+    deadline = say("プロジェクトAの締切は10月17日")
+    who = say("田中さんは元気", relations=["田中 > works_on > プロジェクトA"])
+    say("田んぼの中を歩いた")
+    while weave(nilou, now):
+        pass
+    found = ask("田中さんの仕事", mode="graph")
+    assert (found.mode, keys_of(found)) == ("graph", [who.key, deadline.key])
+    assert ask("知らない人のこと", mode="graph").hits == ()
+
+
+def test_a_memory_in_the_trash_is_not_led_to(band, ask, nilou, now):
+    forget(nilou, [band[1]], reason=None, dry_run=False, now=now)
+    assert keys_of(ask("ボーカルって誰")) == band[:1]

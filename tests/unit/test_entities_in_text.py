@@ -1,0 +1,159 @@
+"""Who and what a text names: marks, known names, rules; and how well the rules do on labelled memories that they were not made on."""
+
+from pathlib import Path
+
+import pytest
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.store.graph.schema import ENTITY_TYPES
+from memory_mcp.text.entities.finding import found_in
+from memory_mcp.text.entities.folding import bare, fold, folded_with_places
+from memory_mcp.text.entities.known import Gazetteer
+from memory_mcp.text.entities.stated import stated
+
+TYPES = [row[0] for row in ENTITY_TYPES]
+LABELLED = Path(__file__).parent / "labelled"
+
+
+def named(text, **known):
+    gazetteer = Gazetteer({name: (number, name, type_) for number, (name, type_) in enumerate(known.items(), 1)})
+    return [(mention.name, mention.type) for mention in found_in(text, TYPES, gazetteer)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[[田中]]と会った", [("田中", None)]),
+        ("[[田中|Person]]と会った", [("田中", "Person")]),
+        ("[[プロジェクトA|task]]を始めた", [("プロジェクトA", "Task")]),
+        ("[[メモ帳#見出し]]に書いた", [("メモ帳", None)]),
+        ("[[ ]]と[[]]は空", []),
+        ("[[閉じない", []),
+    ],
+)
+def test_what_is_marked_is_named_as_marked(text, expected):
+    assert named(text) == expected
+
+
+def test_after_the_bar_of_a_mark_may_stand_another_name():
+    (mention,) = found_in("[[田中太郎|たなっち]]が来た", TYPES)
+    assert (mention.name, mention.aliases) == ("田中太郎", ("たなっち",))
+
+
+def test_a_mark_goes_before_what_a_rule_would_say_of_the_same_words():
+    assert named("[[田中さん|Organization]]の会議") == [("田中さん", "Organization")]
+
+
+@pytest.mark.parametrize("text", ["ダイズと散歩した", "今日もダイズが吠えた", "ﾀﾞｲｽﾞは元気", "(ダイズ)"])
+def test_a_known_name_is_found_however_it_is_written_and_without_spaces(text):
+    assert named(text, ダイズ="Object") == [("ダイズ", "Object")]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("カナダへ行く", "カナ"),
+        ("さくらんぼを食べた", "さくら"),
+        ("Annapolis is far", "Anna"),
+        ("森林を歩く", "森"),
+        ("Tanakaya", "Tanaka"),
+    ],
+)
+def test_a_known_name_is_not_found_inside_a_longer_word(text, name):
+    assert name not in [found for found, _ in named(text, **{name: "Person"})]
+
+
+def test_where_the_longer_of_two_known_names_is_only_a_part_of_a_word_the_shorter_counts():
+    assert named("アンナは来た", アン="Person", アンナ="Person") == [("アンナ", "Person")]
+    assert named("田中太郎丸", 田中="Person", 田中太="Person")[0][0] == "田中太"
+
+
+def test_the_place_of_a_mention_is_its_place_in_the_text_as_it_was_written():
+    text = "㍿ｶﾞｷﾞの田中さん"
+    (mention,) = [one for one in found_in(text, TYPES) if one.type == "Person"]
+    assert text[mention.start : mention.end] == "田中さん"
+    folded, places = folded_with_places(text)
+    assert len(places) == len(folded) + 1
+
+
+def test_names_are_compared_without_width_case_and_honorifics():
+    assert fold("ＴＡＲＯ") == fold("taro")
+    assert bare("田中さん") == bare("田中様") == bare("田中部長") == "田中"
+    assert bare("さん") == "さん"
+
+
+def test_a_relation_is_three_names_with_arrows_between_them():
+    said = stated("田中|Person > works_on > [[プロジェクトA]]", TYPES)
+    assert (said.source, said.source_type, said.relation, said.target, said.target_type) == (
+        "田中",
+        "Person",
+        "works_on",
+        "プロジェクトA",
+        None,
+    )
+    assert stated("A -> knows -> B", TYPES).relation == "knows"
+    assert stated("田中 → 住んでいる → 京都", TYPES).relation == "住んでいる"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "A", "A > B", "A > x > A", "A > > B", "A > x > B > C", f"{'あ' * 101} > x > B", f"A > {'x' * 51} > B"]
+)
+def test_what_is_no_relation_is_refused_with_the_form_that_is_wanted(text):
+    with pytest.raises(InvalidInput):
+        stated(text, TYPES)
+
+
+def test_a_long_text_without_any_name_takes_no_time_and_names_nobody():
+    assert named("あ" * 20_000) == []
+    assert named("様" * 20_000) == []
+    assert named("[[" * 10_000) == []
+
+
+def labelled(language):
+    """(half, text, names with their types) of every line."""
+    half = 1
+    for line in (LABELLED / f"entities_{language}.tsv").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            half += line.startswith("# second")
+            continue
+        text, _, names = line.partition("\t")
+        yield half, text, [tuple(name.strip().rsplit(":", 1)) for name in names.split(",") if name.strip()]
+
+
+@pytest.mark.parametrize(("language", "precision_floor", "recall_floor"), [("ja", 0.93, 0.85), ("en", 0.90, 0.90)])
+def test_the_rules_find_the_names_of_memories_that_they_were_not_made_on(language, precision_floor, recall_floor, figure):
+    found = expected = right = typed = lines = 0
+    for half, text, names in labelled(language):
+        if half != 2:
+            continue
+        got = dict(named(text))
+        lines += 1
+        found += len(got)
+        expected += len({name for name, _ in names})
+        right += len(got.keys() & {name for name, _ in names})
+        typed += sum(got.get(name) == type_ for name, type_ in dict(names).items())
+    precision, recall = right / found, right / expected
+    figure(
+        f"names by rules alone, {language}, {lines} memories",
+        f"precision {precision:.2f}, recall {recall:.2f}, type right {typed / right:.2f}",
+    )
+    assert precision >= precision_floor
+    assert recall >= recall_floor
+
+
+def test_known_names_find_what_the_rules_can_not(figure):
+    """Each name that is labelled anywhere is known: what is left are the rules' own faults."""
+    for language in ("ja", "en"):
+        rows = [(text, dict(names)) for _, text, names in labelled(language)]
+        known = {
+            name: (number, name, type_)
+            for number, (name, type_) in enumerate({n: t for _, names in rows for n, t in names.items()}.items())
+        }
+        gazetteer = Gazetteer(known)
+        got = [({mention.name for mention in found_in(text, TYPES, gazetteer)}, set(names)) for text, names in rows]
+        right, found, expected = (sum(map(len, part)) for part in zip(*((one & other, one, other) for one, other in got), strict=True))
+        figure(
+            f"names by rules and known names, {language}, {len(rows)} memories",
+            f"precision {right / found:.2f}, recall {right / expected:.2f}",
+        )
+        assert right / expected >= 0.97
