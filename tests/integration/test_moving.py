@@ -1,5 +1,6 @@
 """What moves along beside the memories: earlier states, vectors, the context; what a dry run foresees; what an edit is."""
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -293,3 +294,23 @@ def test_a_line_with_vectors_is_never_longer_than_an_import_takes(nilou: Persona
     lines = exported(nilou, Leaving(vectors=True))
     assert ['"vectors"' in line for line in lines] == [False, True]
     assert read(sakura, *lines, generations={embedder.generation: 4096}).stored == 2
+
+
+def test_what_is_private_is_stored_neither_in_an_earlier_state_nor_in_a_context(nilou: Persona, read: Read) -> None:
+    card = "カードは4111 1111 1111 1111"
+    version = {"version_of": "k", "revision": 1, "content": card, "updated_at": "2025-01-01T00:00:00Z", "reason": card}
+    read(nilou, {"key": "k", "content": "a", "revision": 2}, version, {"persona_context": {"environment": card}})
+    lines = "".join(exported(nilou))
+    assert "4111" not in lines
+    assert lines.count("[REDACTED_CREDIT_CARD]") == 3
+
+
+def test_vectors_of_a_text_that_is_redacted_here_are_left(nilou: Persona, read: Read) -> None:
+    embedder = Counting()
+    content = "カードは4111 1111 1111 1111"
+    vector = embedder.embed_documents([content]).astype("<f4").tobytes()
+    told = {"generation": embedder.generation, "pieces": [[0, len(content)]], "values": base64.b64encode(vector).decode()}
+    result = read(nilou, {"content": content, "vectors": told}, generations={embedder.generation: 16})
+    assert result.stored == 1
+    with nilou.database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM vectors").get == 0
