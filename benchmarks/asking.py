@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,7 @@ from urllib.parse import quote
 import httpx2
 
 from benchmarks.calls import Tools
-from benchmarks.latency import IMPORT_TIMEOUT_SECONDS
-from benchmarks.server import Server, running
+from benchmarks.server import IMPORT_TIMEOUT_SECONDS, Server, running
 from benchmarks.sets import Asked, RetrievalSet, Row
 
 SETTLE_SECONDS = 3_600
@@ -37,6 +37,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Began:
+    """What get_context said: for each of its memories the ids that its text stands for, and the layer that it came from."""
+
+    question: Asked
+    shown: tuple[frozenset[str], ...]
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Asking:
     """One set in one data directory: loaded once, asked as often as there are variants of the settings."""
 
@@ -45,44 +54,74 @@ class Asking:
     clock: Path
     without: frozenset[str] = frozenset()
 
+    @functools.cached_property
+    def _same(self) -> dict[str, dict[str, frozenset[str]]]:
+        return {store: self.told.same_text(store) for store in self.told.memories}
+
     @property
     def _loaded(self) -> Path:
         """There when every memory is stored."""
         return self.data.with_name("loaded")
 
-    def answers(self, settings: Mapping[str, Any], arguments: Mapping[str, Any], questions: Sequence[Asked]) -> list[Answer]:
-        """The answers of a server with these settings; `arguments` go to every call of recall."""
-        with running(dict(settings), data=self.data, clock=self.clock) as server:
-            return asyncio.run(self._answers(server, settings, arguments, questions))
-
-    async def _answers(
-        self, server: Server, settings: Mapping[str, Any], arguments: Mapping[str, Any], questions: Sequence[Asked]
+    def answers(
+        self, settings: Mapping[str, Any], arguments: Mapping[str, Any], questions: Sequence[Asked], *, guesses: bool = False
     ) -> list[Answer]:
+        """The answers of a server with these settings; `arguments` go to every call of recall, with `guesses` those of the questions too."""
+
+        def call(question: Asked) -> tuple[str, dict[str, Any]]:
+            guessed = {"hypothetical": question.guess} if guesses else {}
+            asked = {"query": question.query, "top_k": TOP_K, "detail": "index", "max_tokens": MAX_TOKENS}
+            return "recall", {**asked, **guessed, **arguments}
+
+        return [
+            Answer(
+                question,
+                self._ids(question, told),
+                told["hits"][0]["score"] if told["hits"] else told.get("best_score", 0.0),
+                told["mode"],
+                told["reranked"],
+                tuple(told["degraded"]),
+            )
+            for question, told in self.told_by(settings, call, questions)
+        ]
+
+    def contexts(self, settings: Mapping[str, Any], max_tokens: int | None, questions: Sequence[Asked]) -> list[Began]:
+        """What get_context answers to each question as the topic of a conversation."""
+
+        def call(question: Asked) -> tuple[str, dict[str, Any]]:
+            return "get_context", {"query": question.query, **({"max_tokens": max_tokens} if max_tokens else {})}
+
+        return [
+            Began(question, self._ids(question, told), tuple(hit["_source"] for hit in told["hits"]))
+            for question, told in self.told_by(settings, call, questions)
+        ]
+
+    def told_by(
+        self, settings: Mapping[str, Any], call: Callable[[Asked], tuple[str, dict[str, Any]]], questions: Sequence[Asked]
+    ) -> list[tuple[Asked, dict[str, Any]]]:
+        """What a tool of a server with these settings answers to each question; `call` names the tool and its arguments."""
+        with running(dict(settings), data=self.data, clock=self.clock) as server:
+            return asyncio.run(self._told_by(server, settings, call, questions))
+
+    async def _told_by(
+        self, server: Server, settings: Mapping[str, Any], call: Callable[[Asked], tuple[str, dict[str, Any]]], questions: Sequence[Asked]
+    ) -> list[tuple[Asked, dict[str, Any]]]:
         if not self._loaded.exists():
             await self._load(server)
             self._loaded.touch()
         await _settle(server, settings)
         found = []
         for store in self.told.memories:
-            same = self.told.same_text(store)
             async with Tools(server.url, quote(store)) as tools:
-                here = [question for question in questions if question.store == store]
-                found += [await self._answer(tools, question, same, arguments) for question in here]
+                for question in questions:
+                    if question.store == store:
+                        self._set_clock(question.now)
+                        found.append((question, await tools.call(*call(question))))
         return found
 
-    async def _answer(self, tools: Tools, question: Asked, same: Mapping[str, frozenset[str]], arguments: Mapping[str, Any]) -> Answer:
-        self._set_clock(question.now)
-        told = await tools.call(
-            "recall", {"query": question.query, "top_k": TOP_K, "detail": "index", "max_tokens": MAX_TOKENS, **arguments}
-        )
-        return Answer(
-            question,
-            tuple(same[hit["key"]] for hit in told["hits"]),
-            told["hits"][0]["score"] if told["hits"] else told.get("best_score", 0.0),
-            told["mode"],
-            told["reranked"],
-            tuple(told["degraded"]),
-        )
+    def _ids(self, question: Asked, told: Mapping[str, Any]) -> tuple[frozenset[str], ...]:
+        same = self._same[question.store]
+        return tuple(same[hit["key"]] for hit in told["hits"])
 
     async def _load(self, server: Server) -> None:
         """Every memory of every store; one that is refused ends the run."""

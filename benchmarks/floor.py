@@ -1,6 +1,7 @@
 """Recall through the server beside the bare models doing the same work in a plain loop, in one run.
 
     python -m benchmarks.floor --embedder DIR --reranker DIR [--memories 10000] [--clients 1 8 50] [--deadline-ms 600]
+                               [--backend onnx-int8]
 
 The floor embeds one query and scores top_k×3 pairs with sentence-transformers as anybody would: one `encode`, one `predict`,
 one after the other. A recall does that and everything else. Figures of one run are ratios; a machine's own speed drops out.
@@ -9,19 +10,18 @@ one after the other. A recall does that and everything else. Figures of one run 
 import argparse
 import asyncio
 import collections
-import json
 import statistics
 import time
-from pathlib import Path
 
 import httpx2
 
 from benchmarks.latency import Bench
+from benchmarks.models import arguments_of, settled, with_models
+from benchmarks.report import Report, machine
 from benchmarks.server import running
 from benchmarks.texts import question, sentence
 
 POOL = 15
-SETTLE_SECONDS = 1200
 
 
 def asked(number: int) -> str:
@@ -45,37 +45,14 @@ def floor(embedder: str, reranker: str, rounds: int) -> float:
     return statistics.median(took)
 
 
-async def settled(http: httpx2.AsyncClient) -> float:
-    """Waits until both models are loaded and nothing waits for a vector. Returns the seconds it took."""
-    begun = time.perf_counter()
-    while time.perf_counter() - begun < SETTLE_SECONDS:
-        ready = (await http.get("/ready")).json()
-        if all(model["state"] == "loaded" for model in ready["models"].values()) and not ready["index_lag"]:
-            return time.perf_counter() - begun
-        await asyncio.sleep(0.5)
-    raise SystemExit(f"not settled: {ready}")
-
-
-def with_models(embedder: str, reranker: str, deadline_ms: int) -> dict[str, object]:
-    """Settings for models that know Japanese and English, whatever their names say."""
-    languages = ["ja", "en"]
-    return {
-        "embeddings_model": embedder,
-        "reranker_model": reranker,
-        "embeddings_languages": languages,
-        "reranker_languages": languages,
-        "rerank_deadline_ms": deadline_ms,
-    }
-
-
 async def measure(arguments: argparse.Namespace) -> None:
     """The server first, then the floor: both models would not fit beside each other in a fair way."""
-    settings = with_models(arguments.embedder, arguments.reranker, arguments.deadline_ms)
-    with running(settings) as server:
+    with running(with_models(arguments)) as server:
         async with (
             httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120) as http,
-            Bench(server, http, arguments.out) as bench,
+            Bench(server, http, Report(arguments.out)) as bench,
         ):
+            bench.report(**machine("floor"))
             bench.report(what="start", answers_after_s=round(server.started_in, 2))
             loaded = await settled(http)
             await bench.fill(arguments.memories)
@@ -85,19 +62,17 @@ async def measure(arguments: argparse.Namespace) -> None:
             )
             await bench.timed("save", bench.save, arguments.saves, 1)
             await settled(http)
-            ended: collections.Counter[tuple[str, bool]] = collections.Counter()
+            ended: collections.Counter[str] = collections.Counter()
 
             async def recall(number: int) -> None:
                 answer = await bench.tool("recall", {"query": asked(number + 100_000 * clients), "top_k": 5})
-                ended[answer["mode"], answer["reranked"]] += 1
+                ended[", ".join([answer["mode"], *["reranked"] * answer["reranked"], *answer["degraded"]])] += 1
 
             results = {}
             for clients in arguments.clients:
                 ended.clear()
                 results[clients] = await bench.timed("recall", recall, max(arguments.recalls, clients * 4), clients)
-                bench.report(
-                    what="answers", clients=clients, counted={f"{mode}, reranked={done}": count for (mode, done), count in ended.items()}
-                )
+                bench.report(what="answers", backend=arguments.backend, clients=clients, counted=dict(ended))
             bench.report(what="memory", resident_mb=round(server.resident_mb(), 1))
     bare = floor(arguments.embedder, arguments.reranker, 20)
     bench.report(what="floor", bare_models_ms=round(bare * 1e3, 1), per_second=round(1 / bare, 1))
@@ -108,14 +83,9 @@ async def measure(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--embedder", required=True)
-    parser.add_argument("--reranker", required=True)
+    parser = arguments_of(__doc__)
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--saves", type=int, default=200)
     parser.add_argument("--recalls", type=int, default=60)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 50])
-    parser.add_argument("--deadline-ms", type=int, default=600)
-    parser.add_argument("--out", type=Path, help="also append the lines to this file")
-    print(json.dumps({"what": "benchmark", "name": "floor"}))
     asyncio.run(measure(parser.parse_args()))

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import platform
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -21,18 +20,18 @@ from typing import Any, Self
 import httpx2
 
 from benchmarks.calls import Tools
-from benchmarks.server import Server, running
+from benchmarks.report import Report, machine
+from benchmarks.server import IMPORT_TIMEOUT_SECONDS, Server, running
 from benchmarks.texts import question, sentence
 
 Call = Callable[[int], Awaitable[None]]
-IMPORT_TIMEOUT_SECONDS = 1800
 
 
 class Bench:
     """One server under measurement, and where the results go."""
 
-    def __init__(self, server: Server, http: httpx2.AsyncClient, out: Path | None) -> None:
-        self._server, self._http, self._out = server, http, out
+    def __init__(self, server: Server, http: httpx2.AsyncClient, report: Report) -> None:
+        self._server, self._http, self._report = server, http, report
         self._idle: list[Tools] = []
 
     async def __aenter__(self) -> Self:
@@ -43,11 +42,8 @@ class Bench:
             await tools.__aexit__()
 
     def report(self, **result: Any) -> None:
-        line = json.dumps(result, ensure_ascii=False)
-        print(line, flush=True)
-        if self._out:
-            with self._out.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+        """One line."""
+        self._report.add([result])
 
     async def timed(self, what: str, call: Call, count: int, clients: int, **facts: Any) -> tuple[float, float]:
         """p50 in ms and calls per second of `count` calls by `clients` callers who each wait for an answer before the next."""
@@ -116,9 +112,7 @@ class Bench:
 
     async def run(self, arguments: argparse.Namespace) -> None:
         """Every measurement once."""
-        self.report(
-            what="machine", python=platform.python_version(), system=platform.platform(), started_in_s=round(self._server.started_in, 2)
-        )
+        self._report.add([machine("latency", started_in_s=round(self._server.started_in, 2))])
         first = time.perf_counter()
         await self.recall(0)
         self.report(what="first recall", after_announcement_ms=round((time.perf_counter() - first) * 1e3, 1))
@@ -141,7 +135,7 @@ async def _main(arguments: argparse.Namespace) -> None:
     with running() as server:
         async with (
             httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120, limits=limits) as http,
-            Bench(server, http, arguments.out) as bench,
+            Bench(server, http, Report(arguments.out)) as bench,
         ):
             await bench.run(arguments)
 

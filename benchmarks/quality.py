@@ -1,6 +1,6 @@
 """How well recall finds what was asked for, on sets of memories and questions, and what each part of the pipeline brings.
 
-    python -m benchmarks.quality --set corpus [--set DIR …] [--ablate dates neighbours …] [--out results.jsonl]
+    python -m benchmarks.quality --set corpus [--set DIR …] [--ablate dates neighbours …] [--add guesses questions] [--out results.jsonl]
     python -m benchmarks.quality --set DIR --embedder DIR [--reranker DIR] --languages en --ablate dense words
     python -m benchmarks.quality --compare before.jsonl after.jsonl
 
@@ -17,16 +17,20 @@ from typing import Any
 
 from benchmarks.asking import Answer, asking
 from benchmarks.report import Report, compared, machine, summary
-from benchmarks.sets import RetrievalSet, loaded
+from benchmarks.sets import QUESTIONS, RetrievalSet, loaded
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The pipeline with something changed: settings by their dotted keys, arguments of recall, fields that are not stored."""
+    """The pipeline with something changed: settings by their dotted keys, arguments of recall, fields that are not stored.
+
+    With `guesses` only the questions are asked to which somebody guessed an answer.
+    """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    without: frozenset[str] = frozenset()
+    without: frozenset[str] = QUESTIONS
+    guesses: bool = False
 
 
 # What each name takes away. Variants that store the same thing share one data directory.
@@ -38,21 +42,27 @@ ABLATIONS: Mapping[str, Variant] = {
     "dense": Variant(arguments={"mode": "keyword"}),
     "words": Variant(settings={"fusion.dense_weight": 1.0}),
     "reranker": Variant(settings={"reranker_model": None}),
-    "neighbours": Variant(without=frozenset({"session_id"})),
-    "speakers": Variant(without=frozenset({"source"})),
+    "neighbours": Variant(without=QUESTIONS | {"session_id"}),
+    "speakers": Variant(without=QUESTIONS | {"source"}),
 }
+ADDITIONS: Mapping[str, Variant] = {"guesses": Variant(guesses=True), "questions": Variant(without=frozenset())}
 
 
 def measured(told: RetrievalSet, arguments: argparse.Namespace, report: Report) -> None:
-    """Asks a set once as configured and once for each ablation."""
+    """Asks a set once as configured and once for each ablation and addition."""
     questions = [question for question in told.questions if arguments.half in ("both", question.half)]
-    variants = {"full": Variant(), **{f"without {name}": ABLATIONS[name] for name in arguments.ablate}}
+    variants = {
+        "full": Variant(),
+        **{f"without {name}": ABLATIONS[name] for name in arguments.ablate},
+        **{f"with {name}": ADDITIONS[name] for name in arguments.add},
+    }
     for without in dict.fromkeys(variant.without for variant in variants.values()):
         with asking(told, without) as place:
             for name, variant in variants.items():
                 if variant.without == without:
                     settings = _settings(arguments, variant)
-                    answers = place.answers(settings, variant.arguments, questions)
+                    asked = [question for question in questions if question.guess or not variant.guesses]
+                    answers = place.answers(settings, variant.arguments, asked, guesses=variant.guesses)
                     report.add(summary(told.name, name, answers))
                     _complain(answers)
 
@@ -100,6 +110,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--reranker", metavar="DIR")
     parser.add_argument("--languages", nargs="+", help="what the models know (ja, en), if they don't say")
     parser.add_argument("--ablate", nargs="+", choices=tuple(ABLATIONS), default=(), help="ask again without this part")
+    parser.add_argument("--add", nargs="+", choices=tuple(ADDITIONS), default=(), help="ask again with what a client may tell")
     parser.add_argument(
         "--setting", action="append", type=_setting, default=[], metavar="KEY=VALUE", help="in config.json, for every variant"
     )

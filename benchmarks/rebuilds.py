@@ -10,13 +10,13 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx2
 
 from benchmarks.calls import Tools
-from benchmarks.floor import settled, with_models
+from benchmarks.models import arguments_of, settled, with_models
+from benchmarks.report import Report, machine
 from benchmarks.server import Server, running
 from benchmarks.texts import question, sentence
 
@@ -61,7 +61,7 @@ def summary(waits: list[float]) -> dict[str, Any]:
 async def measure(arguments: argparse.Namespace) -> None:
     """At rest first, then with everything to do."""
     personas = [f"persona-{number}" for number in range(arguments.personas)]
-    settings = {**with_models(arguments.embedder, arguments.reranker, arguments.deadline_ms), "toolsets": ["core", "compat"]}
+    settings = {**with_models(arguments), "toolsets": ["core", "compat"]}
     with running(settings) as server:
         async with httpx2.AsyncClient(base_url=server.url, timeout=120) as http:
             for place, persona in enumerate(personas):
@@ -81,26 +81,22 @@ async def measure(arguments: argparse.Namespace) -> None:
             done.set()
             meanwhile = await busy
     ratio = round(summary(meanwhile)["p95_ms"] / summary(rest)["p95_ms"], 2)
-    for result in (
-        {"what": "at rest", **summary(rest)},
-        {"what": "meanwhile", **summary(meanwhile), "embedded": arguments.new * arguments.personas, "seconds": round(took, 1)},
-        {"what": "ratio", "p95": ratio},
-    ):
-        line = json.dumps({**result, "personas": arguments.personas, "clients": arguments.clients})
-        print(line, flush=True)
-        if arguments.out:
-            with arguments.out.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+    facts = {"personas": arguments.personas, "clients": arguments.clients}
+    embedded = {"embedded": arguments.new * arguments.personas, "seconds": round(took, 1)}
+    Report(arguments.out).add(
+        [
+            machine("rebuilds"),
+            {"what": "at rest", **summary(rest), **facts},
+            {"what": "meanwhile", **summary(meanwhile), **embedded, **facts},
+            {"what": "ratio", "p95": ratio, **facts},
+        ]
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--embedder", required=True)
-    parser.add_argument("--reranker", required=True)
+    parser = arguments_of(__doc__)
     parser.add_argument("--personas", type=int, default=20)
     parser.add_argument("--memories", type=int, default=200)
     parser.add_argument("--new", type=int, default=50)
     parser.add_argument("--clients", type=int, default=2)
-    parser.add_argument("--deadline-ms", type=int, default=600)
-    parser.add_argument("--out", type=Path, help="also append the lines to this file")
     asyncio.run(measure(parser.parse_args()))

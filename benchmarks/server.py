@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 START_LIMIT_SECONDS = 60
+IMPORT_TIMEOUT_SECONDS = 1_800
 NO_MODELS: dict[str, object] = {"embeddings_model": None, "reranker_model": None}
 ANNOUNCEMENT = "Memory MCP listens on "
 

@@ -10,6 +10,10 @@ from typing import Any
 
 CORPUS = Path(__file__).parent / "corpus"
 QUESTION_FILES = ("questions.jsonl", "multi_hop.jsonl")
+# What answers somebody guessed who did not know them, and which questions some of the memories answer.
+GUESSES_FILE, ANSWERED_FILE = "guesses.jsonl", "answered.jsonl"
+# A field of memories that few clients fill in; no figure counts on it that doesn't say so.
+QUESTIONS = frozenset({"questions"})
 NONE, MULTI_HOP, CHANGE = "none", "multi-hop", "change"
 
 Row = Mapping[str, Any]
@@ -20,7 +24,7 @@ class Asked:
     """A question. `relevant` holds the ids of the memories that answer it together, the answer itself last if they form a chain.
 
     `outdated` holds memories that were true once. `now` is when it is asked (ISO with an offset); None: any time. `half` is
-    `development` or `held-out`.
+    `development` or `held-out`. `guess` is an answer that somebody guessed; empty: nobody did.
     """
 
     id: str
@@ -31,6 +35,7 @@ class Asked:
     now: str | None = None
     outdated: tuple[str, ...] = ()
     half: str = ""
+    guess: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +71,20 @@ def loaded(name: str) -> RetrievalSet:
 def own_corpus(directory: Path = CORPUS) -> RetrievalSet:
     """The repository's own memories and questions. An even number in a question's id makes it one of the development half."""
     now = json.loads((directory / "set.json").read_text(encoding="utf-8"))["now"]
+    guesses = {row["id"]: row["guess"] for row in lines(directory / GUESSES_FILE)}
+    answered = {row["key"]: {"questions": row["questions"]} for row in lines(directory / ANSWERED_FILE)}
     memories: dict[str, list[Row]] = {}
     questions: list[Asked] = []
     for character in sorted(path for path in directory.iterdir() if path.is_dir()):
-        files = sorted(character.glob("*.jsonl"))
-        memories[character.name] = [row for file in files if file.name not in QUESTION_FILES for row in lines(file)]
-        questions += [_question(row, row.get("now", now)) for name in QUESTION_FILES for row in lines(character / name)]
+        rows = [row for file in sorted(character.glob("*.jsonl")) if file.name not in QUESTION_FILES for row in lines(file)]
+        memories[character.name] = [{**row, **answered.get(row["key"], {})} for row in rows]
+        asked = [row for name in QUESTION_FILES for row in lines(character / name)]
+        questions += [_question({**row, "guess": guesses.get(row["id"])}, row.get("now", now)) for row in asked]
     return RetrievalSet("corpus", memories, questions)
 
 
 def foreign_set(directory: Path) -> RetrievalSet:
-    """A set of rows {id, store, text, session?, date?, speaker?, caption?} and questions {id, store, query, relevant, category?}.
+    """A set of rows {id, store, text, session?, date?, speaker?, caption?, questions?} and questions {id, store, query, relevant, category?, guess?}.
 
     Questions of the category `adversarial` are left out: their premises are false, and their labels are not.
     """
@@ -105,6 +113,7 @@ def _question(row: Row, now: str | None, half: str | None = None) -> Asked:
         now=now,
         outdated=tuple(row.get("outdated", ())),
         half=_half(row["id"]) if half is None else half,
+        guess=row.get("guess") or "",
     )
 
 
@@ -120,5 +129,6 @@ def _memory(row: Row) -> Row:
         "source": row.get("speaker"),
         "session_id": str(row["session"]) if "session" in row else None,
         "occurred_at": row.get("date"),
+        "questions": row.get("questions"),
     }
     return {name: value for name, value in told.items() if value}

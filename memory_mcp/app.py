@@ -16,7 +16,8 @@ from pathlib import Path
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loaders import model_shelf
+from memory_mcp.encoders.loaders import Exports, model_shelf
+from memory_mcp.encoders.onnx_files import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
@@ -109,7 +110,7 @@ def _index(config: LiveConfig, personas: Personas, clock: Callable[[], datetime]
     """The models and the worker that keeps the indexes; nothing of them runs before `_begin`."""
     indexes = IndexShelf()
     pool = ModelPool()
-    models = model_shelf(pool, Caches(), on_change=lambda: _settle(worker))
+    models = model_shelf(pool, Caches(), lambda: _settle(worker), exports=Exports(personas.directory / EXPORTS))
     worker = IndexWorker(
         personas, lambda: models.current(config.current()), config.current, indexes, clock, earlier_unneeded=models.retire_earlier
     )

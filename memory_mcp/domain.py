@@ -191,7 +191,7 @@ class Candidate:
     """A memory that may become a hit, with what each source thinks of it (None: it has no opinion).
 
     `lexical` is a BM25 score, larger is better, and means nothing by itself: `lexical_share` is its part of the best one, 0 to 1.
-    `dense` is a cosine, that of `best_chunk`; `rerank` is the cross-encoder's score. `session_share` is what the best of the others
+    `dense` is a cosine, that of `best_chunk` or, where the memory's own questions are nearer, between the two; `rerank` is the cross-encoder's score. `session_share` is what the best of the others
     from its conversation have of the best lexical score, 0 to 1. The query names its day where `in_named_date`, and who said it
     where `by_named_speaker`. `graph_share` is how much of what the graph leads to it is, 0 to 1.
     """

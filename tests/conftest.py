@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import hypothesis
 import pytest
-from model_directories import make_embedder, make_reranker
+from model_directories import export_of, make_embedder, make_reranker
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Recalled, Remembered
@@ -114,3 +114,15 @@ def embedder_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reranker_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small real cross-encoder, for the same kind of tests."""
     return make_reranker(tmp_path_factory.mktemp("models") / "japanese-reranker-tiny")
+
+
+@pytest.fixture(scope="session")
+def exported_embedder(embedder_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same embedding model as ONNX."""
+    return export_of(embedder_directory, "embedder", tmp_path_factory.mktemp("exports"))
+
+
+@pytest.fixture(scope="session")
+def exported_reranker(reranker_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same cross-encoder as ONNX."""
+    return export_of(reranker_directory, "reranker", tmp_path_factory.mktemp("exports"))

@@ -15,6 +15,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from memory_mcp.encoders.presence import Role
+
 SENTENCES = (
     "昨日は公園で友だちと会って、コーヒーを飲みました。",
     "彼女は苺のケーキが好きで、毎週日曜日に焼きます。",
@@ -73,6 +75,18 @@ def make_reranker(directory: Path, *, seed: int = 0, labels: int = 1, max_tokens
     model.save_pretrained(directory)
     _tokenizer(max_tokens).save_pretrained(directory)
     return directory
+
+
+def export_of(source: Path, role: Role, exports: Path) -> Path:
+    """What `memory-mcp models export-onnx` makes of a model directory: its place among `exports`, int8 measured."""
+    _import_quietly()
+    from memory_mcp.encoders import agreement, onnx_export
+    from memory_mcp.encoders.onnx_files import directory_for
+
+    place = directory_for(str(source), role, exports)
+    (onnx_export.export_embedder if role == "embedder" else onnx_export.export_reranker)(str(source), source, place)
+    agreement.measure(place, agreement.SENTENCES, own=False)
+    return place
 
 
 def _config(dimension: int, max_tokens: int, **more: Any) -> Any:

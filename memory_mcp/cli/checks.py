@@ -12,7 +12,8 @@ from typing import Literal
 
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.presence import Found, Missing, Role, find
+from memory_mcp.encoders.onnx_files import DIRECTORY_NAME, find_configured
+from memory_mcp.encoders.presence import Found, Missing, Role
 from memory_mcp.errors import ConfigError, InvalidPersonaName, StoreDamaged, StoreError
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, is_lost, is_persona
 from memory_mcp.personas.names import canonical_name, directory_name
@@ -58,13 +59,13 @@ def check_config(path: Path) -> tuple[Settings, list[Finding]]:
     return loaded.settings, [read, *(Finding("note", "config", f"{warning}.") for warning in loaded.warnings)]
 
 
-def check_models(settings: Settings) -> list[Finding]:
+def check_models(settings: Settings, data: Path) -> list[Finding]:
     """Which models are configured, and whether they are there. Loads nothing; `memory-mcp models check` does."""
     if settings.embeddings_model and settings.embeddings_class:
         embedder = Finding("ok", "embedder", f"{settings.embeddings_model}, by the class {settings.embeddings_class}")
     else:
-        embedder = _model("embedder", settings.embeddings_model)
-    return [embedder, _model("reranker", settings.reranker_model)]
+        embedder = _model(settings, "embedder", settings.embeddings_model, data)
+    return [embedder, _model(settings, "reranker", settings.reranker_model, data)]
 
 
 def check_data(directory: Path) -> list[Finding]:
@@ -154,10 +155,10 @@ def _tokens(directory: Path) -> list[Finding]:
     return found
 
 
-def _model(role: Role, name: str | None) -> Finding:
+def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Finding:
     if name is None:
         return Finding("ok", role, "none, as configured")
-    match find(name, role):
+    match find_configured(settings, name, role, data / DIRECTORY_NAME):
         case Found(None):
             return Finding("note", role, f"{name} is not downloaded yet. Run `memory-mcp models download`; otherwise the server does it.")
         case Found(directory):

@@ -30,7 +30,7 @@ def doctor(
     config_path = config or default_config_path()
     data_directory = data or default_data_directory()
     settings, findings = check_config(config_path)
-    findings += check_models(settings)
+    findings += check_models(settings, data_directory)
     findings += check_data(data_directory)
     wrong = [finding for finding in findings if finding.verdict == "wrong"]
     for finding in wrong if quiet else findings:

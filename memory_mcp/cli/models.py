@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from memory_mcp.cli.options import ConfigFile
-from memory_mcp.config.reading import default_config_path, load
+from memory_mcp.cli import model_export
+from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
+from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.presence import Found, Missing, Role, find
-from memory_mcp.errors import ConfigError, MemoryMCPError
+from memory_mcp.encoders.onnx_files import DIRECTORY_NAME, find_configured
+from memory_mcp.encoders.presence import Found, Missing, Role
+from memory_mcp.errors import MemoryMCPError
 
 if TYPE_CHECKING:
     from memory_mcp.encoders.cache import Caches
@@ -33,31 +35,34 @@ def register(app: typer.Typer) -> None:
     models.command("list")(list_models)
     models.command()(check)
     models.command()(download)
+    models.command("export-onnx")(model_export.export_onnx)
     app.add_typer(models, name="models")
 
 
-def list_models(config: ConfigFile = None) -> None:
+def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
     """Say which models are configured, and where they are. Loads nothing."""
     # What the tables of languages say is for those who ask only.
     from memory_mcp.encoders.languages import known_languages  # noqa: PLC0415
 
-    settings = _settings(config)
+    settings = settings_of(config)
     for role, name in _configured(settings):
         if name is None:
             typer.echo(f"{role}: none (null)")
             continue
         set_languages = settings.embeddings_languages if role == "embedder" else settings.reranker_languages
         languages = set_languages if set_languages is not None else known_languages(name)
-        typer.echo(f"{role}: {name}\n  where: {_where(settings, role, name)}\n  languages: {', '.join(languages) if languages else 'all'}")
+        typer.echo(
+            f"{role}: {name}\n  where: {_where(settings, role, name, _exports(data))}\n  languages: {', '.join(languages) if languages else 'all'}"
+        )
 
 
-def check(config: ConfigFile = None) -> None:
+def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
     """Load the configured models and ask them something. Exit status 0: those that are wanted work."""
     # Loading needs what the other commands do without.
     from memory_mcp.encoders.cache import Caches  # noqa: PLC0415
     from memory_mcp.encoders.pool import ModelPool  # noqa: PLC0415
 
-    settings = _settings(config)
+    settings = settings_of(config)
     failed = False
     with ModelPool() as pool:
         for role, name in _configured(settings):
@@ -66,7 +71,7 @@ def check(config: ConfigFile = None) -> None:
                 continue
             try:
                 ask = _asked_embedder if role == "embedder" else _asked_reranker
-                typer.echo(f"{role}: {ask(settings, pool, Caches())}")
+                typer.echo(f"{role}: {ask(settings, pool, Caches(), _exports(data))}")
             except Exception as error:  # noqa: BLE001  libraries raise what they like at broken models, and the other is still to be checked
                 failed = True
                 typer.echo(f"{role}: {_said(name, error)}", err=True)
@@ -79,7 +84,7 @@ def download(config: ConfigFile = None) -> None:
     # As above.
     from memory_mcp.encoders import hub  # noqa: PLC0415
 
-    settings = _settings(config)
+    settings = settings_of(config)
     failed = False
     for role, name in _configured(settings):
         if name is None or (role == "embedder" and settings.embeddings_class):
@@ -96,23 +101,19 @@ def download(config: ConfigFile = None) -> None:
         raise typer.Exit(1)
 
 
-def _settings(path: Path | None) -> Settings:
-    source = path or default_config_path()
-    try:
-        return load(source.read_text(encoding="utf-8") if path or source.exists() else "{}", str(source)).settings
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{source} can't be read", str(error), "Say which file with --config") from error
-
-
 def _configured(settings: Settings) -> Iterator[tuple[Role, str | None]]:
     yield "embedder", settings.embeddings_model
     yield "reranker", settings.reranker_model
 
 
-def _where(settings: Settings, role: Role, name: str) -> str:
+def _exports(data: Path | None) -> Path:
+    return (data or default_data_directory()) / DIRECTORY_NAME
+
+
+def _where(settings: Settings, role: Role, name: str, exports: Path) -> str:
     if role == "embedder" and settings.embeddings_class:
         return f"the class {settings.embeddings_class}"
-    match find(name, role):
+    match find_configured(settings, name, role, exports):
         case Found(None):
             return "at the hub, not downloaded yet. Run `memory-mcp models download`, or let the server do it when it starts."
         case Found(directory):
@@ -121,12 +122,12 @@ def _where(settings: Settings, role: Role, name: str) -> str:
             return f"absent. {why}"
 
 
-def _asked_embedder(settings: Settings, pool: "ModelPool", caches: "Caches") -> str:
-    from memory_mcp.encoders.loaders import load_embedder  # noqa: PLC0415  as above
+def _asked_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
+    from memory_mcp.encoders.loaders import Exports, load_embedder  # noqa: PLC0415  as above
     from memory_mcp.encoders.slots import release  # noqa: PLC0415
 
     began = time.monotonic()
-    embedder = load_embedder(settings, pool, caches)
+    embedder = load_embedder(settings, pool, caches, Exports(exports))
     loaded = time.monotonic()
     for query, _ in _PAIRS:
         embedder.embed_query(query)
@@ -139,11 +140,11 @@ def _asked_embedder(settings: Settings, pool: "ModelPool", caches: "Caches") -> 
     )
 
 
-def _asked_reranker(settings: Settings, pool: "ModelPool", caches: "Caches") -> str:
-    from memory_mcp.encoders.loaders import load_reranker  # noqa: PLC0415  as above
+def _asked_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
+    from memory_mcp.encoders.loaders import Exports, load_reranker  # noqa: PLC0415  as above
 
     began = time.monotonic()
-    reranker = load_reranker(settings, pool, caches)
+    reranker = load_reranker(settings, pool, caches, Exports(exports))
     loaded = time.monotonic()
     scores = [score for query, text in _PAIRS for score in reranker.score(query, [text]) or []]
     asked_ms = (time.monotonic() - loaded) * 1_000 / len(_PAIRS)

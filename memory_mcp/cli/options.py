@@ -21,6 +21,19 @@ DataDirectory = Annotated[Path | None, typer.Option("--data", help="Default: MEM
 AsJson = Annotated[bool, typer.Option("--json", help="Print the server's answer as JSON.")]
 
 
+def settings_of(config: Path | None) -> Settings:
+    """The settings of `--config`, else of the config.json here.
+
+    Raises:
+        ConfigError: it can't be read, or used.
+    """
+    source = config or default_config_path()
+    try:
+        return load(source.read_text(encoding="utf-8") if config or source.exists() else "{}", str(source)).settings
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{source} can't be read", str(error), "Say which file with --config") from error
+
+
 def connection(url: str | None, persona: str | None) -> "Connection":
     """The server that these options mean, with the token of MEMORY_MCP_TOKEN. There is no option for it: every user of a machine can
     read the arguments of every command."""

@@ -75,6 +75,17 @@ class Upkeep(Group):
     )
 
 
+class Context(Group):
+    """What `get_context` shows of each layer; 10 memories at most. The places that no summary takes are the topic's."""
+
+    recent: int = Field(5, ge=0, le=10, description="How many of the latest memories.")
+    semantic: int = Field(3, ge=0, le=10, description="How many that fit the topic.")
+    summaries: int = Field(2, ge=0, le=10, description="How many of the latest summaries.")
+    mmr_lambda: float = Field(
+        0.7, ge=0, le=1, description="Among those that fit the topic: how much fitting counts against being unlike the others. 1: alone."
+    )
+
+
 class RateLimit(Group):
     """How many calls one token, or one address without a token, may make."""
 
@@ -111,6 +122,12 @@ class Settings(Group):
     )
     embeddings_device: Literal["cpu", "cuda", "auto"] = Field(
         "cpu", description="Where the models run; `auto` takes a GPU if there is one."
+    )
+    inference_backend: Literal["torch", "onnx"] = Field(
+        "torch", description="What runs the models. `onnx` wants them exported once, by `memory-mcp models export-onnx`."
+    )
+    onnx_precision: Literal["fp32", "int8"] = Field(
+        "fp32", description="Which of the exported weights `onnx` takes: `int8` is smaller and quicker, and ranks a little otherwise."
     )
     embeddings_class: ModelName | None = Field(
         None,
@@ -157,6 +174,7 @@ class Settings(Group):
         description="Further names by which clients may address the server (`Host` header), such as `memory` or `*.lan`. Needs a restart.",
     )
     fusion: Fusion = Field(Fusion(), description="How lexical and dense scores become one order.")
+    context: Context = Field(Context(), description="What `get_context` shows.")
     min_score: float = Field(
         0.0, ge=0, description="Hits that score less are left out of `recall`; `best_score` then tells the best. 0: none."
     )

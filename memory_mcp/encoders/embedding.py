@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,12 @@ from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
 
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
 # Larger batches leave the core's cache: 8 are a third faster for each text than 32.
 BATCH = 8
 MOST_CHARACTERS_PER_TOKEN = 8  # on average over a text; English has four, Japanese two
 
 Result = TypeVar("Result")
-EmbedMany = Callable[[list[str]], list[list[float]]]
+EmbedMany = Callable[[list[str]], Sequence[Sequence[float] | Vectors]]
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +39,24 @@ class Identity:
     max_tokens: int | None = None
 
 
+class TextModel(Protocol):
+    """What embeds: any LangChain `Embeddings`, or an exported model."""
+
+    def embed_query(self, text: str) -> Sequence[float] | Vectors:
+        """One vector."""
+        ...
+
+    def embed_documents(self, texts: list[str]) -> Sequence[Sequence[float] | Vectors]:
+        """One for each text."""
+        ...
+
+
 class PooledEmbedder:
-    """An `Embedder` over any LangChain `Embeddings`."""
+    """An `Embedder` over a model."""
 
     def __init__(
         self,
-        model: "Embeddings",
+        model: TextModel,
         identity: Identity,
         pool: ModelPool,
         caches: Caches,
@@ -133,7 +142,7 @@ class PooledEmbedder:
         found = [vectors[key] for key in keys]
         return np.stack([vector for vector in found if vector is not None]) if found else np.empty((0, self.dimension), np.float32)
 
-    def _batch(self, texts: list[str]) -> Callable[[], list[list[float]]]:
+    def _batch(self, texts: list[str]) -> Callable[[], Sequence[Sequence[float] | Vectors]]:
         return lambda: self._model.embed_documents([sendable(text, self.max_tokens) for text in texts])
 
     def _result(self, job: Future[Result], urgency: Urgency) -> Result:

@@ -103,6 +103,7 @@ class OverlapReranker:
         self.scores = dict(scores or {})
         self.failing = failing
         self.short_of_time = False
+        self.longest_in_time: int | None = None
         self.latency_seconds = latency_seconds
         self.gate = gate
         self.pairs_asked = 0
@@ -116,7 +117,8 @@ class OverlapReranker:
     def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
         """0 to 1 for each text, or None when the deadline has passed or the latency would pass it.
 
-        With `short_of_time` only `at_least` of them, where the caller allows that.
+        With `short_of_time` only `at_least` of them, where the caller allows that. A text of more than `longest_in_time`
+        characters takes too long.
 
         Raises:
             EncoderFailed: while `failing`.
@@ -125,6 +127,8 @@ class OverlapReranker:
             return None
         _obstacles(self.gate, self.latency_seconds, self.failing, self.name)
         texts = texts[:at_least] if self.short_of_time else texts
+        if deadline is not None and self.longest_in_time is not None and any(len(text) > self.longest_in_time for text in texts):
+            return None
         with self._counting:
             self.pairs_asked += len(texts)
         asked = set(tokens(query))

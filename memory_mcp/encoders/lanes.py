@@ -21,13 +21,14 @@ class Urgency(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One item of work. Jobs with equal `work` may be done by one call with all of their items."""
+    """One item of work; `weight` compares it with others of its lane. Jobs with equal `work` may be done by one call with all of their items."""
 
     work: Callable[[list[Any]], Sequence[Any]]
     item: Any
     future: Future[Any]
     urgency: Urgency
     deadline: float | None
+    weight: float = 1.0
     since: float = field(default_factory=time.monotonic)
 
 
@@ -40,6 +41,7 @@ class Lane:
         self.waiting = 0
         self.average_seconds = 0.0
         self.pace_seconds = 0.0
+        self.average_weight = 0.0
 
     def put(self, owner: str, job: Job) -> None:
         """At the end of its owner's queue."""
@@ -63,12 +65,17 @@ class Lane:
         others = len(self._turns) - (1 if mine else 0)
         return mine + min(self.waiting - mine, (mine + jobs) * others)
 
-    def learn(self, jobs: int, took_seconds: float, now: float) -> None:
-        """So many jobs took so long and have ended now."""
+    def learn(self, jobs: int, took_seconds: float, now: float, weight: float) -> None:
+        """So many jobs, of this weight together, took so long and have ended now."""
+        self.average_weight = _moved(self.average_weight, weight / jobs)
         self.average_seconds = _moved(self.average_seconds, took_seconds / jobs)
         if self._ended_at is not None:
             self.pace_seconds = _moved(self.pace_seconds, (now - self._ended_at) / jobs)
         self._ended_at = now if self.waiting else None  # the next interval would be idleness
+
+    def as_jobs(self, weight: float) -> float:
+        """How many jobs of the usual weight this is as much as."""
+        return weight / self.average_weight if self.average_weight else 1.0
 
     def _next(self) -> Job:
         return next(iter(self._turns.values()))[0]

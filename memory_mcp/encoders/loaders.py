@@ -1,13 +1,17 @@
 """From settings to loaded models: which of the ways to load one is meant, and what goes with it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders import hub, langchain_class, presence
+from memory_mcp.encoders import hub, langchain_class, onnx_files, presence
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.languages import known_languages
+from memory_mcp.encoders.onnx_files import Export
+from memory_mcp.encoders.onnx_models import OnnxCrossEncoder, OnnxEmbeddings
+from memory_mcp.encoders.onnx_tokens import Tokenizers
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.prefixes import prefixes_for
 from memory_mcp.encoders.presence import Role
@@ -19,26 +23,38 @@ from memory_mcp.encoders.torch_models import LoadedCrossEncoder, load_embeddings
 from memory_mcp.errors import EncoderFailed
 
 
-def model_shelf(pool: ModelPool, caches: Caches, on_change: Callable[[], None] | None = None) -> ModelShelf:
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """Where exported models lie, and the tokenizers that they share."""
+
+    directory: Path
+    tokenizers: Tokenizers = field(default_factory=Tokenizers)
+
+
+def model_shelf(pool: ModelPool, caches: Caches, on_change: Callable[[], None] | None = None, exports: Exports | None = None) -> ModelShelf:
     """The shelf of a server. `start` it, and `close` it before the pool."""
-    embedder: Loader[Embedder] = Loader(why_no_embedder, lambda settings: load_embedder(settings, pool, caches))
-    reranker: Loader[Reranker] = Loader(why_no_reranker, lambda settings: load_reranker(settings, pool, caches))
+    embedder: Loader[Embedder] = Loader(
+        lambda settings: why_no_embedder(settings, exports), lambda settings: load_embedder(settings, pool, caches, exports)
+    )
+    reranker: Loader[Reranker] = Loader(
+        lambda settings: why_no_reranker(settings, exports), lambda settings: load_reranker(settings, pool, caches, exports)
+    )
     return ModelShelf(embedder, reranker, on_change)
 
 
-def why_no_embedder(settings: Settings) -> str | None:
+def why_no_embedder(settings: Settings, exports: Exports | None = None) -> str | None:
     """Why the configured embedder can't be loaded here; None when it can, as far as can be told without loading it."""
     if settings.embeddings_class or settings.embeddings_model is None:
         return None
-    return presence.why_absent(settings.embeddings_model, "embedder")
+    return _why_absent(settings, settings.embeddings_model, "embedder", exports)
 
 
-def why_no_reranker(settings: Settings) -> str | None:
+def why_no_reranker(settings: Settings, exports: Exports | None = None) -> str | None:
     """The same for the reranker."""
-    return presence.why_absent(settings.reranker_model, "reranker") if settings.reranker_model else None
+    return _why_absent(settings, settings.reranker_model, "reranker", exports) if settings.reranker_model else None
 
 
-def load_embedder(settings: Settings, pool: ModelPool, caches: Caches) -> PooledEmbedder:
+def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledEmbedder:
     """The configured embedder, after it has embedded something. Downloads it first if it has to.
 
     Raises:
@@ -48,21 +64,19 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches) -> Pooled
     name = settings.embeddings_model
     if name is None:
         raise EncoderFailed("there is no embedder to load", "embeddings_model is null")
-    languages = known_languages(name)
     if settings.embeddings_class:
-        model = langchain_class.construct(settings.embeddings_class, settings.embeddings_arguments)
-        dimension = probed_dimension(model, name)
-        generation = langchain_class.generation_of(name, settings.embeddings_class, settings.embeddings_arguments, dimension)
-        return langchain_class.ServiceEmbedder(model, Identity(name, dimension, generation, languages), caches)
+        return _service_embedder(settings, settings.embeddings_class, name, caches)
+    if settings.inference_backend == "onnx":
+        return _onnx_embedder(settings, name, pool, caches, exports)
     directory = _directory(name, "embedder")
     prefixes = prefixes_for(name, directory)
     loaded = load_embeddings(directory, settings.embeddings_device, prefixes, name)
-    generation = f"{name}@{presence.fingerprint(directory)}:{loaded.dimension}:{prefixes.version}"
-    identity = Identity(name, loaded.dimension, generation, languages, loaded.max_tokens)
+    generation = _generation(name, presence.fingerprint(directory), loaded.dimension, prefixes.version)
+    identity = Identity(name, loaded.dimension, generation, known_languages(name), loaded.max_tokens)
     return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries)
 
 
-def load_reranker(settings: Settings, pool: ModelPool, caches: Caches) -> PooledReranker:
+def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledReranker:
     """The configured reranker, after it has scored something. Downloads it first if it has to.
 
     Raises:
@@ -72,17 +86,65 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches) -> Pooled
     name = settings.reranker_model
     if name is None:
         raise EncoderFailed("there is no reranker to load", "reranker_model is null")
-    directory = _directory(name, "reranker")
-    predict = LoadedCrossEncoder(directory, settings.embeddings_device, name)
+    predict: LoadedCrossEncoder | OnnxCrossEncoder
+    if settings.inference_backend == "onnx":
+        predict = OnnxCrossEncoder(_exported(settings, name, "reranker", exports), settings.onnx_precision, _tokenizers(exports))
+        fingerprint, known_as = _fingerprint(predict.export, settings), predict.export.model
+    else:
+        directory = _directory(name, "reranker")
+        predict = LoadedCrossEncoder(directory, settings.embeddings_device, name)
+        fingerprint, known_as = presence.fingerprint(directory), name
     return PooledReranker(
-        predict,
-        name,
-        pool,
-        caches,
-        fingerprint=presence.fingerprint(directory),
-        languages=known_languages(name),
-        max_tokens=predict.max_tokens,
+        predict, name, pool, caches, fingerprint=fingerprint, languages=known_languages(known_as), max_tokens=predict.max_tokens
     )
+
+
+def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) -> PooledEmbedder:
+    model = langchain_class.construct(path, settings.embeddings_arguments)
+    dimension = probed_dimension(model, name)
+    generation = langchain_class.generation_of(name, path, settings.embeddings_arguments, dimension)
+    return langchain_class.ServiceEmbedder(model, Identity(name, dimension, generation, known_languages(name)), caches)
+
+
+def _onnx_embedder(settings: Settings, name: str, pool: ModelPool, caches: Caches, exports: Exports | None) -> PooledEmbedder:
+    model = OnnxEmbeddings(_exported(settings, name, "embedder", exports), settings.onnx_precision, _tokenizers(exports))
+    export = model.export
+    generation = _generation(name, _fingerprint(export, settings), model.dimension, export.prefix_version)
+    identity = Identity(name, model.dimension, generation, known_languages(export.model), export.max_tokens)
+    return PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries)
+
+
+def _generation(name: str, fingerprint: str, dimension: int, prefix_version: str) -> str:
+    return f"{name}@{fingerprint}:{dimension}:{prefix_version}"
+
+
+def _fingerprint(export: Export, settings: Settings) -> str:
+    """Of what shapes the answers. fp32 has the source's own: it was found to answer as torch does, so vectors of both compare."""
+    if settings.onnx_precision == "fp32":
+        return export.fingerprint
+    return f"{export.fingerprint}-int8-{export.sha256[onnx_files.FILE_NAMES['int8']][:8]}"
+
+
+def _why_absent(settings: Settings, name: str, role: Role, exports: Exports | None) -> str | None:
+    found = onnx_files.find_configured(settings, name, role, exports.directory if exports else None)
+    return found.why if isinstance(found, presence.Missing) else None
+
+
+def _exported(settings: Settings, name: str, role: Role, exports: Exports | None) -> Path:
+    if settings.embeddings_device == "cuda":
+        raise EncoderFailed(
+            f"{name} can't be loaded", "embeddings_device is cuda, and inference_backend onnx runs on the CPU", "Change one of them"
+        )
+    found = onnx_files.find(name, role, exports.directory if exports else None)
+    if isinstance(found, presence.Missing) or found.directory is None:
+        raise EncoderFailed(found.why.rstrip(".") if isinstance(found, presence.Missing) else f"{name} is not here")
+    if settings.onnx_precision == "int8":
+        onnx_files.check_agreement(onnx_files.read(found.directory))
+    return found.directory
+
+
+def _tokenizers(exports: Exports | None) -> Tokenizers:
+    return exports.tokenizers if exports else Tokenizers()
 
 
 def _directory(name: str, role: Role) -> Path:

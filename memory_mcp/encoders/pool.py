@@ -68,13 +68,13 @@ class ModelPool:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, work: Callable[[], Result], urgency: Urgency, deadline: float | None = None) -> Future[Result]:
-        """Puts a call in line. A job that has not begun by `deadline` (of `time.monotonic`) never does: its future is cancelled.
+    def submit(self, work: Callable[[], Result], urgency: Urgency, deadline: float | None = None, weight: float = 1.0) -> Future[Result]:
+        """Puts a call in line. `weight` is about proportional to the time it takes. A job that has not begun by `deadline` (of `time.monotonic`) never does: its future is cancelled.
 
         Raises:
             EncoderFailed: the pool is closed.
         """
-        return self._put(Job(lambda _: [work()], None, Future(), urgency, deadline))
+        return self._put(Job(lambda _: [work()], None, Future(), urgency, deadline, weight))
 
     def submit_item(self, work: Callable[[list[Item]], Sequence[Result]], item: Item, urgency: Urgency) -> Future[Result]:
         """The same for one item of a work that can do several in one call. Items that wait behind each other are put together.
@@ -84,14 +84,14 @@ class ModelPool:
         """
         return self._put(Job(work, item, Future(), urgency, None))
 
-    def expected_seconds(self, urgency: Urgency, jobs: int) -> float:
-        """How long so many new jobs would take to the end of the last, at the pace of late. A guess, for not beginning what can't
-        be finished.
+    def expected_seconds(self, urgency: Urgency, weights: Sequence[float]) -> float:
+        """How long new jobs of such weights would take to the end of the last, at the pace of late. A guess, for not beginning what
+        can't be finished.
         """
         with self._changed:
             lane = self._lanes[urgency]
             pace = max(lane.pace_seconds, lane.average_seconds / self.workers)
-            return (lane.ahead_of(_owner.get(), jobs) + jobs) * pace
+            return (lane.ahead_of(_owner.get(), len(weights)) + lane.as_jobs(sum(weights))) * pace
 
     def nothing_waits(self, urgency: Urgency) -> bool:
         """Whether a new job would be the next one of this urgency."""
@@ -155,7 +155,7 @@ class ModelPool:
             job.future.set_result(result)
         ended = time.monotonic()
         with self._changed:
-            self._lanes[jobs[0].urgency].learn(len(jobs), ended - began, ended)
+            self._lanes[jobs[0].urgency].learn(len(jobs), ended - began, ended, sum(job.weight for job in jobs))
 
     def _next(self) -> list[Job]:
         """The next jobs to be done in one call, once there are any; none once the pool is closed."""

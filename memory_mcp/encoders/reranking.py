@@ -67,7 +67,7 @@ class PooledReranker:
         for count in range(most, enough - 1, -1):
             wanted = {key: text for key, text in zip(keys[:count], texts, strict=False) if scores[key] is None}
             chunks = list(batches_by_length(wanted, CHUNK))  # the longest first: short ones fill the gaps at the end
-            if self._in_time(chunks, deadline):
+            if self._in_time([_weight(query, wanted, chunk) for chunk in chunks], deadline):
                 break
         else:
             # One slow moment, which the pace would remember, must not turn everyone away for good: somebody tries.
@@ -79,14 +79,19 @@ class PooledReranker:
         scores.update(found)
         return [score for key in keys[:count] if (score := scores[key]) is not None]
 
-    def _in_time(self, chunks: list[list[bytes]], deadline: float | None) -> bool:
-        """Whether so many chunks are likely to be done by then. What is known already takes no time."""
-        if deadline is None or not chunks:
+    def _in_time(self, weights: list[int], deadline: float | None) -> bool:
+        """Whether chunks of such weights are likely to be done by then. What is known already takes no time."""
+        if deadline is None or not weights:
             return True
-        return time.monotonic() + CAUTION * self._pool.expected_seconds(Urgency.RERANK, len(chunks)) < deadline
+        return time.monotonic() + CAUTION * self._pool.expected_seconds(Urgency.RERANK, weights) < deadline
 
     def _scored(self, query: str, wanted: dict[bytes, str], chunks: list[list[bytes]], deadline: float | None) -> dict[bytes, float] | None:
-        jobs = [self._pool.submit(self._chunk(query, {key: wanted[key] for key in chunk}), Urgency.RERANK, deadline) for chunk in chunks]
+        jobs = [
+            self._pool.submit(
+                self._chunk(query, {key: wanted[key] for key in chunk}), Urgency.RERANK, deadline, _weight(query, wanted, chunk)
+            )
+            for chunk in chunks
+        ]
         return self._collected(jobs, deadline)
 
     def _chunk(self, query: str, texts: dict[bytes, str]) -> Callable[[], dict[bytes, float]]:
@@ -118,6 +123,11 @@ class PooledReranker:
             except Exception as error:  # whatever a library raises here means that the model could not be asked
                 raise EncoderFailed(f"{self.name} could not be asked", failure_of(error)) from error
         return found
+
+
+def _weight(query: str, wanted: dict[bytes, str], chunk: list[bytes]) -> int:
+    """What a chunk costs, in characters once padded."""
+    return len(chunk) * (len(query) + max(len(wanted[key]) for key in chunk))
 
 
 def _is_past(deadline: float | None) -> bool:

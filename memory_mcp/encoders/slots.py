@@ -47,13 +47,19 @@ def embedder_wish(settings: Settings) -> Wish | None:
     """The embedder that is wanted; None for none on purpose."""
     name = settings.embeddings_model
     arguments = json.dumps(settings.embeddings_arguments, sort_keys=True, default=str)
-    return Wish(name, (name, settings.embeddings_device, settings.embeddings_class, arguments), settings) if name else None
+    key = (name, settings.embeddings_device, settings.embeddings_class, arguments)
+    return Wish(name, key if settings.embeddings_class else (*key, *_runner(settings)), settings) if name else None
 
 
 def reranker_wish(settings: Settings) -> Wish | None:
     """The reranker that is wanted; None for none on purpose."""
     name = settings.reranker_model
-    return Wish(name, (name, settings.embeddings_device), settings) if name else None
+    return Wish(name, (name, settings.embeddings_device, *_runner(settings)), settings) if name else None
+
+
+def _runner(settings: Settings) -> tuple[str, ...]:
+    """What runs a local model: another one, or another precision, is another loaded model."""
+    return (settings.inference_backend, settings.onnx_precision) if settings.inference_backend == "onnx" else (settings.inference_backend,)
 
 
 def release(model: object) -> None:

@@ -47,7 +47,7 @@ def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str)
         EncoderFailed: it has no such device, or it answers with something that is no vector.
         Exception: whatever the libraries raise at a model that they can't load.
     """
-    _prepare_torch()
+    prepare_torch()
     from langchain_huggingface import HuggingFaceEmbeddings  # noqa: PLC0415  see the top
 
     both: dict[str, Any] = {"normalize_embeddings": True, "batch_size": BATCH}
@@ -90,7 +90,7 @@ class LoadedCrossEncoder:
             EncoderFailed: it has no such device, or it gives no single score for a pair.
             Exception: whatever the libraries raise at a model that they can't load.
         """
-        _prepare_torch()
+        prepare_torch()
         from sentence_transformers import CrossEncoder  # noqa: PLC0415  see the top
         from torch.nn import Sigmoid  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def usable_device(wanted: str, name: str) -> str:
     return ("cuda" if there else "cpu") if wanted == "auto" else wanted
 
 
-def _prepare_torch() -> None:
+def prepare_torch() -> None:
     """What has to be said before the first model, and some of it before torch is imported."""
     # Writing the environment is the only way to tell these two. Who has set them already knows better.
     # Threads that wait for each other by spinning made 9 ms into 1,500 on a busy machine.

@@ -16,7 +16,7 @@ CANDIDATES_PER_NAMED_DATE = 10
 
 def from_words(connection: apsw.Connection, question: Question, limit: int, others: Sequence[Candidate] = ()) -> tuple[Candidate, ...]:
     """The best lexical matches of the query and, where the caller guessed an answer, of that guess; and those of `others` that match."""
-    query = query_tokens(f"{question.query} {question.hypothetical}")
+    query = _sought(question)
     if query:
         also = [candidate.memory_id for candidate in others]
         found = lexical.search(connection, query, question.filters, limit, also)
@@ -50,3 +50,11 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Sequence[Candida
         cosine, chunk = dense.get(memory_id, (None, None))
         candidates.append(Candidate(memory_id, lexical=score, dense=cosine, best_chunk=chunk))
     return candidates
+
+
+def _sought(question: Question) -> list[str]:
+    """The tokens to look up. Beside a guess, which may be wrong, those of the query count twice (docs/decisions/0016-questions-and-guesses.md)."""
+    asked = query_tokens(question.query)
+    known = set(asked)
+    guessed = [token for token in query_tokens(question.hypothetical) if token not in known]
+    return asked * 2 + guessed if guessed else asked

@@ -15,10 +15,9 @@ from memory_mcp.store import memories
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.tokens import jaccard, tokens
 
-RECENT, SEMANTIC, SUMMARIES, AT_MOST = 5, 3, 2, 10
-# How many matches the most diverse are chosen from, and how much relevance counts against sameness (Carbonell & Goldstein 1998).
-DIVERSE_POOL = 6
-MMR_LAMBDA = 0.7
+AT_MOST = 10
+# So many more matches than places for them: the most diverse are chosen. Each costs the cross-encoder three pairs.
+SPARE_MATCHES = 3
 
 Layer = Literal["recent", "semantic", "summary"]
 
@@ -42,22 +41,30 @@ def context(
     indexes: IndexShelf | None = None,
     deadline: float | None = None,
 ) -> Context:
-    """At most 10 memories for a new conversation, none twice. Topical ones come first: they are the reason for the query."""
-    recalled = None
-    if query:
-        question = Question(query=query, top_k=DIVERSE_POOL, max_tokens=100_000)
-        recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
+    """At most 10 memories for a new conversation, none twice. Topical ones come first: they are the reason for the query.
+
+    The places that no summary takes are the topic's: docs/decisions/0017-layers-of-a-context.md.
+    """
+    layers = settings.context
     with persona.database.read() as connection:
-        latest = memories.recent(connection, Filters(), RECENT + AT_MOST)
-        summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES)
-    topical = [hit.memory for hit in diverse(recalled.hits, SEMANTIC)] if recalled else []
-    layered = _distinct(topical, summaries, [memory for memory in latest if memory.kind != "summary"])[:AT_MOST]
+        latest = memories.recent(connection, Filters(), layers.recent + AT_MOST, without_summaries=True)
+        summaries = memories.recent(connection, Filters(kind="summary"), layers.summaries)
+    places = layers.semantic + layers.summaries - len(summaries)
+    recalled = None
+    if query and places:
+        question = Question(query=query, top_k=places + SPARE_MATCHES, max_tokens=100_000)
+        recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
+    topical = [hit.memory for hit in diverse(recalled.hits, places, layers.mmr_lambda)] if recalled else []
+    layered = _distinct(topical, summaries, latest, layers.recent)[:AT_MOST]
     hits = within_budget([(memory, 1.0, {}) for _, memory in layered], "full", max_tokens)
     return Context(tuple((layer, hit) for (layer, _), hit in zip(layered, hits, strict=False)), recalled)
 
 
-def diverse(hits: Sequence[Hit], count: int) -> list[Hit]:
-    """The `count` hits that are relevant and unlike each other (maximal marginal relevance over the tokens they share)."""
+def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hit]:
+    """The `count` hits that are relevant and unlike each other: maximal marginal relevance (Carbonell & Goldstein 1998).
+
+    `relevance_weight` is its λ, from 0 to 1; likeness is the share of the tokens that two contents have in common.
+    """
     words = {hit.memory.id: set(tokens(hit.memory.content)) for hit in hits}
     top = max((hit.score for hit in hits), default=0.0) or 1.0
     chosen: list[Hit] = []
@@ -65,7 +72,7 @@ def diverse(hits: Sequence[Hit], count: int) -> list[Hit]:
 
     def marginal(hit: Hit) -> float:
         sameness = max((jaccard(words[hit.memory.id], words[other.memory.id]) for other in chosen), default=0.0)
-        return MMR_LAMBDA * hit.score / top - (1 - MMR_LAMBDA) * sameness
+        return relevance_weight * hit.score / top - (1 - relevance_weight) * sameness
 
     while waiting and len(chosen) < count:
         best = max(waiting, key=marginal)
@@ -74,12 +81,12 @@ def diverse(hits: Sequence[Hit], count: int) -> list[Hit]:
     return chosen
 
 
-def _distinct(topical: Iterable[Memory], summaries: Iterable[Memory], latest: Iterable[Memory]) -> list[tuple[Layer, Memory]]:
-    """Each memory once, in the first layer that has it; RECENT of the latest."""
+def _distinct(topical: Iterable[Memory], summaries: Iterable[Memory], latest: Iterable[Memory], recent: int) -> list[tuple[Layer, Memory]]:
+    """Each memory once, in the first layer that has it; `recent` of the latest."""
     seen: dict[int, tuple[Layer, Memory]] = {}
     for memory in topical:
         seen.setdefault(memory.id, ("semantic", memory))
     for memory in summaries:
         seen.setdefault(memory.id, ("summary", memory))
     fresh = [memory for memory in latest if memory.id not in seen]
-    return [*seen.values(), *(("recent", memory) for memory in fresh[:RECENT])]
+    return [*seen.values(), *(("recent", memory) for memory in fresh[:recent])]

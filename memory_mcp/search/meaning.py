@@ -1,6 +1,5 @@
 """The query as vectors, and the memories whose vectors are near: the source of candidates that needs a model."""
 
-import functools
 from dataclasses import dataclass
 
 import apsw
@@ -11,12 +10,15 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunk_owners, chunks, vector_table
+from memory_mcp.store import chunk_owners, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.vectors import VectorIndex
 
 # A memory may have several vectors: so many more chunks than memories are asked for.
 CHUNKS_PER_CANDIDATE = 3
+# A question is nearer to questions than any statement is. So much of what a memory's own questions have over its content counts:
+# all of it would put memories that were stored with questions before the others (docs/decisions/0016-questions-and-guesses.md).
+QUESTION_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +76,26 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
 
 
 def cosines(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, tuple[float, int]]:
-    """For each of these memories its greatest cosine with any of the vectors, and the chunk that has it. One without a vector is left out."""
+    """For each of these memories how near it is, and which piece of its content is the nearest. One whose content has no vector is left out.
+
+    Near is the mean cosine with the vectors of the query and of the guess, raised by `QUESTION_WEIGHT` of what the memory's own
+    questions have more.
+    """
     if meaning.index is None:
         return {}
-    owners = chunks.of_memories(connection, memory_ids)
+    owners = chunk_owners.of_memories(connection, memory_ids)
     known, vectors = meaning.index.reconstruct(owners)
     if not known:
         return {}
-    greatest = functools.reduce(np.maximum, [vectors @ vector for vector in meaning.vectors])
-    best: dict[int, tuple[float, int]] = {}
-    for chunk, cosine in zip(known, greatest.tolist(), strict=True):
-        best[owners[chunk]] = max((cosine, chunk), best.get(owners[chunk], (cosine, chunk)))
-    return best
+    said: dict[int, tuple[float, int]] = {}
+    asked: dict[int, float] = {}
+    for chunk, cosine in zip(known, (vectors @ np.mean(meaning.vectors, axis=0)).tolist(), strict=True):
+        memory_id, is_question = owners[chunk]
+        if is_question:
+            asked[memory_id] = max(cosine, asked.get(memory_id, cosine))
+        else:
+            said[memory_id] = max((cosine, chunk), said.get(memory_id, (cosine, chunk)))
+    return {
+        memory_id: (cosine + QUESTION_WEIGHT * max(asked.get(memory_id, cosine) - cosine, 0.0), chunk)
+        for memory_id, (cosine, chunk) in said.items()
+    }

@@ -9,8 +9,12 @@ from dataclasses import dataclass, replace
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate, Memory, Question
 from memory_mcp.encoders.models import Models
+from memory_mcp.encoders.protocols import Reranker
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.chunk import CHUNK_CHARACTERS
+
+# What is read of a memory where there is no time for more. Most memories are shorter.
+BEGINNING_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,7 @@ def rerank(
     if not reranker.covers(question.query):
         return Reranked(pool, skipped="reranker_language")
     try:
-        # Short of time, what the page can show is enough: the best of the pool by the fused order.
-        scores = reranker.score(question.query, [passages[candidate.memory_id] for candidate in pool], deadline, question.top_k)
+        scores, cut = _scores(reranker, question, [passages[candidate.memory_id] for candidate in pool], deadline)
     except EncoderFailed:
         return Reranked(pool, skipped="reranker_failed")
     if scores is None:
@@ -46,8 +49,18 @@ def rerank(
         for candidate, score in zip(pool, scores, strict=False)
     ]
     # What was not read is left out: its score is on another scale.
-    shortened = "rerank_shortened" if len(scored) < len(pool) else None
+    shortened = "rerank_cut" if cut else "rerank_shortened" if len(scored) < len(pool) else None
     return Reranked(sorted(scored, key=lambda candidate: -candidate.score), done=True, skipped=shortened)
+
+
+def _scores(reranker: Reranker, question: Question, texts: Sequence[str], deadline: float | None) -> tuple[list[float] | None, bool]:
+    """The scores of all, or, short of time, of what the page can show; whether only the beginnings of long ones were read for them."""
+    scores = reranker.score(question.query, texts, deadline, question.top_k)
+    shown = texts[: question.top_k]
+    beginnings = [text[:BEGINNING_CHARACTERS] for text in shown]
+    if scores is not None or beginnings == shown:
+        return scores, False
+    return reranker.score(question.query, beginnings, deadline), True
 
 
 def passage(memory: Memory, span: tuple[int, int] | None) -> str:

@@ -1,7 +1,7 @@
 """Which memories chunks belong to, which of them a reader may see, and where they stand, as recall asks it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import apsw
 
@@ -25,6 +25,13 @@ def passing(connection: apsw.Connection, filters: Filters) -> list[int]:
     condition, values = where(filters)
     sql = f"SELECT c.id AS chunk FROM memories m JOIN chunks c ON c.memory_id = m.id WHERE m.deleted_at IS NULL {condition}"
     return [chunk for (chunk,) in packed(connection, "chunk", sql, values)]
+
+
+def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, tuple[int, bool]]:
+    """The chunks of these memories, each with its memory, and whether it is a question that the memory answers."""
+    sql = "SELECT id, memory_id, question IS NOT NULL AS asks FROM chunks WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    rows = packed(connection, "id, memory_id, asks", sql, (json.dumps(list(memory_ids)),))
+    return {chunk: (memory_id, bool(asks)) for chunk, memory_id, asks in rows}
 
 
 def spans(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, tuple[int, int]]:

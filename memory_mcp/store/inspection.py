@@ -61,6 +61,21 @@ def _inspect(connection: apsw.Connection) -> Inspection:
     return Inspection((), counts["memories"], counts["in_trash"], index_queue.length(connection), outdated=lexical.is_outdated(connection))
 
 
+def latest_texts(path: Path, limit: int) -> list[str]:
+    """What the newest memories say, without those in the trash. None of a database that can't be read or is not up to date."""
+    location = path.absolute().as_uri() + ("?mode=ro" if _is_open_elsewhere(path) else "?immutable=1")
+    try:
+        connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            query = "SELECT content FROM memories WHERE deleted_at IS NULL ORDER BY id DESC LIMIT ?"
+            return [str(content) for (content,) in connection.execute(query, (limit,))]
+        finally:
+            connection.close()
+    except apsw.Error:
+        return []
+
+
 def is_from_older_server(path: Path) -> bool:
     """Whether opening this database would take over tables that an older server made. False where it can't be told."""
     location = path.absolute().as_uri() + ("?mode=ro" if _is_open_elsewhere(path) else "?immutable=1")

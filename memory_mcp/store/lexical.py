@@ -1,7 +1,8 @@
 """The lexical index: what a memory says, and what was said just before and after it in the same session.
 
 The neighbours are columns of their own with smaller weights: an answer such as 「うん、好き」 is found by the question that
-it answers. Joined into the body they would drown it (measured: docs/decisions/0002-lexical-tokens.md).
+it answers. Joined into the body they would drown it (measured: docs/decisions/0002-lexical-tokens.md). The questions that a
+memory is said to answer stand where a question stood that was asked just before it (docs/decisions/0016-questions-and-guesses.md).
 """
 
 import json
@@ -24,6 +25,8 @@ MANY_ROWS = 20_000
 COMMON_SHARE, COMMON_KANJI_SHARE = 0.1, 0.02
 
 _VERSION_PROPERTY = "lexical_version"
+# What the tokens are, and which column holds what.
+ROWS_VERSION = f"{TOKENS_VERSION}.1"
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
@@ -38,12 +41,12 @@ def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
 
 
 def is_outdated(connection: apsw.Connection) -> bool:
-    """Whether the index was made by another version of the tokens."""
-    return bool(connection.execute("SELECT value FROM properties WHERE name = ?", (_VERSION_PROPERTY,)).get != TOKENS_VERSION)
+    """Whether the index was made by another version of the rows."""
+    return bool(connection.execute("SELECT value FROM properties WHERE name = ?", (_VERSION_PROPERTY,)).get != ROWS_VERSION)
 
 
 def rebuild_if_outdated(connection: apsw.Connection) -> None:
-    """Builds the whole index anew when it was made by another version of the tokens."""
+    """Builds the whole index anew when it was made by another version of the rows."""
     if not is_outdated(connection):
         return
     connection.execute("DELETE FROM lexical")
@@ -51,7 +54,7 @@ def rebuild_if_outdated(connection: apsw.Connection) -> None:
     while page := [row[0] for row in connection.execute("SELECT id FROM memories WHERE id > ? ORDER BY id LIMIT ?", (last, REBUILD_PAGE))]:
         _write_rows(connection, page)
         last = page[-1]
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_VERSION_PROPERTY, TOKENS_VERSION))
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_VERSION_PROPERTY, ROWS_VERSION))
 
 
 def search(
@@ -59,7 +62,7 @@ def search(
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, and then of those of `also` that match; larger is better.
 
-    `query` holds tokens; the memories in `also` pass the filters. One walk over all matches finds both.
+    `query` holds tokens; one that stands in it twice counts twice. The memories in `also` pass the filters. One walk over all matches finds both.
     """
     wanted = _without_common(connection, query)
     if not wanted:
@@ -106,8 +109,8 @@ def _without_common(connection: apsw.Connection, query: Sequence[str]) -> list[s
     if rows < MANY_ROWS:
         return list(query)
     shares = {token: COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE for token in query}
-    rare = [token for token, share in shares.items() if not _stands_in_more_than(connection, token, int(rows * share))]
-    return rare or list(query)
+    rare = {token for token, share in shares.items() if not _stands_in_more_than(connection, token, int(rows * share))}
+    return [token for token in query if token in rare] or list(query)
 
 
 def _stands_in_more_than(connection: apsw.Connection, token: str, rows: int) -> bool:
@@ -148,25 +151,29 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
     }
     needed = current | {other for memory_id in current for other in neighbours.get(memory_id, ()) if other is not None}
     bodies = _bodies(connection, needed)
+    questions = _questions(connection, current)
     connection.executemany("DELETE FROM lexical WHERE rowid = ?", [(memory_id,) for memory_id in ids])
-    connection.executemany(
-        "INSERT INTO lexical(rowid, body, previous, next) VALUES (?, ?, ?, ?)",
-        [
-            (memory_id, bodies[memory_id], *("" if other is None else bodies[other] for other in neighbours.get(memory_id, (None, None))))
-            for memory_id in ids
-            if memory_id in current
-        ],
-    )
+    rows = []
+    for memory_id in ids:
+        if memory_id in current:
+            before, after = ("" if other is None else bodies[other] for other in neighbours.get(memory_id, (None, None)))
+            asked = questions.get(memory_id, "")
+            rows.append((memory_id, bodies[memory_id], f"{before} {asked}" if before and asked else before or asked, after))
+    connection.executemany("INSERT INTO lexical(rowid, body, previous, next) VALUES (?, ?, ?, ?)", rows)
 
 
 def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
+    """Who said it, and what."""
     rows: Iterable[Any] = connection.execute(
-        "SELECT id, content, source, questions FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        "SELECT id, content, source FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     )
-    return {memory_id: " ".join(tokens(_body(content, source, questions))) for memory_id, content, source, questions in rows}
+    return {memory_id: " ".join(tokens(f"{source}: {content}" if source else content)) for memory_id, content, source in rows}
 
 
-def _body(content: str, source: str | None, questions: str | None) -> str:
-    """What of a memory is searched: who said it, what, and the questions that it answers."""
-    said = f"{source}: {content}" if source else content
-    return "\n".join([said, *json.loads(questions)]) if questions else said
+def _questions(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
+    """The questions that those of these memories answer that were stored with some."""
+    rows: Iterable[Any] = connection.execute(
+        "SELECT id, questions FROM memories WHERE questions IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return {memory_id: " ".join(tokens("\n".join(json.loads(questions)))) for memory_id, questions in rows}

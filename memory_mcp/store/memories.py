@@ -177,9 +177,10 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]
     return {memory.id: memory for memory in map(_memory, found)}
 
 
-def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Memory]:
+def recent(connection: apsw.Connection, filters: Filters, limit: int, *, without_summaries: bool = False) -> list[Memory]:
     """The current memories that pass the filters, the latest event first."""
     condition, values = where(filters)
+    condition += " AND m.kind <> 'summary'" if without_summaries else ""
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM memories m WHERE {CURRENT} {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?", (*values, limit)
     )

@@ -19,7 +19,15 @@ TEXTS = ["猫の名前はミケ。", "I like coffee.", "昨日は京都へ行っ
 STRANGE = ["", "   ", "\n\n", "\ud83d", "🎂", "a" * 5_000, "<s></s><pad>", "\x00"]
 
 
-@pytest.fixture(params=["fake", pytest.param("directory", marks=pytest.mark.slow), "class"])
+@pytest.fixture(
+    params=[
+        "fake",
+        pytest.param("directory", marks=pytest.mark.slow),
+        pytest.param("onnx", marks=pytest.mark.slow),
+        pytest.param("int8", marks=pytest.mark.slow),
+        "class",
+    ]
+)
 def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
     if request.param == "fake":
         yield HashingEmbedder()
@@ -27,6 +35,10 @@ def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
     if request.param == "directory":
         directory: Path = request.getfixturevalue("embedder_directory")
         settings = Settings(embeddings_model=str(directory))
+    elif request.param in {"onnx", "int8"}:
+        directory = request.getfixturevalue("exported_embedder")
+        precision = "fp32" if request.param == "onnx" else "int8"
+        settings = Settings(embeddings_model=str(directory), inference_backend="onnx", onnx_precision=precision)
     else:
         settings = Settings(
             embeddings_model="deterministic",

@@ -19,14 +19,19 @@ TEXTS = ["猫の名前はミケ。", "I like coffee.", "昨日は京都へ行っ
 AN_HOUR = 3_600
 
 
-@pytest.fixture(params=["fake", pytest.param("directory", marks=pytest.mark.slow)])
+@pytest.fixture(params=["fake", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("directory", "onnx", "int8"))])
 def reranker(request: pytest.FixtureRequest) -> Iterator[Reranker]:
     if request.param == "fake":
         yield OverlapReranker()
         return
-    directory: Path = request.getfixturevalue("reranker_directory")
+    directory: Path = request.getfixturevalue("reranker_directory" if request.param == "directory" else "exported_reranker")
+    settings = Settings(
+        reranker_model=str(directory),
+        inference_backend="torch" if request.param == "directory" else "onnx",
+        onnx_precision="int8" if request.param == "int8" else "fp32",
+    )
     with ModelPool(2) as pool:
-        yield load_reranker(Settings(reranker_model=str(directory)), pool, Caches())
+        yield load_reranker(settings, pool, Caches())
 
 
 def test_each_text_gets_a_score_from_0_to_1(reranker: Reranker):

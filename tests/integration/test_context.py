@@ -4,11 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Context, Settings
 from memory_mcp.domain import Draft, Hit, Memory
 from memory_mcp.encoders.models import models_for
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.search.context import AT_MOST, RECENT, SEMANTIC, SUMMARIES, context, diverse
+from memory_mcp.search.context import AT_MOST, context, diverse
+from memory_mcp.search.page import HIT_OVERHEAD_TOKENS
+from memory_mcp.text.budget import estimate_tokens
+
+LAYERS = Context()
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ def test_with_a_query_what_fits_the_topic_comes_first(life, begin):
     found = begin("京都")
     assert layer(found, "semantic") == ["京都の寺", "京都の寺"]
     assert found.hits[0][0] == "semantic"
-    assert (len(layer(found, "recent")), len(layer(found, "summary"))) == (RECENT, SUMMARIES)
+    assert (len(layer(found, "recent")), len(layer(found, "summary"))) == (LAYERS.recent, LAYERS.summaries)
     assert found.recalled.mode == "keyword"
 
 
@@ -61,7 +65,7 @@ def test_no_memory_is_shown_twice(life, begin):
 def test_a_memory_that_fits_the_topic_makes_room_for_an_older_one(life, begin):
     found = begin("その11")
     assert "日常 その11" in layer(found, "semantic")
-    assert len(layer(found, "recent")) == RECENT
+    assert len(layer(found, "recent")) == LAYERS.recent
 
 
 def test_a_small_budget_keeps_the_topic_and_drops_the_rest(life, begin):
@@ -73,12 +77,12 @@ def test_the_answer_says_what_was_missing(life, begin):
     assert begin("京都", under=Settings()).recalled.degraded == ("embedder_absent", "reranker_absent")
 
 
-def test_near_duplicates_do_not_crowd_out_what_else_there_is(say, begin):
+def test_near_duplicates_do_not_crowd_out_what_else_there_is(say, begin, settings):
     for number in range(4):
         say(f"京都の金閣寺の庭を歩いた{'！' * number}")
     say("京都でカレーを食べた")
-    topical = layer(begin("京都"), "semantic")
-    assert len(topical) == SEMANTIC
+    topical = layer(begin("京都", under=settings.model_copy(update={"context": Context(summaries=0)})), "semantic")
+    assert len(topical) == LAYERS.semantic
     assert "京都でカレーを食べた" in topical
 
 
@@ -87,7 +91,44 @@ def test_the_diverse_choice_weighs_relevance_against_sameness(now):
         return Hit(Memory(number, f"k{number}", content, now, now), score, {}, content)
 
     alike, same, other = hit(1, "京都の金閣寺", 1.0), hit(2, "京都の金閣寺", 0.9), hit(3, "奈良の鹿", 0.6)
-    assert diverse([alike, same, other], 2) == [alike, other]
-    assert diverse([alike, same, other], 3) == [alike, other, same]
-    assert diverse([alike, same, hit(3, "奈良の鹿", 0.01)], 2) == [alike, same]
-    assert diverse([], 3) == []
+    assert diverse([alike, same, other], 2, 0.7) == [alike, other]
+    assert diverse([alike, same, other], 3, 0.7) == [alike, other, same]
+    assert diverse([alike, same, hit(3, "奈良の鹿", 0.01)], 2, 0.7) == [alike, same]
+    assert diverse([alike, same, other], 2, 1.0) == [alike, same]
+    assert diverse([], 3, 0.7) == []
+
+
+def test_the_places_that_no_summary_takes_are_the_topics(say, begin, nilou, now, zone):
+    for number in range(12):
+        say(f"京都の寺 その{number}")
+    assert len(layer(begin("京都"), "semantic")) == LAYERS.semantic + LAYERS.summaries
+    remember(nilou, Draft("まとめ", kind="summary"), now=now - timedelta(days=30), zone=zone)
+    found = begin("京都")
+    assert len(layer(found, "semantic")) == LAYERS.semantic + LAYERS.summaries - 1
+    assert (len(layer(found, "summary")), len(found.hits)) == (1, AT_MOST)
+
+
+def test_many_new_summaries_leave_room_for_what_was_said_lately(life, begin, nilou, now, zone):
+    for number in range(20):
+        remember(nilou, Draft(f"新しいまとめ {number}", kind="summary"), now=now, zone=zone)
+    assert layer(begin(), "recent") == [f"日常 その{day}" for day in (11, 10, 9, 8, 7)]
+
+
+def test_each_layer_has_as_many_places_as_configured_and_all_together_ten(life, begin, settings):
+    few = begin("京都", under=settings.model_copy(update={"context": Context(recent=1, semantic=1, summaries=1)}))
+    assert [name for name, _ in few.hits] == ["semantic", "summary", "recent"]
+    many = begin("その", under=settings.model_copy(update={"context": Context(recent=10, semantic=10, summaries=10)}))
+    assert len(many.hits) == AT_MOST
+    none = begin("京都", under=settings.model_copy(update={"context": Context(recent=0, semantic=0, summaries=0)}))
+    assert (none.hits, none.recalled) == ((), None)
+
+
+@pytest.mark.parametrize("max_tokens", [50, 140, 300, 800, 2000])
+def test_what_is_shown_stays_within_the_budget(life, say, begin, now, max_tokens):
+    say("京都の話。" + "とても長い。" * 400, at=now - timedelta(days=40))
+    for query in ("", "京都", "日常"):
+        found = begin(query, max_tokens=max_tokens).hits
+        assert found
+        assert len({hit.memory.id for _, hit in found}) == len(found)
+        spent = sum(HIT_OVERHEAD_TOKENS + estimate_tokens(hit.text) for _, hit in found)
+        assert spent <= max(max_tokens, HIT_OVERHEAD_TOKENS + 1)

@@ -1,5 +1,6 @@
 """Recall with models: meaning and words together, the cross-encoder before the cut, and every absence said aloud."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -137,6 +138,16 @@ def test_a_question_that_a_memory_answers_finds_it(say, embed, ask, embedder):
     assert contents(ask("夕飯は何を食べた？", embedder))[0] == "カレーだった。"
 
 
+def test_a_question_that_a_memory_answers_brings_it_half_way_to_what_says_the_same(say, embed, ask, embedder):
+    say("夕飯は何を食べた？")
+    say("カレーだった。", questions=["夕飯は何を食べた？"])
+    embed()
+    same, answered = (hit.why["dense"] for hit in ask("夕飯は何を食べた？", embedder, mode="semantic").hits)
+    content_alone = embedder.embed_query("夕飯は何を食べた？") @ embedder.embed_documents(["カレーだった。"])[0]
+    assert same > answered
+    assert answered - content_alone == pytest.approx((same - content_alone) / 2, abs=0.1)
+
+
 def test_a_guessed_answer_is_a_further_vector(say, embed, ask, embedder):
     say("苺のショートケーキ")
     say("昨日の天気は雨")
@@ -167,6 +178,21 @@ def test_a_reranker_that_is_too_slow_leaves_the_fused_order_and_says_so(say, emb
     embed()
     answer = ask("海辺の散歩", embedder, OverlapReranker(), deadline=0.0)
     assert (answer.reranked, answer.degraded) == (False, ("rerank_deadline",))
+
+
+def test_shorter_of_time_only_the_beginnings_of_long_memories_are_read(say, embed, ask, embedder):
+    for number in range(5):
+        say(f"海辺で猫と散歩した。{number}回目。{'また歩いた。' * 40}")
+    embed()
+    long = contents(ask("海辺で猫と散歩した", embedder, top_k=5))
+    reranker = OverlapReranker(scores={long[3][:160]: 1.5})
+    reranker.longest_in_time = 160
+    answer = ask("海辺で猫と散歩した", embedder, reranker, top_k=5, deadline=time.monotonic() + 3_600)
+    assert (answer.reranked, answer.degraded) == (True, ("rerank_cut",))
+    assert contents(answer)[0] == long[3]
+    assert reranker.pairs_asked == 5
+    at_leisure = ask("海辺で猫と散歩した", embedder, reranker, top_k=5)
+    assert (at_leisure.reranked, at_leisure.degraded) == (True, ())
 
 
 def test_short_of_time_what_the_page_shows_is_reranked_and_the_answer_says_so(say, embed, ask, embedder):

@@ -11,7 +11,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import lexical, memories
-from memory_mcp.text.tokens import TOKENS_VERSION, query_tokens, tokens
+from memory_mcp.text.tokens import query_tokens, tokens
 
 
 @pytest.fixture
@@ -92,6 +92,20 @@ def test_a_memory_that_shares_more_words_is_the_better_one(say, found):
 def test_who_said_it_and_the_questions_that_it_answers_are_found_too(say, found):
     say("月曜日", source="コレイ", questions=["休みの日はいつ？"])
     assert found("コレイ") == found("休み") == ["月曜日"]
+
+
+def test_the_questions_that_a_memory_answers_find_only_that_memory_and_not_its_neighbours(say, found):
+    say("京都", session_id="s")
+    say("月曜日", session_id="s", questions=["休みの日はいつ？"])
+    say("奈良", session_id="s")
+    assert found("休み") == ["月曜日"]
+    assert set(found("月曜日")) == {"京都", "月曜日", "奈良"}
+
+
+def test_what_a_memory_says_counts_more_than_the_questions_that_another_one_answers(say, found):
+    say("健太の好きな果物は苺だと、きのう駅前で聞いた")
+    say("月曜日", questions=["健太の好きな果物は？"])
+    assert found("健太の好きな果物") == ["健太の好きな果物は苺だと、きのう駅前で聞いた", "月曜日"]
 
 
 @pytest.mark.parametrize("query", ['"', "a OR b", "NEAR(", "body:京都", "京都*", "-京都", "^京都 AND", "'"])
@@ -191,7 +205,7 @@ def test_an_index_of_another_version_is_built_anew_when_the_persona_is_opened(da
     second = Personas(data_directory)
     with second.writing("nilou") as persona, persona.database.read() as connection:
         assert connection.execute("SELECT body FROM lexical").fetchall() == [(body("京都"),)]
-        assert connection.execute("SELECT value FROM properties WHERE name = 'lexical_version'").get == TOKENS_VERSION
+        assert connection.execute("SELECT value FROM properties WHERE name = 'lexical_version'").get == lexical.ROWS_VERSION
     second.close()
 
 

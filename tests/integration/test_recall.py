@@ -134,6 +134,12 @@ def test_a_guessed_answer_searches_too(say, ask):
     assert contents(ask("好物は", hypothetical="ケーキが好き")) == ["苺のケーキ"]
 
 
+def test_the_query_counts_more_than_a_guess(say, ask, now):
+    say("苺のケーキ", at=now - timedelta(days=1))
+    say("栗のケーキ")
+    assert contents(ask("苺", hypothetical="栗")) == ["苺のケーキ", "栗のケーキ"]
+
+
 def test_a_query_of_punctuation_looks_for_itself(say, ask):
     say("彼は言った「……」")
     say("沈黙")

@@ -4,7 +4,8 @@ import re
 from collections import Counter
 from datetime import datetime
 
-from benchmarks.sets import CHANGE, MULTI_HOP, NONE, Asked, Row, own_corpus
+from benchmarks.sets import ANSWERED_FILE, CHANGE, GUESSES_FILE, MULTI_HOP, NONE, Asked, Row, lines, own_corpus
+from benchmarks.sets import CORPUS as DIRECTORY
 from memory_mcp.domain import KINDS
 from memory_mcp.transfer.fields import FIELDS
 
@@ -106,3 +107,20 @@ def test_what_is_outdated_is_older_than_what_is_true_now():
 def test_questions_are_in_more_than_one_language():
     english = [question for question in CORPUS.questions if not re.search("[ぁ-んァ-ヶ一-龠]", question.query)]
     assert 10 <= len(english) < len(CORPUS.questions) / 4
+
+
+def test_some_memories_say_which_questions_they_answer_and_none_of_them_is_asked():
+    told = {row["key"]: row["questions"] for row in lines(DIRECTORY / ANSWERED_FILE)}
+    assert len(told) >= 60
+    assert told.keys() <= MEMORIES.keys()
+    assert all(MEMORIES[key]["questions"] == questions for key, questions in told.items())
+    assert {question.query for question in CORPUS.questions}.isdisjoint(asked for questions in told.values() for asked in questions)
+
+
+def test_answers_were_guessed_to_questions_that_have_one():
+    guessed = {question.id: question.guess for question in CORPUS.questions if question.guess}
+    assert guessed == {row["id"]: row["guess"] for row in lines(DIRECTORY / GUESSES_FILE)}
+    assert len(guessed) >= 40
+    contents = {row["content"] for row in MEMORIES.values()}
+    assert contents.isdisjoint(guessed.values())
+    assert all(question.relevant for question in CORPUS.questions if question.guess)

@@ -156,10 +156,17 @@ def test_the_time_expected_grows_with_what_waits(eventually: Callable[[Callable[
         pool.submit(lambda: threading.Event().wait(0.002), Urgency.RERANK).result()
         line = Line(pool)
         line.add("one", Urgency.RERANK)
-        one = pool.expected_seconds(Urgency.RERANK, 1)
+        one = pool.expected_seconds(Urgency.RERANK, [1])
         line.add("two", Urgency.RERANK)
-        assert 0 < one < pool.expected_seconds(Urgency.RERANK, 1)
+        assert 0 < one < pool.expected_seconds(Urgency.RERANK, [1])
         line.go()
+
+
+def test_lighter_jobs_are_expected_to_take_less():
+    with ModelPool(1) as pool:
+        pool.submit(lambda: threading.Event().wait(0.002), Urgency.RERANK, weight=100).result()
+        usual = pool.expected_seconds(Urgency.RERANK, [100])
+        assert pool.expected_seconds(Urgency.RERANK, [20, 20]) < usual < pool.expected_seconds(Urgency.RERANK, [300])
 
 
 def test_an_owner_expects_to_wait_for_its_turns_not_for_all_of_the_others_jobs():
@@ -169,9 +176,9 @@ def test_an_owner_expects_to_wait_for_its_turns_not_for_all_of_the_others_jobs()
         with on_behalf_of("nilou"):
             for _ in range(100):
                 line.add("nilou", Urgency.RERANK)
-            crowded = pool.expected_seconds(Urgency.RERANK, 1)
+            crowded = pool.expected_seconds(Urgency.RERANK, [1])
         with on_behalf_of("furina"):
-            assert pool.expected_seconds(Urgency.RERANK, 1) < crowded / 10
+            assert pool.expected_seconds(Urgency.RERANK, [1]) < crowded / 10
         line.go()
 
 

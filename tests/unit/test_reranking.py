@@ -115,11 +115,12 @@ def test_nothing_is_begun_where_the_line_is_too_long(reranker: PooledReranker, j
 
 
 def test_short_of_time_the_first_texts_are_scored(reranker: PooledReranker, pool: ModelPool):
-    pool.submit(lambda: threading.Event().wait(0.05), Urgency.RERANK).result()  # what such a job takes
+    chunk = sum(len(text) for text in texts(60)) / 60 * CHUNK
+    pool.submit(lambda: threading.Event().wait(0.05), Urgency.RERANK, weight=chunk).result()  # what such a job takes
     gate, begun = threading.Event(), threading.Event()
-    pool.submit(lambda: (begun.set(), gate.wait()), Urgency.RERANK)
+    pool.submit(lambda: (begun.set(), gate.wait()), Urgency.RERANK, weight=chunk)
     begun.wait()
-    pool.submit(lambda: None, Urgency.RERANK)
+    pool.submit(lambda: None, Urgency.RERANK, weight=chunk)
     threading.Timer(0.02, gate.set).start()
     scores = reranker.score("q", texts(60), deadline=time.monotonic() + 0.4, at_least=CHUNK)
     assert scores is not None

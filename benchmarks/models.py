@@ -1,0 +1,73 @@
+"""What the benchmarks of a server with models share: their arguments, the settings made of these, and waiting for the models."""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+import httpx2
+
+from benchmarks.texts import sentence
+from memory_mcp.encoders.onnx_files import MANIFEST_NAME, directory_for
+from memory_mcp.encoders.presence import Role
+
+SETTLE_SECONDS = 1_200
+LANGUAGES = ["ja", "en"]
+BACKENDS = ("torch", "onnx-fp32", "onnx-int8")
+
+
+def arguments_of(explanation: str | None, *, required: bool = True) -> argparse.ArgumentParser:
+    """A parser that knows the two models, the backend, the deadline, and where results go."""
+    parser = argparse.ArgumentParser(description=explanation, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--embedder", metavar="DIR", required=required)
+    parser.add_argument("--reranker", metavar="DIR", required=required)
+    parser.add_argument("--backend", choices=BACKENDS, default="torch")
+    parser.add_argument(
+        "--exports", type=Path, default=Path(tempfile.gettempdir(), "memory-mcp-exports"), help="where exported models lie, or are put"
+    )
+    parser.add_argument("--deadline-ms", type=int, default=600)
+    parser.add_argument("--out", type=Path, help="also append the lines to this file")
+    return parser
+
+
+def with_models(arguments: argparse.Namespace) -> dict[str, object]:
+    """Settings for models that know Japanese and English, whatever their names say."""
+    onnx = arguments.backend != "torch"
+    return {
+        "embeddings_model": _exported(arguments.embedder, "embedder", arguments.exports) if onnx else arguments.embedder,
+        "reranker_model": _exported(arguments.reranker, "reranker", arguments.exports) if onnx else arguments.reranker,
+        "embeddings_languages": LANGUAGES,
+        "reranker_languages": LANGUAGES,
+        "rerank_deadline_ms": arguments.deadline_ms,
+        **({"inference_backend": "onnx", "onnx_precision": arguments.backend.removeprefix("onnx-")} if onnx else {}),
+    }
+
+
+def _exported(name: str, role: Role, exports: Path) -> str:
+    """The directory with a model's export, which is made, and int8 measured, if it is not there yet."""
+    place = directory_for(name, role, exports)
+    if not (place / MANIFEST_NAME).exists():
+        from memory_mcp.encoders import agreement, onnx_export  # noqa: PLC0415  takes seconds, and torch
+
+        (onnx_export.export_embedder if role == "embedder" else onnx_export.export_reranker)(name, Path(name), place)
+        agreement.measure(place, [sentence(number) for number in range(300)], own=True)
+    return str(place)
+
+
+async def settled(http: httpx2.AsyncClient) -> float:
+    """Waits until the models that are wanted are loaded and nothing waits for a vector. Returns the seconds it took.
+
+    Raises:
+        SystemExit: a model is not there, or it takes too long.
+    """
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < SETTLE_SECONDS:
+        ready = (await http.get("/ready")).json()
+        states = {model["state"] for model in ready["models"].values()}
+        if states <= {"loaded", "off"} and not ready["index_lag"]:
+            return time.perf_counter() - begun
+        if "absent" in states:
+            break
+        await asyncio.sleep(0.2)
+    raise SystemExit(f"not settled: {ready}")

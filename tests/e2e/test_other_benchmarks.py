@@ -1,0 +1,44 @@
+"""The benchmarks of contexts and of resident memory measure a real server."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from processes import ROOT, clean_environment
+
+from benchmarks.sets import lines
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, env=clean_environment(), capture_output=True, timeout=110, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_the_start_and_the_memory_of_a_server_without_models_are_measured(tmp_path: Path):
+    out = tmp_path / "out.jsonl"
+    run("benchmarks.memory", "--memories", "20", "--recalls", "4", "--clients", "2", "--out", str(out))
+    found = list(lines(out))
+    assert [line["moment"] for line in found if line["what"] == "resident"] == ["started", "stored", "recalled"]
+    assert all(line["mb"] > 10 for line in found if line["what"] == "resident")
+    start = next(line for line in found if line["what"] == "start")
+    assert start["models"] == "no models"
+    assert start["answered_s"] >= start["announced_s"]
+
+
+def test_the_share_of_what_a_context_shows_is_measured_beside_recall_and_the_latest(tmp_path: Path):
+    directory, out = tmp_path / "small", tmp_path / "out.jsonl"
+    directory.mkdir()
+    said = "\n".join(
+        f'{{"id": "m{day}", "store": "s", "date": "2025-05-{day + 10}T20:00:00", "text": "{"緑茶が好き" if day == 0 else f"散歩その{day}"}"}}'
+        for day in range(15)
+    )
+    (directory / "corpus.jsonl").write_text(said, encoding="utf-8")
+    (directory / "queries.jsonl").write_text('{"id": "q1", "store": "s", "query": "緑茶", "relevant": ["m0"]}', encoding="utf-8")
+    run("benchmarks.context", "--set", str(directory), "--variants", "5/3/0", "--out", str(out))
+    needed = {line["variant"]: line["needed"] for line in lines(out) if line["what"] == "context"}
+    assert needed == {"5/3/0": 1, "recall's first 10": 1, "the latest 10": 0}

@@ -1,0 +1,186 @@
+"""Exported models: they answer as torch does, need none of it, and are refused when they are not what was exported."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from model_directories import export_of, make_embedder, make_reranker
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.loaders import Exports, load_embedder, load_reranker, model_shelf
+from memory_mcp.encoders.onnx_files import MANIFEST_NAME
+from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.errors import EncoderFailed
+
+# Exporting needs torch, which takes seconds to import.
+pytestmark = pytest.mark.slow
+
+TEXTS = ["猫の名前はミケ。", "I like coffee.", "  blanks and\nlines ", "", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 40]
+
+LOADS_BOTH = """
+import sys
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.loaders import load_embedder, load_reranker
+from memory_mcp.encoders.pool import ModelPool
+settings = Settings(embeddings_model=sys.argv[1], reranker_model=sys.argv[2], inference_backend="onnx")
+with ModelPool(1) as pool:
+    load_embedder(settings, pool, Caches()).embed_query("猫")
+    load_reranker(settings, pool, Caches()).score("猫", ["犬"])
+heavy = {"torch", "transformers", "sentence_transformers", "langchain_huggingface", "langchain_core", "huggingface_hub", "onnx"}
+print(sorted(heavy & {name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+@pytest.fixture
+def pool() -> Iterator[ModelPool]:
+    with ModelPool(2) as pool:
+        yield pool
+
+
+def on_onnx(model: Path, precision: str = "fp32", **more: object) -> Settings:
+    return Settings(embeddings_model=str(model), reranker_model=str(model), inference_backend="onnx", onnx_precision=precision, **more)
+
+
+def with_manifest(export: Path, target: Path, **changed: object) -> Path:
+    """A copy of an export whose export.json says something else."""
+    copy = Path(shutil.copytree(export, target))
+    told = json.loads((copy / MANIFEST_NAME).read_text(encoding="utf-8"))
+    (copy / MANIFEST_NAME).write_text(json.dumps({**told, **changed}), encoding="utf-8")
+    return copy
+
+
+def test_fp32_gives_the_vectors_that_torch_gives(embedder_directory: Path, exported_embedder: Path, pool: ModelPool):
+    torch = load_embedder(Settings(embeddings_model=str(embedder_directory)), pool, Caches())
+    onnx = load_embedder(on_onnx(exported_embedder), pool, Caches())
+    assert onnx.embed_documents(TEXTS) == pytest.approx(torch.embed_documents(TEXTS), abs=1e-5)
+    assert onnx.embed_query("猫はどこ?") == pytest.approx(torch.embed_query("猫はどこ?"), abs=1e-5)
+    assert onnx.max_tokens == torch.max_tokens
+    assert [onnx.covers(text) for text in ("猫", "a cat")] == [True, False]
+
+
+def test_fp32_gives_the_scores_that_torch_gives(reranker_directory: Path, exported_reranker: Path, pool: ModelPool):
+    torch = load_reranker(Settings(reranker_model=str(reranker_directory)), pool, Caches())
+    onnx = load_reranker(on_onnx(exported_reranker), pool, Caches())
+    for query in ("猫の名前は?", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 30):
+        assert onnx.score(query, TEXTS) == pytest.approx(torch.score(query, TEXTS), abs=1e-5)
+
+
+def test_vectors_of_torch_and_fp32_may_meet_and_those_of_int8_may_not(embedder_directory: Path, exported_embedder: Path, pool: ModelPool):
+    exports = Exports(exported_embedder.parent)
+    settings = Settings(embeddings_model=str(embedder_directory))
+    of_torch = load_embedder(settings, pool, Caches())
+    fp32, int8 = (load_embedder(on_onnx(embedder_directory, precision), pool, Caches(), exports) for precision in ("fp32", "int8"))
+    assert of_torch.generation == fp32.generation != int8.generation
+    assert np.abs(fp32.embed_documents(TEXTS) - int8.embed_documents(TEXTS)).max() > 1e-4
+
+
+def test_torch_and_what_stands_on_it_are_not_imported(exported_embedder: Path, exported_reranker: Path):
+    program = [sys.executable, "-c", LOADS_BOTH, str(exported_embedder), str(exported_reranker)]
+    assert subprocess.run(program, check=True, capture_output=True, text=True, timeout=60).stdout.strip() == "[]"
+
+
+def test_a_model_that_was_not_exported_is_absent_and_says_what_to_run(embedder_directory: Path, tmp_path: Path, pool: ModelPool):
+    with pytest.raises(EncoderFailed, match=r"has not been exported.*memory-mcp models export-onnx"):
+        load_embedder(on_onnx(embedder_directory), pool, Caches(), Exports(tmp_path))
+
+
+def test_a_model_that_changed_after_its_export_is_refused(tmp_path: Path, pool: ModelPool):
+    source = make_reranker(tmp_path / "model", seed=1)
+    exports = Exports(tmp_path / "exports")
+    export_of(source, "reranker", exports.directory)
+    assert load_reranker(on_onnx(source), pool, Caches(), exports).score("猫", ["犬"])
+    shutil.rmtree(source)
+    make_reranker(source, seed=2)
+    with pytest.raises(EncoderFailed, match="has changed since it was exported"):
+        load_reranker(on_onnx(source), pool, Caches(), exports)
+
+
+def test_an_export_takes_the_place_of_the_one_before(tmp_path: Path):
+    source = make_reranker(tmp_path / "model", seed=1)
+    first = export_of(source, "reranker", tmp_path / "exports")
+    (first / "scrap").touch()
+    assert export_of(source, "reranker", tmp_path / "exports") == first
+    assert sorted(path.name for path in first.iterdir()) == ["export.json", "model.onnx", "model_int8.onnx", "tokenizer.json"]
+    assert [path.name for path in first.parent.iterdir()] == [first.name]
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_damaged_file_is_found_before_it_is_used(exported_embedder: Path, tmp_path: Path, pool: ModelPool, name: str):
+    copy = Path(shutil.copytree(exported_embedder, tmp_path / "copy"))
+    whole = (copy / name).read_bytes()
+    (copy / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(EncoderFailed, match=f"{name} is damaged"):
+        load_embedder(on_onnx(copy), pool, Caches())
+    (copy / name).unlink()
+    with pytest.raises(EncoderFailed, match=f"{name} is missing"):
+        load_embedder(on_onnx(copy), pool, Caches())
+
+
+def test_int8_that_ranks_too_differently_is_refused_and_fp32_is_not(exported_embedder: Path, tmp_path: Path, pool: ModelPool):
+    bad = {"texts": 400, "queries": 100, "top": 10, "overlap": 0.42, "spearman": 0.6, "own": True}
+    copy = with_manifest(exported_embedder, tmp_path / "ruri-v3-bad", agreement=bad)
+    with pytest.raises(EncoderFailed, match="of its 10 best only 42% are so by fp32"):
+        load_embedder(on_onnx(copy, "int8"), pool, Caches())
+    unmeasured = with_manifest(exported_embedder, tmp_path / "ruri-v3-unmeasured", agreement=None)
+    with pytest.raises(EncoderFailed, match="has not been measured"):
+        load_embedder(on_onnx(unmeasured, "int8"), pool, Caches())
+    assert load_embedder(on_onnx(copy), pool, Caches()).dimension
+
+
+def test_an_export_of_another_version_says_what_to_run(exported_embedder: Path, tmp_path: Path, pool: ModelPool):
+    copy = with_manifest(exported_embedder, tmp_path / "copy", format=99)
+    with pytest.raises(EncoderFailed, match="another version"):
+        load_embedder(on_onnx(copy), pool, Caches())
+
+
+def test_a_gpu_is_not_silently_replaced(exported_embedder: Path, pool: ModelPool):
+    with pytest.raises(EncoderFailed, match="onnx runs on the CPU"):
+        load_embedder(on_onnx(exported_embedder, embeddings_device="cuda"), pool, Caches())
+
+
+def test_a_cross_encoder_with_several_scores_is_not_exported(tmp_path: Path):
+    with pytest.raises(EncoderFailed, match="3 scores for a pair"):
+        export_of(make_reranker(tmp_path / "model", labels=3), "reranker", tmp_path / "exports")
+    assert not list((tmp_path / "exports").iterdir())
+
+
+def test_what_answers_otherwise_than_torch_is_not_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    source = make_embedder(tmp_path / "model")
+    monkeypatch.setattr("memory_mcp.encoders.onnx_export.TOLERANCE", -1.0)
+    with pytest.raises(EncoderFailed, match="answers otherwise than torch does"):
+        export_of(source, "embedder", tmp_path / "exports")
+    assert not list((tmp_path / "exports").iterdir())
+
+
+def test_the_backend_may_change_while_the_server_runs(
+    embedder_directory: Path, exported_embedder: Path, pool: ModelPool, eventually: Callable[[Callable[[], bool]], None]
+):
+    shelf = model_shelf(pool, Caches(), exports=Exports(exported_embedder.parent))
+
+    def settled(settings: Settings) -> bool:
+        models = shelf.current(settings)
+        return models.embedder_state.state == "loaded" and models.embedder is not None
+
+    on_torch = Settings(embeddings_model=str(embedder_directory), reranker_model=None)
+    fp32, int8 = (on_onnx(embedder_directory, precision).model_copy(update={"reranker_model": None}) for precision in ("fp32", "int8"))
+    shelf.start(on_torch)
+    try:
+        eventually(lambda: settled(on_torch))
+        first = shelf.current(on_torch).embedder
+        assert shelf.current(fp32).earlier is first  # it goes on answering
+        eventually(lambda: settled(fp32))
+        assert shelf.current(fp32).earlier is None  # the same vectors: nothing is embedded again
+        eventually(lambda: settled(int8))
+        models = shelf.current(int8)
+        assert models.earlier is not None
+        assert models.embedder is not None
+        assert models.embedder.generation != models.earlier.generation
+    finally:
+        shelf.close()
