@@ -8,12 +8,15 @@ from typing import Any, Literal, get_args
 Kind = Literal["fact", "conversation", "experience", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
 Detail = Literal["full", "index"]
+# What an import does with a line whose key is there with other content: refuse it, keep what is there, or take it for an edit.
+Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
 PrivacyLevel = Literal["public", "internal", "private", "secret"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
 DETAILS: tuple[Detail, ...] = get_args(Detail)
+CLASHES: tuple[Clash, ...] = get_args(Clash)
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 PRIVACY_LEVELS: tuple[PrivacyLevel, ...] = get_args(PrivacyLevel)
 
@@ -55,6 +58,33 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """An earlier state of a memory: what it said until it was revised at its next revision, and why it was."""
+
+    key: str
+    revision: int
+    content: str
+    updated_at: datetime
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Pieces of a memory with a vector each: its chunks, then its questions as text.
+
+    `vectors` are float32, little-endian, of shape (number of pieces, `dimension`).
+    """
+
+    generation: str
+    dimension: int
+    chunks: "tuple[Chunk, ...]"
+    questions: tuple[str, ...]
+    vectors: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Stated:
     """A relation in its writer's words: `source` stands in `relation` to `target`. The types are None where nobody said them."""
 
@@ -80,7 +110,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A memory that is not stored yet. `restored` is set when an export is read back."""
+    """A memory that is not stored yet. `restored` and `embedded` are set when an export is read back."""
 
     content: str
     source: str | None = None
@@ -97,6 +127,7 @@ class Draft:
     privacy_level: PrivacyLevel = "internal"
     relations: tuple[Stated, ...] = ()
     restored: Restored = Restored()
+    embedded: Embedded | None = None
 
 
 @dataclass(frozen=True, slots=True)

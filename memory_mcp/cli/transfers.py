@@ -1,30 +1,52 @@
-"""`memory-mcp import` and `memory-mcp export`: files to and from a running server."""
+"""`memory-mcp import` and `memory-mcp export`: files to and from a running server.
 
-import json
+Other programs' exports are read here, on the caller's side, and sent as JSON lines: the server knows one form only.
+"""
+
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from memory_mcp.cli.options import PersonaName, Url, connection
+from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 
-JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+if TYPE_CHECKING:
+    from memory_mcp.client.connection import Connection
+    from memory_mcp.transfer.formats import Format
+    from memory_mcp.transfer.rows import Found
+
 STANDARD_STREAM = Path("-")
 COUNTING_BLOCK_BYTES = 1024 * 1024
+ZIP_SUFFIX = ".zip"
+JSON_LINES = "jsonl"
 
-Advance = Callable[[int], None]
 
+class ImportFormat(StrEnum):
+    """The names of `transfer.formats.Format`, without importing what reads them."""
 
-class Format(StrEnum):
     AUTO = "auto"
-    JSON_LINES = "jsonl"
+    JSONL = "jsonl"
     TEXT = "text"
     OBSIDIAN = "obsidian"
+    CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    SLACK = "slack"
+    MEM0 = "mem0"
+    MCP_MEMORY = "mcp-memory"
+    DATABASE = "database"
+
+
+class ExportFormat(StrEnum):
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
 
 
 def register(app: typer.Typer) -> None:
@@ -34,36 +56,42 @@ def register(app: typer.Typer) -> None:
 
 
 def import_memories(
-    path: Annotated[Path, typer.Argument(help="A file, a directory, or - for JSON lines on stdin.", metavar="FILE|DIR")],
-    format_: Annotated[Format, typer.Option("--format", help="auto goes by the name; a directory is an Obsidian vault.")] = Format.AUTO,
+    path: Annotated[Path, typer.Argument(help="A file, a directory, a zip, or - for JSON lines on stdin.", metavar="FILE|DIR")],
+    format_: Annotated[ImportFormat, typer.Option("--format", help="auto looks at the name and at what is in it.")] = ImportFormat.AUTO,
+    me: Annotated[str | None, typer.Option("--me", help="What you are called in a chat, instead of 'user'.", metavar="NAME")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be stored, known or refused.")] = False,
     persona: PersonaName = None,
     url: Url = None,
 ) -> None:
-    """Store what a file or a directory holds. Importing the same again stores nothing new."""
+    """Store what a file or a directory holds. Importing the same again stores nothing new. Exit status 1: something was refused."""
     there = connection(url, persona)
-    kind = _format_of(path, format_)
+    if path == STANDARD_STREAM:
+        if format_ not in (ImportFormat.AUTO, ImportFormat.JSONL):
+            raise InvalidInput("stdin is read as JSON lines only", "", "Give a file")
+        _import_lines(there, path, dry_run)
+        return
+    # What reads the formats, which other commands do without.
+    from memory_mcp.transfer.formats import Format, format_of  # noqa: PLC0415
+
+    kind = format_of(path, Format(format_))
     if kind is Format.JSON_LINES:
-        with _opened(path) as file, _progress("importing", _line_count(path)) as advance:
-            counts = there.import_rows((line.rstrip(b"\r\n") for line in file), advance)
-        places = None
+        _import_lines(there, path, dry_run)
     else:
-        rows = list(_document_rows(path, kind))
-        if not rows:
-            raise InvalidInput(f"{path} holds nothing to import", f"no text was found as {kind}", "Check the path, or say --format")
-        with _progress("importing", len(rows)) as advance:
-            counts = there.import_rows((json.dumps(row, ensure_ascii=False).encode() for row in rows), advance)
-        places = [str(row["session_id"]) for row in rows]
-    _report(counts, places)
+        _import_found(there, path, kind, me, dry_run)
 
 
 def export_memories(
-    path: Annotated[Path, typer.Argument(help="Where to; - for stdout.", metavar="[FILE]")] = STANDARD_STREAM,
+    path: Annotated[Path, typer.Argument(help="Where to; - for stdout. Notes: a new directory, or a .zip.")] = STANDARD_STREAM,
+    format_: Annotated[ExportFormat, typer.Option("--format", help="markdown: an Obsidian vault.")] = ExportFormat.JSONL,
     include_deleted: Annotated[bool, typer.Option("--include-deleted", help="The trash too.")] = False,
     include_secret: Annotated[bool, typer.Option("--include-secret", help="Memories whose privacy_level is secret too.")] = False,
+    include_versions: Annotated[bool, typer.Option("--include-versions", help="Every earlier state of each memory.")] = False,
+    include_vectors: Annotated[bool, typer.Option("--include-vectors", help="What the embedding model made of each memory.")] = False,
+    include_context: Annotated[bool, typer.Option("--include-context", help="persona_context.json.")] = False,
     persona: PersonaName = None,
     url: Url = None,
 ) -> None:
-    """Write a persona's memories as JSON lines."""
+    """Write a persona's memories as JSON lines, or as an Obsidian vault."""
     there = connection(url, persona)
     stats = there.get_json("/api/stats")
     if stats.get("new_persona"):
@@ -71,9 +99,17 @@ def export_memories(
         raise MemoryMCPError(
             f"there is no persona {stats['persona']!r}", "", f"Perhaps you mean {near}" if near else "See `memory-mcp personas`"
         )
-    total = stats["memories"] + stats["superseded"] + (stats["in_trash"] if include_deleted else 0)
-    with _destination(path) as file, _progress("exporting", total, quiet=path == STANDARD_STREAM and sys.stdout.isatty()) as advance:
-        for line in there.export_lines(include_deleted, include_secret, left_out=_tell_left_out):
+    wanted = {"deleted": include_deleted, "secret": include_secret, "versions": include_versions}
+    wanted |= {"vectors": include_vectors, "context": include_context}
+    include = [name for name, is_wanted in wanted.items() if is_wanted]
+    if format_ is ExportFormat.MARKDOWN:
+        _export_notes(there, path, include)
+        return
+    # Earlier states are lines, too, and nobody has counted them.
+    total = None if include_versions else stats["memories"] + stats["superseded"] + (stats["in_trash"] if include_deleted else 0)
+    quiet = path == STANDARD_STREAM and sys.stdout.isatty()
+    with _destination(path) as file, progress("exporting", total, quiet=quiet) as advance:
+        for line in there.export_lines(include, left_out=_tell_left_out):
             file.write(line)
             advance(1)
 
@@ -83,51 +119,85 @@ def _tell_left_out(count: int) -> None:
         typer.echo(f"memory-mcp: {count} secret left out; --include-secret takes them along", err=True)
 
 
-def _format_of(path: Path, told: Format) -> Format:
-    if path == STANDARD_STREAM:
-        if told in (Format.AUTO, Format.JSON_LINES):
-            return Format.JSON_LINES
-        raise InvalidInput("stdin is read as JSON lines only", "", "Give a file")
-    if not path.exists():
-        raise InvalidInput(f"{path} does not exist", "", "Check the path")
-    if told is not Format.AUTO:
-        if path.is_dir() == (told is Format.JSON_LINES) and told is not Format.TEXT:
-            raise InvalidInput(
-                f"{path} can't be read as {told}", f"it is a {'directory' if path.is_dir() else 'file'}", "Choose another --format"
-            )
-        return told
-    if path.is_dir():
-        return Format.OBSIDIAN
-    # The loaders behind it are only for documents.
-    from memory_mcp.transfer.documents import TEXT_SUFFIXES  # noqa: PLC0415
-
-    suffix = path.suffix.lower()
-    if suffix not in JSON_LINES_SUFFIXES | TEXT_SUFFIXES:
-        raise InvalidInput(f"the name {path.name} does not say what it holds", "", "Say --format jsonl or --format text")
-    return Format.TEXT if suffix in TEXT_SUFFIXES else Format.JSON_LINES
+def _import_lines(there: "Connection", path: Path, dry_run: bool) -> None:
+    with _opened(path) as file, progress("importing", _line_count(path)) as advance:
+        counts = there.import_rows((line.rstrip(b"\r\n") for line in file), advance, dry_run=dry_run)
+    _report(counts, [f"line {error['line']}" for error in counts["errors"]])
+    if counts["refused"]:
+        raise typer.Exit(1)
 
 
-def _document_rows(path: Path, kind: Format) -> Iterator[dict[str, Any]]:
-    from memory_mcp.transfer import documents  # noqa: PLC0415  as above
+def _import_found(there: "Connection", path: Path, kind: "Format", me: str | None, dry_run: bool) -> None:
+    from memory_mcp.transfer.formats import READINGS, lines_of  # noqa: PLC0415  as above
 
-    def report(sentence: str) -> None:
-        typer.echo(f"memory-mcp: {sentence}", err=True)
+    refused: list[Found] = []
+    places: list[str] = []
+    found = READINGS[kind].read(path, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True))
+    with progress(f"importing {kind}", None) as advance:
+        lines = lines_of(found, refused.append, places.append)
+        counts = there.import_rows(lines, advance, on_known=READINGS[kind].clash, dry_run=dry_run)
+    if not places and not refused:
+        raise InvalidInput(f"{path} holds nothing to import", f"no text was found as {kind}", "Check the path, or say --format")
+    counts["refused"] += len(refused)
+    _report(counts, [places[error["line"] - 1] for error in counts["errors"]])
+    for one in refused:
+        typer.echo(f"{one.where}: {one.refused}", err=True)
+    if counts["refused"]:
+        raise typer.Exit(1)
 
-    if kind is Format.OBSIDIAN:
-        return documents.rows_of_vault(path, report)
-    return documents.rows_of_texts(path, report) if path.is_dir() else documents.rows_of_text(path)
 
-
-def _report(counts: dict[str, Any], places: list[str] | None) -> None:
-    typer.echo(f"{counts['persona']}: {counts['stored']} stored, {counts['already_known']} known already, {counts['refused']} refused")
+def _report(counts: dict[str, Any], places: Iterable[str]) -> None:
+    would = "would be " if counts.get("dry_run") else ""
+    said = f"{counts['persona']}: {counts['stored']} {would}stored, {counts['already_known']} known already, {counts['refused']} {would}refused"
+    further = {
+        "revised": "revised",
+        "dropped": "put in the trash",
+        "versions": "earlier states",
+        "context": "context",
+        "vectors": "with vectors",
+        "vectors_left": "to be embedded anew",
+    }
+    typer.echo(", ".join([said, *(f"{counts[name]} {words}" for name, words in further.items() if counts.get(name))]))
     for what in ("redacted", "flagged"):
         if found := counts.get(what):
             typer.echo(f"{what}: {', '.join(f'{count} {kind}' for kind, count in found.items())}")
-    for error in counts["errors"]:
-        where = places[error["line"] - 1] if places else f"line {error['line']}"
-        typer.echo(f"{where}: {error['reason']}", err=True)
-    if counts["refused"]:
-        raise typer.Exit(1)
+    for place, error in zip(places, counts["errors"], strict=True):
+        typer.echo(f"{place}: {error['reason']}", err=True)
+
+
+def _export_notes(there: "Connection", path: Path, include: list[str]) -> None:
+    """To a zip as it comes, or to a directory that takes its name once it is complete."""
+    if path == STANDARD_STREAM or path.suffix.lower() == ZIP_SUFFIX:
+        with _destination(path) as file:
+            _receive(there, file, include)
+        return
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InvalidInput(f"{path} is not empty", "an export writes a vault of its own", "Name a new directory, and move its notes")
+    with tempfile.TemporaryFile() as file, _written_aside(path) as unfinished:
+        _receive(there, file, include)
+        with zipfile.ZipFile(file) as notes:
+            notes.extractall(unfinished)  # drops what would lead out of the directory
+        if path.exists():
+            path.rmdir()
+        unfinished.rename(path)
+
+
+@contextmanager
+def _written_aside(path: Path) -> Iterator[Path]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", suffix=".part", dir=path.parent) as place:
+            yield Path(place, "vault")
+    except OSError as error:
+        raise MemoryMCPError(f"{path} can't be written", error.strerror or str(error), "Choose another place") from error
+
+
+def _receive(there: "Connection", file: Any, include: list[str]) -> None:
+    with progress("exporting, bytes", None, quiet=file is sys.stdout.buffer) as advance:
+        for block in there.export_blocks(ExportFormat.MARKDOWN, include, _tell_left_out):
+            file.write(block)
+            advance(len(block))
+    file.flush()
 
 
 @contextmanager
@@ -166,17 +236,3 @@ def _destination(path: Path) -> Iterator[BinaryIO]:
         raise MemoryMCPError(f"{path} can't be written", error.strerror or str(error), "Choose another place") from error
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def _progress(what: str, total: int | None, quiet: bool = False) -> Iterator[Advance]:
-    """A bar on stderr, where somebody is looking at it."""
-    # Only these two commands need it.
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda count: bar.advance(task, count)

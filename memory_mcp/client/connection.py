@@ -74,35 +74,50 @@ class Connection:
             self._check(response)
             return self._object(response)
 
-    def import_rows(self, lines: Iterable[bytes], progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+    def import_rows(
+        self,
+        lines: Iterable[bytes],
+        progress: Callable[[int], None] | None = None,
+        *,
+        on_known: str = "refuse",
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
         """Streams lines (each without its line feed) to the server and returns its counts: stored, already_known, refused, errors.
 
-        `progress` hears how many further lines were handed over.
+        `progress` hears how many further lines were handed over. `on_known`: what becomes of a line whose key is there with
+        other content (refuse, keep, revise). With `dry_run` the server only says what would become of them.
         """
+        query = {"on_known": on_known, **({"dry_run": "true"} if dry_run else {})}
         with self._client(answer_seconds=None) as client:
-            response = client.post("/api/import", content=_blocks(lines, progress), headers={"Content-Type": "application/x-ndjson"})
+            response = client.post(
+                "/api/import", params=query, content=_blocks(lines, progress), headers={"Content-Type": "application/x-ndjson"}
+            )
             self._check(response)
             return self._object(response)
 
-    def export_lines(
-        self, include_deleted: bool = False, include_secret: bool = False, left_out: Callable[[int], None] | None = None
-    ) -> Iterator[bytes]:
-        """The persona's memories as JSON lines, each with its line feed, as they arrive. `left_out` hears how many secret ones do not."""
-        wanted = {"include_deleted": include_deleted, "include_secret": include_secret}
-        query = {name: "true" for name, is_wanted in wanted.items() if is_wanted}
+    def export_lines(self, include: Iterable[str] = (), left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
+        """The persona's memories as JSON lines, each with its line feed, as they arrive.
+
+        `include`: of deleted, secret, versions, vectors, context. `left_out` hears how many secret ones do not come.
+        """
+        rest = b""
+        # Split at line feeds only: iter_lines also splits at U+2028 and its like, which a memory may hold.
+        for block in self.export_blocks("jsonl", include, left_out):
+            *whole, rest = (rest + block).split(b"\n")
+            yield from (line + b"\n" for line in whole)
+        if rest:
+            raise ServerUnreachable("the export broke off", "its last line is incomplete", "Look at the server's log and try again")
+
+    def export_blocks(self, form: str, include: Iterable[str] = (), left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
+        """An export as it arrives: `form` is jsonl, or markdown for a zip of notes."""
+        query = {"format": form, **{f"include_{name}": "true" for name in include}}
         with self._client() as client, client.stream("GET", "/api/export", params=query) as response:
             if response.is_error:
                 response.read()
             self._check(response)
             if left_out:
                 left_out(int(response.headers.get("X-Secret-Left-Out", 0)))
-            rest = b""
-            # Split at line feeds only: iter_lines also splits at U+2028 and its like, which a memory may hold.
-            for block in response.iter_bytes():
-                *whole, rest = (rest + block).split(b"\n")
-                yield from (line + b"\n" for line in whole)
-            if rest:
-                raise ServerUnreachable("the export broke off", "its last line is incomplete", "Look at the server's log and try again")
+            yield from response.iter_bytes()
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The structured answer of an MCP tool. Arguments that are None are left out.

@@ -25,15 +25,16 @@ def forget(
             found = memories.by_keys(connection, wanted)
         return [_outcome(key, found.get(key), "would_forget") for key in wanted]
     told = Redaction(privacy).optional(reason)
-    found, done = persona.database.write(lambda connection: _forget(connection, wanted, told, now))
+    found, done = persona.database.write(lambda connection: forget_stored(connection, wanted, told, now))
     for operation in done:
         persona.log.append(persona.name, operation)
     return [_outcome(key, found.get(key), "forgotten") for key in wanted]
 
 
-def _forget(
+def forget_stored(
     connection: apsw.Connection, keys: Sequence[str], reason: str | None, now: datetime
 ) -> tuple[dict[str, Memory], list[Operation]]:
+    """The same inside a transaction: the memories that were found, as they were before, and what is to be logged."""
     found = memories.by_keys(connection, keys)
     present = [memory for memory in found.values() if memory.deleted_at is None]
     for memory in present:

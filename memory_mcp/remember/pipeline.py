@@ -7,20 +7,22 @@ An answer means that the memory is on the disk and can be found.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Chunk, Draft, Outcome, Remembered, Similar
+from memory_mcp.domain import Chunk, Clash, Draft, Outcome, Remembered, Similar
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
+from memory_mcp.remember.arrivals import settle
 from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.remember.redact import USUAL, redacted
+from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.store import chunks as chunk_table
-from memory_mcp.store import index_queue, lexical, memories, operations, tombstones
+from memory_mcp.store import index_queue, lexical, memories, operations, vector_table
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
@@ -28,8 +30,7 @@ from memory_mcp.text.privacy.redaction import Redaction
 
 logger = logging.getLogger(__name__)
 
-# A retry that doesn't say when it happened is recognised for this long; with `occurred_at` for ever.
-RETRY_WINDOW = timedelta(minutes=10)
+EDITED = "edited in an imported file"
 
 
 def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL) -> Remembered:
@@ -60,11 +61,17 @@ def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ..
         return (), ()
 
 
-def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL) -> list[Outcome]:
-    """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known` or `refused`."""
+def remember_many(
+    persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL, clash: Clash = "refuse"
+) -> list[Outcome]:
+    """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known`, `revised` or `refused`."""
     private = [_private(draft, privacy) for draft in drafts]
     wanted = [(draft, split(draft.content)) for draft, _ in private if draft]
-    stored, done = persona.database.write(lambda connection: _store_many(connection, persona.names, wanted, now, zone))
+
+    def store(connection: apsw.Connection) -> tuple[list[Outcome], list[Operation]]:
+        return _store_many(connection, persona.names, wanted, now, zone, privacy, clash)
+
+    stored, done = persona.database.write(store)
     for operation in done:
         persona.log.append(persona.name, operation)
     outcomes = iter(stored)
@@ -73,9 +80,11 @@ def remember_many(persona: Persona, drafts: Sequence[Draft], *, now: datetime, z
 
 def _private(draft: Draft, privacy: Privacy) -> tuple[Draft, Redaction] | tuple[None, Outcome]:
     try:
-        return redacted(draft, privacy)
+        told, found = redacted(draft, privacy)
     except InvalidInput as error:
         return None, Outcome("", "refused", str(error))
+    same = (told.content, told.questions, told.source) == (draft.content, draft.questions, draft.source)
+    return (told if same else replace(told, embedded=None)), found  # vectors are of what was said before
 
 
 def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
@@ -85,67 +94,57 @@ def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
 def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None]:
-    known = _already_known(connection, draft, now)
+    known = settle(connection, draft, now)
     if known:
-        return known, None
+        return known.key, None
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation
 
 
 def _store_many(
-    connection: apsw.Connection, names: KnownNames, split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]], now: datetime, zone: ZoneInfo
+    connection: apsw.Connection,
+    names: KnownNames,
+    split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]],
+    now: datetime,
+    zone: ZoneInfo,
+    privacy: Privacy,
+    clash: Clash,
 ) -> tuple[list[Outcome], list[Operation]]:
     outcomes: list[Outcome] = []
     done: list[Operation] = []
     changed: list[int] = []
     for draft, chunks in split_drafts:
-        known = _already_known(connection, draft, now)
-        if known:
-            outcomes.append(Outcome(known, "already_known"))
-            continue
         try:
-            memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
+            outcome = settle(connection, draft, now, clash)
+            if outcome is None:
+                memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
+                outcome = Outcome(str(operation.key), "stored")
+                done.append(operation)
+                changed += [memory_id, *_superseded_ids(connection, draft)]
+            elif outcome.outcome == "revised":
+                done += revise_stored(connection, names, outcome.key, _as_revision(draft), now, privacy)[1]
         except MemoryMCPError as error:
-            outcomes.append(Outcome(draft.restored.key or "", "refused", str(error)))
-            continue
-        outcomes.append(Outcome(str(operation.key), "stored"))
-        done.append(operation)
-        changed += [memory_id, *_superseded_ids(connection, draft)]
+            outcome = Outcome(draft.restored.key or "", "refused", str(error))
+        outcomes.append(outcome)
     lexical.refresh(connection, changed)
     return outcomes, done
 
 
-def _already_known(connection: apsw.Connection, draft: Draft, now: datetime) -> str | None:
-    """The key under which this very write is stored already."""
-    told = draft.restored
-    if told.key:
-        stored = memories.by_keys(connection, [told.key]).get(told.key)
-        return told.key if stored and stored.content == draft.content else None
-    timed = draft.occurred_at is not None or told.created_at is not None
-    return memories.find_same_write(connection, draft, since=None if timed else now - RETRY_WINDOW)
+def _as_revision(draft: Draft) -> Revision:
+    return Revision(content=draft.content, tags=draft.tags, importance=draft.importance, reason=EDITED)
 
 
 def _insert(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[int, Operation]:
-    if draft.restored.key and memories.by_keys(connection, [draft.restored.key]):
-        raise InvalidInput(
-            f"the key {draft.restored.key} is taken",
-            "another memory of this persona has it, with other content",
-            "Leave the key out, and the memory gets a new one",
-        )
-    erased = tombstones.erased_at(connection, draft.restored.key) if draft.restored.key else None
-    if erased:
-        raise InvalidInput(
-            f"{draft.restored.key} was erased for good",
-            f"that was at {erased:%Y-%m-%d %H:%M} UTC",
-            "If it is to come back all the same, leave the key out, and the memory gets a new one",
-        )
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
     memory_id, key = memories.insert(connection, draft, now, now.astimezone(zone))
     chunk_table.replace(connection, memory_id, chunks, draft.questions)
+    if draft.embedded:
+        chunk_table.resplit(connection, memory_id, draft.embedded.generation, draft.embedded.chunks)
+        vector_table.take_over(connection, memory_id, draft.embedded)
     replaced = _superseded_ids(connection, draft)
     index_queue.enqueue(connection, [memory_id, *replaced])
     naming.name_entities(connection, names, memory_id, draft, now)

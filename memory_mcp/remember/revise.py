@@ -62,15 +62,16 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
     if not (revision.changes or revision.restore):
         raise InvalidInput("nothing to revise", "only a key, or a reason, was given", "Say what is to change, such as content")
     wanted, _ = private(revision, privacy)
-    memory, done = persona.database.write(lambda connection: _revise(connection, persona.names, key, wanted, now, privacy))
+    memory, done = persona.database.write(lambda connection: revise_stored(connection, persona.names, key, wanted, now, privacy))
     for operation in done:
         persona.log.append(persona.name, operation)
     return memory
 
 
-def _revise(
+def revise_stored(
     connection: apsw.Connection, names: KnownNames, key: str, revision: Revision, now: datetime, privacy: Privacy
 ) -> tuple[Memory, Sequence[Operation]]:
+    """The same inside a transaction, of a revision without what is private: the memory as it is afterwards, and what is to be logged."""
     memory = memories.by_keys(connection, [key]).get(key)
     if memory is None:
         raise MemoryNotFound(f"no memory has the key {key}", "", "Take the key from a recall")

@@ -10,7 +10,7 @@ from memory_mcp import __version__
 from memory_mcp.server import openapi_backups, openapi_organize, openapi_upkeep
 from memory_mcp.server.openapi_parts import COUNT, COUNTS, JSON, TEXT, Schema, answer_of, named, schema_of
 
-JSON_LINES = "application/x-ndjson"
+JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
 
 _MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
 
@@ -51,6 +51,11 @@ def _operation(summary: str, answer: Mapping[str, Any], of_persona: bool = False
 
 def _flag(name: str, description: str) -> Schema:
     return {"name": name, "in": "query", "description": description, "schema": {"type": "boolean", "default": False}}
+
+
+def _choice(name: str, description: str, *values: str) -> Schema:
+    """One of `values`; the first is the default."""
+    return {"name": name, "in": "query", "description": description, "schema": {"enum": list(values), "default": values[0]}}
 
 
 _PERSONA = {
@@ -116,6 +121,13 @@ _SCHEMAS: dict[str, Schema] = {
         already_known=COUNT,
         refused=COUNT,
         errors={"type": "array", "items": named("RefusedLine")},
+        dry_run={"const": True},
+        revised=COUNT,
+        dropped=COUNT,
+        versions=COUNT,
+        context=COUNT,
+        vectors=COUNT,
+        vectors_left=COUNT,
         redacted=_BY_KIND,
         flagged=_BY_KIND,
     ),
@@ -133,19 +145,27 @@ _PATHS: dict[str, dict[str, dict[str, Any]]] = {
         "post": {
             "summary": "Stores JSON lines, one memory each, while they stream in.",
             "of_persona": True,
+            "parameters": [
+                _flag("dry_run", "Only say what would become of the lines."),
+                _choice("on_known", "What becomes of a line whose key is there with other content.", "refuse", "keep", "revise"),
+            ],
             "requestBody": {"content": {JSON_LINES: {"schema": {"type": "string"}}}},
             "answer": answer_of("Imported"),
         }
     },
     "/api/export": {
         "get": {
-            "summary": "All memories of one persona as JSON lines.",
+            "summary": "All memories of one persona, as JSON lines or as notes.",
             "of_persona": True,
             "parameters": [
                 _flag("include_deleted", "Those in the trash too."),
                 _flag("include_secret", "Those whose privacy_level is secret too. Without it X-Secret-Left-Out says how many there are."),
+                _flag("include_versions", "Every earlier state of each."),
+                _flag("include_vectors", "What the embedding model made of each; only as JSON lines."),
+                _flag("include_context", "What persona_context.json says."),
+                _choice("format", "JSON lines, or a zip of Markdown notes: an Obsidian vault.", "jsonl", "markdown"),
             ],
-            "answer": {JSON_LINES: {"schema": {"type": "string"}}},
+            "answer": {JSON_LINES: {"schema": {"type": "string"}}, ZIP: {"schema": {"type": "string", "format": "binary"}}},
         }
     },
 }

@@ -68,7 +68,7 @@ def take_over(connection: apsw.Connection, table: str, *, ours: bool = False) ->
     taken: set[str] = set()
     undated: list[str] = []
     now = datetime.now(UTC)
-    for place, row in enumerate(_rows(connection, table), start=1):
+    for place, row in enumerate(rows(connection, table), start=1):
         kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": place}
         one = legacy_values.adopted(row, taken, place, now, columns)
         values = {"write_digest": _digest(one.values), "micro_summary": micro_summary(one.values["content"]), **one.values, **kept}
@@ -94,7 +94,7 @@ def _await_vectors(connection: apsw.Connection) -> None:
     )
 
 
-def _rows(connection: apsw.Connection, table: str) -> Iterator[dict[str, Any]]:
+def rows(connection: apsw.Connection, table: str) -> Iterator[dict[str, Any]]:
     """The rows in their order, by column. Text is read as bytes: SQLite does not check that it is text."""
     names = [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", (table,))]
     encoding = _ENCODINGS[connection.pragma("encoding")]

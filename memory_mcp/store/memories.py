@@ -132,6 +132,12 @@ def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Memor
     return {memory.key: memory for memory in map(_memory, found)}
 
 
+def keys_beginning(connection: apsw.Connection, beginning: str) -> list[str]:
+    """The keys that begin so."""
+    last = beginning + "\U0010ffff"
+    return [row[0] for row in connection.execute("SELECT key FROM memories WHERE key >= ? AND key < ? ORDER BY key", (beginning, last))]
+
+
 def successors(connection: apsw.Connection, key: str) -> list[str]:
     """The memories outside the trash that say that they replace this one."""
     return [

@@ -10,6 +10,7 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
+from memory_mcp.domain import Chunk, Embedded
 from memory_mcp.store import index_queue
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
 from memory_mcp.store.timestamps import from_text
@@ -72,6 +73,44 @@ def write(connection: apsw.Connection, generation: str, ids: Sequence[int], vect
     """Stores a vector for each of these chunks, except those that were replaced meanwhile."""
     rows = [(generation, vector.astype(BLOB_TYPE).tobytes(), chunk) for chunk, vector in zip(ids, vectors, strict=True)]
     connection.executemany("INSERT OR REPLACE INTO vectors(generation, blob, chunk) SELECT ?, ?, id FROM chunks WHERE id = ?", rows)
+
+
+def take_over(connection: apsw.Connection, memory_id: int, embedded: Embedded) -> None:
+    """Gives the chunks of a memory that was just stored the vectors that it came with."""
+    made = connection.execute(
+        'SELECT id, start, "end", question FROM chunks WHERE memory_id = ? AND (generation IS NULL OR generation = ?) ORDER BY generation IS NOT NULL',
+        (memory_id, embedded.generation),
+    )
+    ids = {(start, end) if question is None else question: chunk for chunk, start, end, question in made}
+    pieces = [*((chunk.start, chunk.end) for chunk in embedded.chunks), *embedded.questions]
+    matrix = np.frombuffer(embedded.vectors, BLOB_TYPE).reshape(len(pieces), embedded.dimension)
+    known = [(ids[piece], place) for place, piece in enumerate(pieces) if piece in ids]
+    write(connection, embedded.generation, [chunk for chunk, _ in known], matrix[[place for _, place in known]])
+
+
+def embedded_of(connection: apsw.Connection, generation: str, memory_ids: Collection[int]) -> dict[int, Embedded]:
+    """The pieces of these memories with their vectors, by memory; only of those that lack none."""
+    rows = connection.execute(
+        'SELECT c.memory_id, c.start, c."end", c.question, v.blob FROM chunks c LEFT JOIN vectors v ON v.generation = ?1 AND v.chunk = c.id '
+        "WHERE c.memory_id IN (SELECT value FROM json_each(?2)) AND (c.question IS NOT NULL OR c.generation = ?1 OR (c.generation IS NULL "
+        "AND NOT EXISTS (SELECT 1 FROM chunks o WHERE o.memory_id = c.memory_id AND o.generation = ?1))) "
+        "ORDER BY c.memory_id, c.question IS NOT NULL, c.start, c.id",
+        (generation, json.dumps(list(memory_ids))),
+    )
+    found: dict[int, Embedded] = {}
+    for memory_id, group in itertools.groupby(rows, key=lambda row: int(row[0])):
+        pieces = [row[1:] for row in group]
+        blobs = [blob for *_, blob in pieces]
+        if None in blobs:
+            continue
+        found[memory_id] = Embedded(
+            generation,
+            len(blobs[0]) // BLOB_TYPE.itemsize,
+            tuple(Chunk(start, end) for start, end, question, _ in pieces if question is None),
+            tuple(question for _, _, question, _ in pieces if question is not None),
+            b"".join(blob for *_, blob in pieces),
+        )
+    return found
 
 
 def unembedded(

@@ -1,37 +1,39 @@
 """Memories as JSON lines: what /api/import stores and what /api/export writes, so that a second export equals the first.
 
-One line is one memory: `content`, and any other field of `FIELDS`. A line that can't be used is refused by its number, and
-the rest goes on.
+One line is one memory: `content`, and any other field of `FIELDS`. Three other kinds of lines are told by their first field:
+`version_of` (an earlier state of a memory), `persona_context`, and `pieces_of` (of how many pieces a note is now). A line that
+can't be used is refused by its number, and the rest goes on.
 """
 
-import difflib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Draft, Memory, Outcome, Restored
+from memory_mcp.domain import Clash, Draft, Memory, Outcome, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.drafts import draft
+from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.redact import USUAL
-from memory_mcp.store import memories
+from memory_mcp.store import memories, moved_versions, vector_table
 from memory_mcp.store.timestamps import optional_to_text, to_text
-from memory_mcp.text.clean import storable
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.transfer import besides
+from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION, Besides
+from memory_mcp.transfer.fields import draft_of, parsed, pieces_of, version_of
+from memory_mcp.transfer.vectors import Generations, as_json
 
-KEY_LIMIT = 200
-COUNT_LIMIT = 2**31
 EXPORT_PAGE = 200
 # So many refusals are told one by one; further ones are only counted.
 ERRORS_LISTED = 10_000
-
+# A line with vectors that would be longer is written without: vectors can be made again, and an import takes 2 MiB at once.
+LINE_WITH_VECTORS_BYTES = 1024 * 1024
 
 Opened = Callable[[], AbstractContextManager[Persona]]
 
@@ -46,12 +48,19 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What became of a batch of lines, and what was private in those that were stored, by kind. Results add up: `first + second`."""
+    """What became of a batch of lines: of memories, of notes that were edited or got shorter (`dropped` pieces), of earlier
+    states, and of memories with vectors that no model here made. Results add up: `first + second`."""
 
     stored: int = 0
     already_known: int = 0
     refused: int = 0
     errors: tuple[Refusal, ...] = ()
+    revised: int = 0
+    dropped: int = 0
+    versions: int = 0
+    context: int = 0
+    vectors: int = 0
+    vectors_left: int = 0
     redacted: Mapping[str, int] = field(default_factory=dict)
     flagged: Mapping[str, int] = field(default_factory=dict)
 
@@ -61,69 +70,117 @@ class ImportResult:
             self.already_known + other.already_known,
             self.refused + other.refused,
             (*self.errors, *other.errors[: ERRORS_LISTED - len(self.errors)]),
+            self.revised + other.revised,
+            self.dropped + other.dropped,
+            self.versions + other.versions,
+            self.context + other.context,
+            self.vectors + other.vectors,
+            self.vectors_left + other.vectors_left,
             _total([self.redacted, other.redacted]),
             _total([self.flagged, other.flagged]),
         )
 
 
-def import_lines(
-    opened: Opened, lines: Sequence[tuple[int, bytes]], *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL
-) -> ImportResult:
-    """Stores the memories of these numbered lines in one commit. Times without an offset are local ones of `zone`.
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """How lines are to be taken: times without an offset are local ones of `zone`; `foreseen` makes it a dry run, which stores nothing;
+    without `may_drop` nothing is put in the trash."""
+
+    now: datetime
+    zone: ZoneInfo
+    clash: Clash = "refuse"
+    privacy: Privacy = USUAL
+    generations: Generations = field(default_factory=dict)
+    foreseen: Foreseen | None = None
+    may_drop: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """What an export takes along beyond the memories that are neither in the trash nor secret."""
+
+    deleted: bool = False
+    secret: bool = False
+    versions: bool = False
+    vectors: bool = False
+    context: bool = False
+
+    def takes(self, memory: Memory) -> bool:
+        """Whether this memory is among those that leave."""
+        return (self.deleted or memory.deleted_at is None) and (self.secret or memory.privacy_level != "secret")
+
+
+def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Arriving) -> ImportResult:
+    """Stores the memories of these numbered lines in one commit, then what else the lines say.
 
     The persona is opened only when a line is worth storing: opening one that doesn't exist creates it.
 
     Raises:
-        StoreError: the batch could not be stored; nothing of it was.
+        StoreError: the batch could not be stored; of its memories none was.
     """
     drafts: list[tuple[int, Draft]] = []
+    others: list[tuple[int, Besides]] = []
     refusals: list[Refusal] = []
+    vectors_left = 0
     for number, line in lines:
         try:
-            row = _parsed(line)
-            if row is not None:
-                drafts.append((number, _draft(row, now, zone)))
+            row = parsed(line)
+            if row is None:
+                continue
+            other = _other(row, how.zone)
+            if other is not None:
+                others.append((number, other))
+                continue
+            told = draft_of(row, how.now, how.zone, how.generations)
+            vectors_left += "vectors" in row and told.embedded is None
+            drafts.append((number, told))
         except InvalidInput as error:
-            refusals.append(Refusal(number, Redaction(privacy).text(str(error))))
-    outcomes: list[Outcome] = []
-    if drafts:
+            refusals.append(Refusal(number, Redaction(how.privacy).text(str(error))))
+    result = ImportResult(refused=len(refusals), errors=tuple(refusals), vectors_left=vectors_left)
+    if drafts or others:
         with opened() as persona:
-            outcomes = remember_many(persona, [told for _, told in drafts], now=now, zone=zone, privacy=privacy)
-    for (number, _), outcome in zip(drafts, outcomes, strict=True):
-        if outcome.outcome == "refused":
-            refusals.append(Refusal(number, Redaction(privacy).text(outcome.reason)))
-    counted = [outcome.outcome for outcome in outcomes]
-    in_order = sorted(refusals, key=lambda refusal: refusal.line)
-    new = [outcome for outcome in outcomes if outcome.outcome == "stored"]
-    return ImportResult(
-        len(new),
-        counted.count("already_known"),
-        len(refusals),
-        tuple(in_order[:ERRORS_LISTED]),
-        redacted=_total(outcome.redacted for outcome in new),
-        flagged=_total(outcome.flagged for outcome in new),
-    )
+            result += _drafted(persona, drafts, how)
+            result += _beside(persona, others, how)
+    in_order = sorted(result.errors, key=lambda refusal: refusal.line)
+    return replace(result, errors=tuple(in_order[:ERRORS_LISTED]))
 
 
-def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    return dict(sum(map(Counter, counts), Counter[str]()))
-
-
-def export_lines(persona: Persona, include_deleted: bool = False, include_secret: bool = False) -> Iterator[str]:
-    """Every memory as a line without its line feed, in the order in which they were stored; each once, whatever is written meanwhile."""
+def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str]:
+    """Every memory as a line without its line feed, in the order in which they were stored; each once, whatever is written meanwhile.
+    The persona's context stands first; the earlier states of a memory stand behind it."""
+    if leaving.context and persona.exists:
+        yield json.dumps({CONTEXT: persona.context.read()}, ensure_ascii=False)
     last = 0
     while True:
         with persona.database.read() as connection:
-            page = memories.page_for_export(connection, last, EXPORT_PAGE, include_deleted, include_secret)
+            page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
+            generation = vector_table.serving_generation(connection) if leaving.vectors else None
+            # What was replaced or is in the trash may have vectors or not, by chance; nobody searches among them.
+            current = [memory.id for memory in page if memory.deleted_at is None and memory.superseded_by is None]
+            embedded = vector_table.embedded_of(connection, generation, current) if generation else {}
         if not page:
             return
         for memory in page:
-            yield line_of(memory)
+            yield line_of(memory, {"vectors": as_json(embedded[memory.id])} if memory.id in embedded else {})
+            if leaving.versions and memory.revision > 1:
+                with persona.database.read() as connection:
+                    earlier = moved_versions.of_memory(connection, memory.key, leaving.secret)
+                yield from map(line_of_version, earlier)
         last = page[-1].id
 
 
-def line_of(memory: Memory) -> str:
-    """A memory as a JSON line: fields in the order of `FIELDS`, unset ones left out, times in UTC."""
+def line_of(memory: Memory, further: Mapping[str, Any] | None = None) -> str:
+    """A memory as a JSON line. `further` fields are left out where they would make it too long."""
+    row = row_of(memory)
+    if further:
+        whole = json.dumps({**row, **further}, ensure_ascii=False)
+        if len(whole.encode()) <= LINE_WITH_VECTORS_BYTES:
+            return whole
+    return json.dumps(row, ensure_ascii=False)
+
+
+def row_of(memory: Memory) -> dict[str, Any]:
+    """A memory as the object of its line: fields in the order of `FIELDS`, unset ones left out, times in UTC."""
     values = {
         "key": memory.key,
         "content": memory.content,
@@ -146,151 +203,83 @@ def line_of(memory: Memory) -> str:
         "category": memory.category,
         "privacy_level": memory.privacy_level,
     }
-    return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _parsed(line: bytes) -> Mapping[str, Any] | None:
-    """The line's object with its nulls left out; None for a blank line."""
-    try:
-        text = line.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput("the line is not UTF-8", f"byte {error.start + 1} is wrong", "Save the file as UTF-8") from error
-    if not text.strip():
-        return None
-    try:
-        row = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidInput("the line is not JSON", f"{error.msg} at character {error.pos + 1}", "Write one JSON object per line") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets without end
-        raise InvalidInput("the line is JSON that can't be read", str(error), "Write one flat JSON object per line") from error
-    if not isinstance(row, dict):
-        raise InvalidInput(f"the line holds {_article(row)}", "", 'Write one JSON object per line: {"content": "…"}')
-    return {name: value for name, value in row.items() if value is not None}
+def line_of_version(version: Version) -> str:
+    """An earlier state of a memory as a JSON line."""
+    return json.dumps(row_of_version(version), ensure_ascii=False)
 
 
-def _draft(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Draft:
-    for name, value in row.items():
-        if name not in FIELDS:
-            raise InvalidInput(f"unknown field {name[:80]!r}", _nearest(name), "Correct it, or leave the field out")
-        expected, fits = FIELDS[name]
-        if not fits(value):
-            raise InvalidInput(f"{name} is {_article(value)}", f"it must be {expected}", "Correct it, or leave the field out")
-    if "content" not in row:
-        raise InvalidInput("content is missing", "", 'Write what is to be remembered: {"content": "…"}')
-    restored = _restored(row, now, zone)
-    is_summary = row.get("kind") == "summary"
-    if is_summary and not (row.get("key") or row.get("created_at")):
-        raise InvalidInput("kind is 'summary'", "summaries are made by the server", "Leave kind out, or give the key that an export wrote")
-    told = {name: value for name, value in row.items() if name in _TOLD and not (name == "kind" and is_summary)}
-    checked = draft(now=now, zone=zone, **told)
-    metadata = row.get("metadata", {})
-    return replace(checked, restored=restored, metadata=metadata, kind="summary" if is_summary else checked.kind)
+def row_of_version(version: Version) -> dict[str, Any]:
+    """The same as the object of its line, unset fields left out."""
+    values = {
+        VERSION: version.key,
+        "revision": version.revision,
+        "content": version.content,
+        "tags": list(version.tags) or None,
+        "importance": version.importance,
+        "updated_at": to_text(version.updated_at),
+        "reason": version.reason,
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored:
-    """What only an export says. A line without `created_at` is dated now, which makes the same line known for ever, not for minutes."""
-    moments = {name: _moment(name, row[name], zone) for name in ("created_at", "updated_at", "deleted_at", "last_used_at") if name in row}
-    return Restored(
-        key=_key(row["key"]) if "key" in row else None,
-        created_at=moments.get("created_at", now),
-        updated_at=moments.get("updated_at"),
-        revision=_count("revision", row.get("revision", 1), 1),
-        deleted_at=moments.get("deleted_at"),
-        usage_count=_count("usage_count", row.get("usage_count", 0), 0),
-        last_used_at=moments.get("last_used_at"),
+def _other(row: Mapping[str, Any], zone: ZoneInfo) -> Besides | None:
+    """What a line says that is no memory; None for one that is."""
+    if VERSION in row:
+        return version_of(row, zone)
+    if PIECES in row:
+        return pieces_of(row)
+    return besides.checked_context(row) if CONTEXT in row else None
+
+
+def _drafted(persona: Persona, drafts: Sequence[tuple[int, Draft]], how: Arriving) -> ImportResult:
+    told = [draft for _, draft in drafts]
+    outcomes: list[Outcome] = []
+    if how.foreseen:
+        with persona.database.read() as connection:
+            outcomes = how.foreseen.outcomes(connection, told, how.now, how.clash, how.privacy)
+    elif told:
+        outcomes = remember_many(persona, told, now=how.now, zone=how.zone, privacy=how.privacy, clash=how.clash)
+    refusals = tuple(
+        Refusal(number, Redaction(how.privacy).text(outcome.reason))
+        for (number, _), outcome in zip(drafts, outcomes, strict=True)
+        if outcome.outcome == "refused"
+    )
+    counted = [outcome.outcome for outcome in outcomes]
+    new = [outcome for outcome in outcomes if outcome.outcome in ("stored", "revised")]
+    with_vectors = [bool(draft.embedded) for draft in told]
+    return ImportResult(
+        counted.count("stored"),
+        counted.count("already_known"),
+        len(refusals),
+        refusals,
+        revised=counted.count("revised"),
+        vectors=sum(taken for taken, outcome in zip(with_vectors, counted, strict=True) if outcome == "stored"),
+        redacted=_total(outcome.redacted for outcome in new),
+        flagged=_total(outcome.flagged for outcome in new),
     )
 
 
-def _key(key: str) -> str:
-    if not key.strip() or key != key.strip() or len(key) > KEY_LIMIT:
-        raise InvalidInput(
-            "key is blank, too long, or has blanks at its ends",
-            f"{KEY_LIMIT} characters are the limit",
-            "Leave it out, and the memory gets a new one",
-        )
-    return storable(key, "key")
+def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    return dict(sum(map(Counter, counts), Counter[str]()))
 
 
-def _moment(name: str, text: str, zone: ZoneInfo) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise InvalidInput(f"{name} is {text[:80]!r}", "it is no ISO time", "Write it like 2025-10-30T12:00:00+09:00") from error
+def _beside(persona: Persona, others: Sequence[tuple[int, Besides]], how: Arriving) -> ImportResult:
+    result = ImportResult()
+    for number, other in others:
+        try:
+            result += _counted(besides.take(persona, besides.redacted(other, how.privacy), how.now, how.foreseen, how.may_drop))
+        except InvalidInput as error:
+            result += ImportResult(refused=1, errors=(Refusal(number, Redaction(how.privacy).text(str(error))),))
+    return result
 
 
-def _count(name: str, value: int, least: int) -> int:
-    if not least <= value <= COUNT_LIMIT:
-        raise InvalidInput(f"{name} is out of range", f"it runs from {least} to {COUNT_LIMIT:,}", "Correct it, or leave the field out")
-    return value
-
-
-def _nearest(name: str) -> str:
-    near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=0.5)
-    return f"perhaps {near[0]!r} is meant" if near else f"known fields are {', '.join(FIELDS)}"
-
-
-def _article(value: object) -> str:
-    """What JSON calls a value, with its article."""
-    names = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
-    return names.get(type(value), "null")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-
-
-def _is_text_by_name(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
-
-
-def _is_plain_object(value: object) -> bool:
-    """An object that can be written as JSON and stored as text: no NaN, no half of a surrogate pair."""
-    try:
-        return isinstance(value, dict) and bool(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
-    except ValueError:
-        return False
-
-
-def _is_whole_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    # A whole number that no float can hold would break every check that comes after this one.
-    return isinstance(value, float) or (_is_whole_number(value) and -COUNT_LIMIT <= value <= COUNT_LIMIT)  # type: ignore[operator]
-
-
-Check = tuple[str, Callable[[object], bool]]
-_TEXT: Check = ("a string", _is_text)
-_TEXTS: Check = ("a list of strings", _is_texts)
-_COUNT: Check = ("a whole number", _is_whole_number)
-
-# Every field that a line may have, in the order of the export, with what its value must be.
-FIELDS: Mapping[str, Check] = {
-    "key": _TEXT,
-    "content": _TEXT,
-    "created_at": _TEXT,
-    "updated_at": _TEXT,
-    "tags": _TEXTS,
-    "occurred_at": _TEXT,
-    "importance": ("a number from 0 to 1", _is_number),
-    "source": _TEXT,
-    "session_id": _TEXT,
-    "kind": _TEXT,
-    "state": ("an object of strings", _is_text_by_name),
-    "questions": _TEXTS,
-    "revision": _COUNT,
-    "supersedes": _TEXT,
-    "deleted_at": _TEXT,
-    "usage_count": _COUNT,
-    "last_used_at": _TEXT,
-    "metadata": ("an object of plain JSON", _is_plain_object),
-    "category": _TEXT,
-    "privacy_level": _TEXT,
-}
-_TOLD = frozenset("content source session_id kind tags importance occurred_at questions state supersedes category privacy_level".split())
+def _counted(counts: Mapping[str, int]) -> ImportResult:
+    return ImportResult(
+        already_known=counts.get("already_known", 0),
+        dropped=counts.get("dropped", 0),
+        versions=counts.get("versions", 0),
+        context=counts.get("context", 0),
+    )

@@ -13,7 +13,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import memories
-from memory_mcp.transfer.jsonlines import export_lines
+from memory_mcp.transfer.jsonlines import Leaving, export_lines
 
 FIRST, SECOND = "健太は苺が好きだけど、メロンは苦手だと昨日の夕食のときに話してくれた。", "理由は聞かなかったけれど、たぶん食感だろう。"
 LONG = FIRST + SECOND + "そのあと三人で海まで歩いて、夜は花火を見て、遅くに帰った。"
@@ -86,9 +86,9 @@ def test_secret_memories_leave_only_when_asked_for(nilou, say, now):
     say("日記の鍵の場所", privacy_level="secret")
     forget(nilou, [say("古い鍵の場所", privacy_level="secret").key], reason=None, dry_run=False, now=now)
     assert [("鍵" in line) for line in export_lines(nilou)] == [False]
-    assert [("鍵" in line) for line in export_lines(nilou, include_secret=True)] == [False, True]
-    assert len(list(export_lines(nilou, include_deleted=True))) == 1
-    assert len(list(export_lines(nilou, include_deleted=True, include_secret=True))) == 3
+    assert [("鍵" in line) for line in export_lines(nilou, Leaving(secret=True))] == [False, True]
+    assert len(list(export_lines(nilou, Leaving(deleted=True)))) == 1
+    assert len(list(export_lines(nilou, Leaving(deleted=True, secret=True)))) == 3
     with nilou.database.read() as connection:
         assert [memories.secret_count(connection, trash) for trash in (False, True)] == [1, 2]
 
@@ -122,7 +122,7 @@ def test_a_file_from_before_gets_the_columns_and_a_line_for_what_is_in_it(data_d
 def test_an_export_with_what_is_secret_reads_into_another_persona_as_the_same(nilou, personas, say, now, zone):
     say("苺", category="果物", metadata={"a": [1, {"b": None}]}, privacy_level="public")
     say("鍵", privacy_level="secret")
-    first = list(export_lines(nilou, include_secret=True))
+    first = list(export_lines(nilou, Leaving(secret=True)))
     assert '"category": "果物", "privacy_level": "public"' in first[0]
     with personas.writing("さくら") as sakura:
         same = [
@@ -130,7 +130,7 @@ def test_an_export_with_what_is_secret_reads_into_another_persona_as_the_same(ni
             Draft("鍵", privacy_level="secret", restored=Restored("k2")),
         ]
         assert [outcome.outcome for outcome in remember_many(sakura, same, now=now, zone=zone)] == ["stored", "stored"]
-        assert [line.partition('"content"')[2] for line in export_lines(sakura, include_secret=True)] == [
+        assert [line.partition('"content"')[2] for line in export_lines(sakura, Leaving(secret=True))] == [
             line.partition('"content"')[2] for line in first
         ]
 

@@ -17,7 +17,7 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.transfer import jsonlines
-from memory_mcp.transfer.jsonlines import ERRORS_LISTED, EXPORT_PAGE, ImportResult, Refusal, export_lines, import_lines
+from memory_mcp.transfer.jsonlines import ERRORS_LISTED, EXPORT_PAGE, Arriving, ImportResult, Leaving, Refusal, export_lines, import_lines
 
 Say = Callable[..., Remembered]
 Read = Callable[..., ImportResult]
@@ -29,13 +29,13 @@ def read(nilou: Persona, now: datetime, zone: ZoneInfo) -> Read:
 
     def read(*lines: bytes | dict[str, Any], into: Persona = nilou, at: datetime = now) -> ImportResult:
         raw = [line if isinstance(line, bytes) else json.dumps(line, ensure_ascii=False).encode() for line in lines]
-        return import_lines(lambda: nullcontext(into), list(enumerate(raw, start=1)), now=at, zone=zone)
+        return import_lines(lambda: nullcontext(into), list(enumerate(raw, start=1)), Arriving(at, zone))
 
     return read
 
 
 def exported(persona: Persona) -> list[str]:
-    return list(export_lines(persona, include_deleted=True))
+    return list(export_lines(persona, Leaving(deleted=True)))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from memory_mcp.store import chunks, index_files, tombstones, vector_table
 from memory_mcp.store.database import Database
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.vectors import VectorIndex
-from memory_mcp.transfer.jsonlines import export_lines, import_lines
+from memory_mcp.transfer.jsonlines import Arriving, export_lines, import_lines
 from memory_mcp.upkeep import history, purge
 
 SECRET = "鰻鱧鯰の密談は zqxunique です"
@@ -255,12 +255,12 @@ def test_an_import_does_not_bring_it_back_by_its_key_and_does_without(say, nilou
     (line,) = export_lines(nilou)
     erased(key)
 
-    told = import_lines(lambda: nullcontext(nilou), [(1, line.encode())], now=now, zone=zone)
+    told = import_lines(lambda: nullcontext(nilou), [(1, line.encode())], Arriving(now, zone))
     assert (told.stored, told.refused) == (0, 1)
     assert "was erased for good" in told.errors[0].reason
     row = json.loads(line)
     del row["key"]
-    assert import_lines(lambda: nullcontext(nilou), [(1, json.dumps(row).encode())], now=now, zone=zone).stored == 1
+    assert import_lines(lambda: nullcontext(nilou), [(1, json.dumps(row).encode())], Arriving(now, zone)).stored == 1
 
 
 def test_a_reader_in_the_way_delays_the_sweep_and_it_is_still_due(say, nilou, trash, indexes, now, data_directory):

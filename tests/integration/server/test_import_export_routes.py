@@ -1,6 +1,8 @@
 """POST /api/import and GET /api/export: many memories as JSON lines, streamed."""
 
+import io
 import json
+import zipfile
 
 import pytest
 
@@ -160,6 +162,74 @@ def test_an_export_with_an_unclear_option_is_refused(http, name):
         400,
         {"error": "include_deleted is 'perhaps': it is true or false. Leave it out for false."},
     )
+
+
+def test_a_dry_run_counts_what_would_be_stored_and_creates_no_persona(http, name):
+    answer = http.post("/api/import", content=lines_of(*FULL, {"oops": 1}), params={"dry_run": "true"}, headers={"X-Persona": name}).json()
+    assert {**answer, "errors": len(answer["errors"])} == {
+        "persona": name,
+        "dry_run": True,
+        "stored": 3,
+        "already_known": 0,
+        "refused": 1,
+        "errors": 1,
+    }
+    assert http.get("/api/stats", headers={"X-Persona": name}).json()["new_persona"]
+
+
+def test_a_line_whose_key_is_there_is_refused_kept_or_an_edit_as_the_caller_says(http, name, send):
+    send(lines_of({"key": "k", "content": "一"}))
+
+    def again(**options):
+        row = lines_of({"key": "k", "content": "二"})
+        answer = http.post("/api/import", content=row, params=options, headers={"X-Persona": name}).json()
+        return {count: answer[count] for count in ("already_known", "refused", "revised") if answer.get(count)}
+
+    assert again() == {"refused": 1}
+    assert again(on_known="keep") == {"already_known": 1}
+    assert again(on_known="revise", dry_run="true") == {"revised": 1}
+    assert again(on_known="revise") == {"revised": 1}
+    assert again(on_known="revise") == {"already_known": 1}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "reason"),
+    [
+        ("POST", "/api/import", {"dry_run": "perhaps"}, "dry_run is 'perhaps': it is true or false"),
+        ("POST", "/api/import", {"on_known": "merge"}, "on_known is 'merge': it is one of refuse, keep, revise"),
+        ("GET", "/api/export", {"format": "yaml"}, "format is 'yaml': it is one of jsonl, markdown"),
+        ("GET", "/api/export", {"include_vectors": "x"}, "include_vectors is 'x': it is true or false"),
+        ("GET", "/api/export", {"format": "markdown", "include_vectors": "true"}, "notes hold no vectors"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused(http, name, method, path, options, reason):
+    answer = http.request(method, path, params=options, content=b"" if method == "POST" else None, headers={"X-Persona": name})
+    assert answer.status_code == 400
+    assert reason in answer.json()["error"]
+
+
+def test_versions_and_context_move_with_what_they_belong_to(send, export, persona, name):
+    key = persona("remember", content="旅人は苺が好き")["key"]
+    persona("revise", key=key, content="旅人は桃が好き")
+    persona("update_context", emotion="嬉しい")
+    wanted = {"include_versions": "true", "include_context": "true"}
+    first = export(**wanted)
+    assert len(first.splitlines()) == 3
+    moved = f"{name}-moved"
+    counts = send(first, persona=moved)
+    assert (counts["stored"], counts["versions"], counts["context"]) == (1, 1, 1)
+    assert export(persona=moved, **wanted) == first
+    assert len(export(persona=moved).splitlines()) == 1
+
+
+def test_the_notes_of_a_persona_come_as_a_zip(send, export, http, name):
+    send(lines_of(*FULL))
+    with zipfile.ZipFile(io.BytesIO(export(format="markdown"))) as notes:
+        assert notes.testzip() is None
+        assert sum(path.startswith("memories/") for path in notes.namelist()) == 3
+    answer = http.get("/api/export", params={"format": "markdown"}, headers={"X-Persona": name})
+    assert answer.headers["content-type"] == "application/zip"
+    assert "memories.zip" in answer.headers["content-disposition"]
 
 
 SECRET = [

@@ -1,0 +1,66 @@
+"""What storing drafts would come to, without storing them: for a dry run."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Clash, Draft, Outcome
+from memory_mcp.errors import MemoryMCPError
+from memory_mcp.remember.arrivals import settle, taken
+from memory_mcp.remember.pipeline import unknown_predecessor
+from memory_mcp.remember.redact import USUAL, redacted
+from memory_mcp.store import memories
+
+
+class Foreseen:
+    """One dry run from its first draft to its last. Of each draft that would be stored it keeps some 100 bytes."""
+
+    def __init__(self) -> None:
+        self._contents: dict[str, int] = {}  # by key
+        self._writes: set[str] = set()
+
+    def outcomes(
+        self, connection: apsw.Connection, drafts: Sequence[Draft], now: datetime, clash: Clash, privacy: Privacy = USUAL
+    ) -> list[Outcome]:
+        """`stored`, `already_known`, `revised` or `refused` for each, as `remember_many` would answer."""
+        return [self._outcome(connection, draft, now, clash, privacy) for draft in drafts]
+
+    def would_store(self, key: str) -> bool:
+        """Whether a memory with this key would be stored by now."""
+        return key in self._contents
+
+    def _outcome(self, connection: apsw.Connection, said: Draft, now: datetime, clash: Clash, privacy: Privacy) -> Outcome:
+        draft = said
+        try:
+            draft, _ = redacted(said, privacy)
+            outcome = self._before(draft, clash) or settle(connection, draft, now, clash)
+            if outcome:
+                return outcome
+            self._check_predecessor(connection, draft)
+        except MemoryMCPError as error:
+            return Outcome(draft.restored.key or "", "refused", str(error))
+        if draft.restored.key:
+            self._contents[draft.restored.key] = hash(draft.content)
+        else:
+            self._writes.add(memories.write_digest(draft))
+        return Outcome(draft.restored.key or "", "stored")
+
+    def _before(self, draft: Draft, clash: Clash) -> Outcome | None:
+        """What an earlier draft of this run makes of one."""
+        key = draft.restored.key
+        if not key:
+            return Outcome("", "already_known") if memories.write_digest(draft) in self._writes else None
+        if key not in self._contents:
+            return None
+        if self._contents[key] == hash(draft.content) or clash == "keep":
+            return Outcome(key, "already_known")
+        if clash == "refuse":
+            raise taken(key)
+        return Outcome(key, "revised")
+
+    def _check_predecessor(self, connection: apsw.Connection, draft: Draft) -> None:
+        named = draft.supersedes
+        if named and not draft.restored.key and named not in self._contents and not memories.by_keys(connection, [named]):
+            raise unknown_predecessor(named)

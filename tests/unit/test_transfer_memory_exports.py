@@ -1,0 +1,215 @@
+"""Exports of other memory servers become facts: mem0, OpenMemory, the reference server's memory.json."""
+
+import gzip
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer import knowledge_graph, mem0
+from memory_mcp.transfer.formats import Format, format_of
+from memory_mcp.transfer.rows import Found
+from memory_mcp.transfer.sources import source_of
+
+MEMORY = {
+    "id": "a1",
+    "memory": "健太は苺が好き",
+    "user_id": "kenta",
+    "agent_id": "nilou",
+    "run_id": "r1",
+    "metadata": {"place": "京都"},
+    "categories": ["食べ物"],
+    "created_at": "2025-10-17T09:00:00-07:00",
+    "updated_at": "2025-10-18T09:00:00-07:00",
+}
+
+
+def read(reader: Any, path: Path, me: str | None = None) -> tuple[list[dict[str, Any]], list[Found]]:
+    found = list(reader(source_of(path), me))
+    return [one.row for one in found if one.row], [one for one in found if one.refused]
+
+
+def write(path: Path, value: Any) -> Path:
+    path.write_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("wrap", [lambda row: {"results": [row], "relations": []}, lambda row: [row], lambda row: {"memories": [row]}])
+def test_what_mem0_answers_is_read_as_facts(tmp_path: Path, wrap: Any) -> None:
+    rows, refused = read(mem0.read, write(tmp_path / "mem0.json", wrap(MEMORY)))
+    key = rows[0].pop("key")
+    assert key.startswith("mem0_")
+    assert rows == [
+        {
+            "content": "健太は苺が好き",
+            "source": "kenta",
+            "session_id": "r1",
+            "created_at": "2025-10-17T09:00:00-07:00",
+            "updated_at": "2025-10-18T09:00:00-07:00",
+            "kind": "fact",
+            "tags": ["食べ物"],
+            "metadata": {"mem0": {"place": "京都"}, "origin": {"format": "mem0", "id": "a1", "agent": "nilou"}},
+        }
+    ]
+    assert refused == []
+
+
+def test_the_list_of_openmemory_has_its_times_in_seconds(tmp_path: Path) -> None:
+    listed = {
+        "items": [
+            {"id": "b", "content": "桃が好き", "created_at": 1_760_660_000, "state": "active", "app_name": "cursor", "categories": []}
+        ],
+        "total": 1,
+    }
+    rows, _ = read(mem0.read, write(tmp_path / "list.json", listed), me="健太")
+    assert rows[0]["created_at"] == "2025-10-17T00:13:20+00:00"
+    assert (rows[0]["tags"], rows[0]["source"]) == (["cursor"], "健太")
+
+
+BACKUP = {
+    "user": {"user_id": "kenta"},
+    "apps": [{"id": "app", "name": "cursor"}],
+    "categories": [{"id": "cat", "name": "食べ物"}],
+    "memories": [
+        {"id": "1", "user_id": "x-y", "content": "苺が好き", "state": "active", "app_id": "app", "created_at": "2025-10-17T00:00:00+00:00"},
+        {"id": "2", "user_id": "x-y", "content": "消した", "state": "deleted", "deleted_at": "2025-10-18T00:00:00+00:00"},
+        {"id": "3", "content": "いつか消した", "state": "deleted"},
+        {"id": "4"},
+        7,
+    ],
+    "memory_categories": [{"memory_id": "1", "category_id": "cat"}],
+}
+PACKED = [
+    {
+        "id": "1",
+        "content": "苺が好き",
+        "state": "active",
+        "app": "cursor",
+        "categories": ["食べ物"],
+        "created_at": "2025-10-17T00:00:00+00:00",
+    },
+    {"id": "2", "content": "消した", "state": "deleted", "updated_at": "2025-10-18T00:00:00+00:00", "categories": []},
+]
+
+
+def test_a_backup_of_openmemory_is_read_with_the_names_of_its_categories(tmp_path: Path) -> None:
+    rows, refused = read(mem0.read, write(tmp_path / "memories.json", BACKUP))
+    assert [(row["content"], row.get("tags"), row.get("deleted_at")) for row in rows] == [
+        ("苺が好き", ["食べ物", "cursor"], None),
+        ("消した", [], "2025-10-18T00:00:00+00:00"),
+    ]
+    assert {row["source"] for row in rows} == {"kenta"}
+    assert [one.where for one in refused] == [f"memories.json, memory {number}" for number in (3, 4, 5)]
+
+
+def test_of_a_zip_of_openmemory_the_packed_lines_are_read_and_mean_the_same_memories(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "backup.zip", "w") as backup:
+        backup.writestr("memories.json", json.dumps(BACKUP))
+        backup.writestr("memories.jsonl.gz", gzip.compress("".join(json.dumps(row) + "\n" for row in PACKED).encode()))
+    rows, refused = read(mem0.read, tmp_path / "backup.zip")
+    assert [row["content"] for row in rows] == ["苺が好き", "消した"]
+    assert refused == []
+    plain, _ = read(mem0.read, write(tmp_path / "memories.json", BACKUP))
+    assert [row["key"] for row in rows] == [row["key"] for row in plain]
+
+
+def test_packed_lines_that_are_damaged_are_refused(tmp_path: Path) -> None:
+    whole = gzip.compress("".join(json.dumps(row) + "\n" for row in PACKED * 500).encode())
+    (tmp_path / "memories.jsonl.gz").write_bytes(whole[:-20])
+    _, refused = read(mem0.read, tmp_path / "memories.jsonl.gz")
+    assert len(refused) == 1
+
+
+def test_packed_lines_that_unfold_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mem0, "UNFOLDED_LIMIT_BYTES", 2 * 1024 * 1024)
+    (tmp_path / "memories.jsonl.gz").write_bytes(gzip.compress(b" " * (64 * 1024 * 1024)))
+    _, refused = read(mem0.read, tmp_path / "memories.jsonl.gz")
+    assert "too long" in refused[0].refused
+
+
+GRAPH = [
+    {"type": "entity", "name": "健太", "entityType": "人", "observations": ["苺が好き", {"content": "京都に住む", "at": 1}, "", 7]},
+    {"type": "entity", "name": "南禅寺", "entityType": "寺", "observations": []},
+    {"type": "relation", "from": "健太", "to": "南禅寺", "relationType": "訪れた"},
+]
+
+
+def lines(*told: Any) -> str:
+    return "".join((each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)) + "\n" for each in told)
+
+
+def test_the_graph_of_the_reference_server_becomes_facts(tmp_path: Path) -> None:
+    rows, refused = read(knowledge_graph.read, write(tmp_path / "memory.json", lines(*GRAPH)))
+    assert [(row["content"], row.get("tags")) for row in rows] == [
+        ("健太: 苺が好き", ["人"]),
+        ("健太: 京都に住む", ["人"]),
+        ("南禅寺 (寺)", ["寺"]),
+        ("健太 訪れた 南禅寺", None),
+    ]
+    assert rows[3]["metadata"] == {"origin": {"format": "mcp-memory", "relation": {"from": "健太", "type": "訪れた", "to": "南禅寺"}}}
+    assert refused == []
+
+
+def test_what_read_graph_answers_is_the_same(tmp_path: Path) -> None:
+    answer = {"entities": GRAPH[:2], "relations": GRAPH[2:]}
+    first, _ = read(knowledge_graph.read, write(tmp_path / "memory.json", lines(*GRAPH)))
+    second, _ = read(knowledge_graph.read, write(tmp_path / "graph.json", answer))
+    assert first == second
+
+
+def test_lines_that_are_neither_entity_nor_relation_are_refused_by_number(tmp_path: Path) -> None:
+    odd = ["{oops", {"type": "entity", "observations": ["x"]}, {"type": "relation", "from": "a"}, [1], {"type": "other"}, GRAPH[1]]
+    rows, refused = read(knowledge_graph.read, write(tmp_path / "memory.json", lines(*odd)))
+    assert [one.where for one in refused] == [f"memory.json, line {number}" for number in (1, 2, 3, 4, 5)]
+    assert len(rows) == 1
+
+
+def make(place: Path, files: dict[str, Any]) -> Path:
+    for name, value in files.items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(value if isinstance(value, bytes) else (value if isinstance(value, str) else json.dumps(value)).encode())
+    return place if len(files) > 1 or "/" in next(iter(files)) else place / next(iter(files))
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"a.jsonl": {"content": "x"}}, Format.JSON_LINES),
+        ({"a.ndjson": ""}, Format.JSON_LINES),
+        ({"memory.jsonl": GRAPH[0]}, Format.MCP_MEMORY),
+        ({"memory.json": lines(*GRAPH)}, Format.MCP_MEMORY),
+        ({"graph.json": {"entities": [], "relations": []}}, Format.MCP_MEMORY),
+        ({"a.txt": "文"}, Format.TEXT),
+        ({"a.md": "文"}, Format.TEXT),
+        ({"d/a.txt": "文"}, Format.TEXT),
+        ({"d/a.md": "文", "b.txt": "文"}, Format.OBSIDIAN),
+        ({"conversations.json": [{"mapping": {}, "title": ""}]}, Format.CHATGPT),
+        ({"chats.json": [{"messages": [], "title": ""}]}, Format.CHATGPT),
+        ({"conversations-000.json": [{"mapping": {}}], "chat.html": ""}, Format.CHATGPT),
+        ({"conversations.json": [{"chat_messages": []}], "users.json": []}, Format.CLAUDE),
+        ({"users.json": [], "channels.json": [], "general/2025-10-17.json": []}, Format.SLACK),
+        ({"mem0.json": {"results": []}}, Format.MEM0),
+        ({"mem0.json": [{"id": "1", "memory": "x"}]}, Format.MEM0),
+        ({"memories.json": BACKUP, "memories.jsonl.gz": b""}, Format.MEM0),
+        ({"memories.jsonl.gz": b""}, Format.MEM0),
+        ({"memory.sqlite": b"SQLite format 3\x00"}, Format.DATABASE),
+    ],
+)
+def test_a_format_is_told_by_what_is_there(tmp_path: Path, files: dict[str, Any], expected: Format) -> None:
+    assert format_of(make(tmp_path / "there", files)) is expected
+
+
+def test_a_zip_is_told_like_its_directory(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("export/conversations.json", json.dumps([{"chat_messages": []}]))
+    assert format_of(tmp_path / "a.zip") is Format.CLAUDE
+
+
+@pytest.mark.parametrize("files", [{"a.bin": b"\x00"}, {"a.json": {"x": 1}}, {"a.json": "oops"}, {"d/a.png": b""}, {"a.zip": b"no zip"}])
+def test_what_nothing_tells_is_refused_with_what_to_do(tmp_path: Path, files: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        format_of(make(tmp_path / "there", files))
