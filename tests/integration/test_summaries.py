@@ -17,7 +17,7 @@ from memory_mcp.search.context import context
 from memory_mcp.store import derivations, memories, summaries
 from memory_mcp.store.summaries import Subject
 from memory_mcp.text.summary import CHARACTERS_LIMIT
-from memory_mcp.transfer.jsonlines import Arriving, export_lines, import_lines
+from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
 from memory_mcp.upkeep.summaries import step
 
 TALK = (
@@ -72,7 +72,7 @@ def work(nilou, now, settings):
 
 
 def in_trash(nilou):
-    return [row["key"] for row in map(json.loads, export_lines(nilou, include_deleted=True)) if row.get("deleted_at")]
+    return [row["key"] for row in map(json.loads, export_lines(nilou, Leaving(deleted=True))) if row.get("deleted_at")]
 
 
 def test_a_session_that_has_fallen_silent_is_summarised(talk, work, nilou):
