@@ -68,7 +68,7 @@ def test_an_argument_that_does_not_fit_is_named(persona, tool, arguments, words)
         ("recall", {"query": "x", "top_k": 0}, "top_k is 0: it runs from 1 to 50. Send"),
         ("recall", {"query": "x", "top_k": 10**6}, "top_k is 1000000: it runs from 1 to 50. Send"),
         ("recall", {"query": "x", "max_tokens": 1}, "max_tokens is 1: it runs from 50 to 100,000"),
-        ("recall", {"query": "x", "mode": "fuzzy"}, "mode is 'fuzzy': it is one of auto, keyword, semantic, recent"),
+        ("recall", {"query": "x", "mode": "fuzzy"}, "mode is 'fuzzy': it is one of auto, keyword, semantic, graph, recent"),
         ("recall", {"query": "x", "detail": "all"}, "detail is 'all': it is one of full, index"),
         ("recall", {"query": "x", "min_importance": 2}, "min_importance is 2: it runs from 0 to 1"),
         ("recall", {"query": "x", "date_range": "きっといつか"}, "date_range 'きっといつか' is no date that can be understood"),
