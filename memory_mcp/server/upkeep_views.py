@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, told
@@ -14,6 +15,7 @@ from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.versions import Version
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
 from memory_mcp.upkeep import history, kept_copies, purge, retention
+from memory_mcp.upkeep.backup import Backups
 
 logger = logging.getLogger(__name__)
 
@@ -122,12 +124,15 @@ def _rules_view(call: Call, persona: Persona, confirm: str) -> dict[str, Any]:
 
 
 def remains(call: Call) -> list[str]:
-    """What is said of copies that a purge can't reach."""
-    backup = getattr(call.settings, "backup", None)
-    days = getattr(backup, "keep_days", None) if getattr(backup, "enabled", False) else None
-    until = local(call.now + timedelta(days=days), call.settings.zone) if days else None
-    own = [f"backups of this server hold it until {until}, and longer where no newer one was made"] if until else []
-    return [*own, REMAINS]
+    """What is said of copies that a purge can't reach: the backups that there are of this persona, and what others may have."""
+    personas, settings = call.runtime.personas, call.settings
+    there = Backups(personas.directory, personas.keys).listed(settings, directory_name(call.persona_name()))
+    if not there:
+        return [REMAINS]
+    many = f"{len(there)} backup{'s' if len(there) > 1 else ''} of this server"
+    newest = local(there[0].made_at, settings.zone)
+    until = local(there[0].made_at + timedelta(days=settings.backup.keep_days), settings.zone)
+    return [f"{many}, the newest of {newest}, may hold it until {until}, and longer where no newer one is made", REMAINS]
 
 
 def shelf(call: Call) -> IndexShelf:

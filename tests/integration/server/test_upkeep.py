@@ -132,6 +132,15 @@ def test_a_body_that_can_not_be_used_is_refused_in_words(persona, as_persona, pa
     assert words in as_persona("POST", path, status=400, content=body)["error"]
 
 
+def test_what_is_erased_is_said_to_be_in_the_backups_that_there_are_and_until_when(persona, as_persona):
+    key = persona("remember", content=SECRET)["key"]
+    as_persona("POST", "/api/backups")
+    persona("forget", keys=[key])
+    own, others = persona("purge", keys=[key])["remains"]
+    assert own.startswith("1 backup of this server, the newest of 2025-10-30T12:00:00+09:00, may hold it until 2025-11-29T12:00:00+09:00")
+    assert "somebody made" in others
+
+
 def test_a_persona_is_copied_renamed_merged_and_erased(persona, as_persona, name):
     persona("remember", content="苺が好き")
     assert as_persona("POST", "/api/persona/copy", json={"to": f"{name}-copy"}) == {"persona": f"{name}-copy", "copied_from": name}
