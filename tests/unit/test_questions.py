@@ -58,7 +58,7 @@ def test_keys_are_fetched_once_each_in_their_order(asked):
         ({"top_k": 51}, "top_k"),
         ({"max_tokens": 49}, "max_tokens"),
         ({"max_tokens": 100_001}, "100,000"),
-        ({"mode": "psychic"}, "auto, keyword, semantic, recent"),
+        ({"mode": "psychic"}, "auto, keyword, semantic, graph, recent"),
         ({"detail": "none"}, "full, index"),
         ({"min_importance": 1.5}, "min_importance"),
         ({"min_importance": math.nan}, "min_importance"),
