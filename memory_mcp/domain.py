@@ -59,7 +59,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """An earlier state of a memory: what it said until it was revised at its next revision, and why it was."""
+    """An earlier state of a memory: what it said until it was revised at its next revision, and why it was.
+
+    `privacy_level` None: nobody said, and it is that of the memory.
+    """
 
     key: str
     revision: int
@@ -68,6 +71,7 @@ class Version:
     tags: tuple[str, ...] = ()
     importance: float = 0.5
     reason: str | None = None
+    privacy_level: PrivacyLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,9 @@ def _change(
     stays = earlier or memory
     content = stays.content if revision.content is None else revision.content
     tags = stays.tags if revision.tags is None else revision.tags
+    if earlier:  # it may be from before the rules
+        found = Redaction(privacy)
+        content, tags = found.text(content), tuple(dict.fromkeys(found.texts(tags)))
     if revision.content is not None or revision.tags is not None or earlier:
         tags = marked_anew(memory, content, tags, privacy)
     importance = stays.importance if revision.importance is None else revision.importance

@@ -37,9 +37,8 @@ async def restore(request: Request) -> Response:
 
     def told() -> dict[str, Any]:
         with call.changing() as persona:
-            memory = revise(
-                persona, key, Revision(revision=asked["revision"], reason=drafts.label(asked.get("reason"), "reason")), now=call.now
-            )
+            wanted = Revision(revision=asked["revision"], reason=drafts.label(asked.get("reason"), "reason"))
+            memory = revise(persona, key, wanted, now=call.now, privacy=call.settings.privacy)
             view = memory_view(memory, memory.content, call.settings.zone, call.now)
             return {**heading(call, persona), **view, "revision": memory.revision}
 

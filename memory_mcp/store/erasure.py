@@ -12,7 +12,7 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.domain import Kind, Memory
-from memory_mcp.store import chunks, derivations, foreign_tables, lexical, memories, operations, tombstones
+from memory_mcp.store import chunks, derivations, foreign_tables, lexical, memories, operations, summaries, tombstones
 from memory_mcp.store.graph import erasing as graph_erasing
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import to_text
@@ -58,6 +58,18 @@ def long_in_trash(connection: apsw.Connection, before: datetime, limit: int) -> 
 def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, rule: str) -> tuple[list[Operation], list[str]]:
     """Takes memories out of every table, and the summaries that tell of them. Returns what is to be logged, and the older tables that
     could not be searched."""
+    keys, unsearched = take_out(connection, erased, now)
+    tombstones.add(connection, keys, now)
+    done = [Operation("purge", key, now, metadata={"rule": rule}) for key in keys]
+    for operation in done:
+        operations.record(connection, operation)
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, done[-1].operation_id if done else ""))
+    return done, unsearched
+
+
+def take_out(connection: apsw.Connection, erased: Sequence[Memory], now: datetime) -> tuple[list[str], list[str]]:
+    """Takes memories in the trash out of every table, and notes nothing. Returns the keys, those of the summaries that tell of them
+    among them, and the older tables that could not be searched."""
     telling = derivations.release(connection, [memory.key for memory in erased])
     erased = list({memory.key: memory for memory in (*erased, *memories.by_keys(connection, telling).values())}.values())
     keys, ids = [memory.key for memory in erased], [memory.id for memory in erased]
@@ -66,14 +78,9 @@ def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, 
     with graph_erasing.of_memories(connection, ids, now):
         for memory in erased:
             _delete(connection, memory)
+    summaries.strike_empty_sessions(connection)
     _empty_operations(connection, keys, said)
-    unsearched = foreign_tables.erase(connection, keys, said)
-    tombstones.add(connection, keys, now)
-    done = [Operation("purge", key, now, metadata={"rule": rule}) for key in keys]
-    for operation in done:
-        operations.record(connection, operation)
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, done[-1].operation_id if done else ""))
-    return done, unsearched
+    return keys, foreign_tables.erase(connection, keys, said)
 
 
 def _delete(connection: apsw.Connection, memory: Memory) -> None:

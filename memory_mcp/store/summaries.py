@@ -196,6 +196,13 @@ def withdraw_citing(connection: apsw.Connection, keys: Collection[str]) -> list[
     return found
 
 
+def strike_empty_sessions(connection: apsw.Connection) -> None:
+    """Takes sessions that no memory is left of off the list: what they were called goes with them."""
+    connection.execute(
+        "DELETE FROM summaries_due WHERE scope = 'session' AND subject NOT IN (SELECT session_id FROM memories WHERE session_id IS NOT NULL)"
+    )
+
+
 def outdate(connection: apsw.Connection, found: Sequence[str]) -> None:
     """Notes that these summaries are to be made anew, whatever they were made of."""
     note_due(connection, _due_again(connection, found))

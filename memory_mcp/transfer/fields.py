@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import Draft, Restored, Version
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember.drafts import checked_content, checked_importance, draft, label, labels
+from memory_mcp.remember.drafts import checked_content, checked_importance, checked_privacy_level, draft, label, labels
 from memory_mcp.text.clean import storable
 from memory_mcp.transfer.vectors import Generations, embedded_in
 
@@ -82,6 +82,7 @@ def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
         tags=labels(row.get("tags", []), "tags"),
         importance=checked_importance(row.get("importance", 0.5)),
         reason=label(row.get("reason"), "reason"),
+        privacy_level=checked_privacy_level(row["privacy_level"]) if "privacy_level" in row else None,
     )
 
 
@@ -219,6 +220,7 @@ VERSION_FIELDS: Mapping[str, Check] = {
     "importance": FIELDS["importance"],
     "updated_at": _TEXT,
     "reason": _TEXT,
+    "privacy_level": _TEXT,
 }
 PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": _TEXT, "pieces": _COUNT}
 _TOLD = frozenset("content source session_id kind tags importance occurred_at questions state supersedes category privacy_level".split())

@@ -221,6 +221,7 @@ def row_of_version(version: Version) -> dict[str, Any]:
         "importance": version.importance,
         "updated_at": to_text(version.updated_at),
         "reason": version.reason,
+        "privacy_level": version.privacy_level,
     }
     return {name: value for name, value in values.items() if value is not None}
 

@@ -109,7 +109,9 @@ def files(persona: Persona, leaving: Leaving, zone: ZoneInfo) -> Iterator[File]:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
             former = memories.by_keys(connection, [memory.supersedes for memory in page if memory.supersedes])
             earlier = {
-                memory.key: moved_versions.of_memory(connection, memory.key) for memory in page if leaving.versions and memory.revision > 1
+                memory.key: moved_versions.of_memory(connection, memory.key, leaving.secret)
+                for memory in page
+                if leaving.versions and memory.revision > 1
             }
         if not page:
             break

@@ -23,6 +23,7 @@ from memory_mcp.store import memories, operations, summaries
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.summaries import OF, SUBJECT, Registered, Subject
 from memory_mcp.text.low_value import low_value
+from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.summary import CHARACTERS_LIMIT, Said, cut, extract, heading
 from memory_mcp.text.tokens import is_japanese
 
@@ -75,7 +76,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
     worth = _worth(members)
     enough = len(worth) >= (1 if known else rules.min_memories)
     more = len(members) >= MEMORIES_LIMIT
-    draft = _draft(subject, worth, more, chat, now, zone) if enough and _changed(known, worth) else None
+    draft = _draft(subject, worth, more, chat, now, settings) if enough and _changed(known, worth) else None
     done = persona.database.write(lambda connection: _settle(connection, due, worth, draft, now, zone))
     for operation in done:
         persona.log.append(persona.name, operation)
@@ -150,17 +151,21 @@ def _range(subject: Subject, zone: ZoneInfo) -> TimeRange:
     return TimeRange(start, end)
 
 
-def _draft(subject: Subject, worth: Sequence[Memory], more: bool, chat: Writer | None, now: datetime, zone: ZoneInfo) -> Draft | None:
-    """The summary; None where no sentence is worth being told. `more`: there are earlier memories than these."""
-    said = [Said(memory.content[:TEXT_LIMIT], memory.source, memory.importance) for memory in worth]
-    head = heading(sorted(_day(memory, zone) for memory in worth), said, at_least=more)
+def _draft(subject: Subject, worth: Sequence[Memory], more: bool, chat: Writer | None, now: datetime, settings: Settings) -> Draft | None:
+    """The summary; None where no sentence is worth being told. `more`: there are earlier memories than these.
+
+    What they say may be from before the rules of `privacy`, and a chat model may say anything: both go through them.
+    """
+    found = Redaction(settings.privacy)
+    said = [Said(found.text(memory.content)[:TEXT_LIMIT], found.optional(memory.source), memory.importance) for memory in worth]
+    head = heading(sorted(_day(memory, settings.zone) for memory in worth), said, at_least=more)
     private = any(memory.privacy_level == "private" for memory in worth)
     # What is private stays between the two: the model may be somebody's service.
     text, made_by = _worded(said, CHARACTERS_LIMIT - len(head) - 1, None if private else chat, now)
     if not text:
         return None
     return Draft(
-        content=cut(f"{head}\n{text}"),
+        content=cut(found.text(f"{head}\n{text}")),
         session_id=subject.name if subject.scope == "session" else None,
         kind="summary",
         occurred_at=max(memory.event_time for memory in worth),

@@ -20,12 +20,16 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.drafts import draft
+from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import archives, buried, index_queue, lexical
+from memory_mcp.remember.weaving import weave
+from memory_mcp.store import archives, buried, index_queue, lexical, tombstones
 from memory_mcp.store.keys import Keys, is_encrypted
+from memory_mcp.upkeep import purge
 from memory_mcp.upkeep.backup import Backup, Backups
 from memory_mcp.upkeep.restore import Restored, restore
+from memory_mcp.upkeep.summaries import step
 
 UTC_ZONE = ZoneInfo("UTC")
 SECRET = "xylophonic"
@@ -351,7 +355,7 @@ def erase(persona: Persona, key: str) -> None:
         connection.execute(TOMBSTONES)
         connection.execute("DELETE FROM lexical WHERE rowid = (SELECT id FROM memories WHERE key = ?)", (key,))
         connection.execute("DELETE FROM memories WHERE key = ?", (key,))
-        connection.execute("INSERT INTO tombstones VALUES (?, '2025-10-30T03:00:00+00:00')", (buried.digest(key),))
+        connection.execute("INSERT INTO tombstones VALUES (?, '2025-10-30T03:00:00+00:00')", (tombstones.digest(key),))
 
     persona.database.write(work)
 
@@ -372,7 +376,7 @@ def test_what_was_erased_after_the_backup_does_not_come_back(house: House, now: 
     with house.personas.reading("nilou") as persona, persona.database.read() as connection:
         assert lexical.search(connection, ["unforgettable"], None, 5) == []
         assert "unforgettable" not in str(connection.execute("SELECT before, after FROM operations").fetchall())
-        assert buried.known(connection) == {buried.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
+        assert buried.known(connection) == {tombstones.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
     assert house.restore(made.path, now, to="さくら").erased_again == 1  # under another name it does not come back either
 
 
@@ -382,3 +386,30 @@ def test_a_damaged_persona_is_restored_and_it_is_said_that_more_may_have_been_er
     restored = filled.restore(made.path, now, instead=True)
     assert restored.unknown_erased
     assert filled.held() == before
+
+
+def test_a_summary_or_a_name_in_the_backup_does_not_tell_of_what_was_erased_after_it(house: House, now: datetime) -> None:
+    few = Settings(embeddings_model=None, reranker_model=None, summaries={"min_memories": 2})
+    word = "鯰田"
+    keys = [house.say(f"来週の旅行の宿を{word if number == 1 else '田中'}さんが{number}番に予約した。", now) for number in range(4)]
+    with house.personas.writing("nilou") as persona:
+        while weave(persona, now) or step(persona, now + timedelta(days=2), few):
+            pass
+        assert list(row_texts(persona, word))
+    made = house.back_up(now)
+    with house.personas.writing("nilou") as persona:
+        forget(persona, [keys[1]], reason=None, dry_run=False, now=now)
+        while step(persona, now + timedelta(days=3), few):
+            pass  # the summary is made anew, of what is left
+        purge.erase(persona, [keys[1]], rule="asked for", now=now)
+    assert house.restore(made.path, now, instead=True).erased_again == 1
+    with house.personas.writing("nilou") as persona:
+        assert list(row_texts(persona, word)) == []
+
+
+def row_texts(persona: Persona, word: str) -> Iterator[str]:
+    """Every row of any table of ours that says the word."""
+    with persona.database.read() as connection:
+        for table in ("memories", "memory_versions", "entities", "entity_aliases", "operations"):
+            rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+            yield from (f"{table}: {row}" for row in rows if word in str(row))

@@ -1,5 +1,8 @@
 """What else a memory says of itself: a category to filter by, who may see it, metadata, and the line that stands for it."""
 
+import json
+from contextlib import nullcontext
+
 import apsw
 import pytest
 from older_stores import take_back
@@ -13,7 +16,8 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import memories
-from memory_mcp.transfer.jsonlines import Leaving, export_lines
+from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
+from memory_mcp.transfer.vault_files import files
 
 FIRST, SECOND = "健太は苺が好きだけど、メロンは苦手だと昨日の夕食のときに話してくれた。", "理由は聞かなかったけれど、たぶん食感だろう。"
 LONG = FIRST + SECOND + "そのあと三人で海まで歩いて、夜は花火を見て、遅くに帰った。"
@@ -146,3 +150,30 @@ def test_a_draft_of_nothing_special_is_as_it_was(now, zone, nilou):
     told = draft("京都へ行った", now=now, zone=zone)
     assert told == Draft("京都へ行った")
     assert remember(nilou, told, now=now, zone=zone).stored
+
+
+def test_what_was_once_secret_leaves_in_no_form_unless_asked_for_and_stays_so_elsewhere(nilou, personas, say, now, zone):
+    key = say("鍵は植木鉢の下", privacy_level="secret").key
+    revise(nilou, key, Revision(content="植木鉢を買った", privacy_level="internal"), now=now)
+
+    def leaves(persona, leaving):
+        notes = [file.text for file in files(persona, leaving, zone)]
+        return ["鍵" in "".join(written) for written in (export_lines(persona, leaving), notes)]
+
+    everything = Leaving(versions=True, secret=True)
+    assert leaves(nilou, Leaving(versions=True)) == [False, False]
+    assert leaves(nilou, everything) == [True, True]
+    lines = [(number, line.encode()) for number, line in enumerate(export_lines(nilou, everything), 1)]
+    with personas.writing("さくら") as sakura:
+        assert import_lines(lambda: nullcontext(sakura), lines, Arriving(now, zone)).versions == 1
+        assert leaves(sakura, Leaving(versions=True)) == [False, False]
+        assert list(export_lines(sakura, everything)) == [line.decode() for _, line in lines]
+
+
+def test_an_earlier_state_that_does_not_say_its_level_has_that_of_its_memory(nilou, now, zone):
+    memory = {"key": "k", "content": "植木鉢", "revision": 2, "privacy_level": "secret"}
+    version = {"version_of": "k", "revision": 1, "content": "鍵", "updated_at": "2025-01-01T00:00:00Z"}
+    lines = [(number, json.dumps(row).encode()) for number, row in enumerate((memory, version), 1)]
+    assert import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone)).versions == 1
+    revise(nilou, "k", Revision(privacy_level="internal"), now=now)
+    assert not any("鍵" in json.loads(line)["content"] for line in export_lines(nilou, Leaving(versions=True)))

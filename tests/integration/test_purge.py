@@ -3,22 +3,30 @@
 import json
 import sqlite3
 from contextlib import closing, nullcontext
+from datetime import timedelta
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 
+from memory_mcp.config.settings import Settings
+from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.remember import relating
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
+from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.weaving import weave
 from memory_mcp.store import chunks, index_files, tombstones, vector_table
 from memory_mcp.store.database import Database
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.vectors import VectorIndex
 from memory_mcp.transfer.jsonlines import Arriving, export_lines, import_lines
 from memory_mcp.upkeep import history, purge
+from memory_mcp.upkeep.summaries import step
 
 SECRET = "鰻鱧鯰の密談は zqxunique です"
 # The word and its pairs of characters as the lexical index writes them; nothing else that the tests store has one of them.
@@ -350,3 +358,45 @@ def test_work_between_two_commits_is_in_no_transaction_and_its_failure_is_its_ow
             assert connection.execute("SELECT a FROM t").get == 1
     finally:
         database.close()
+
+
+def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised(nilou, say, erased, now, data_directory):
+    few = Settings(embeddings_model=None, reranker_model=None, summaries={"min_memories": 2})
+    say("海辺の散歩で田中さんと話した。", session_id="s")
+    say("来週の旅行の宿を田中さんが予約した。", session_id="s")
+    told = {"tags": ["鰻"], "source": "鱧代", "questions": ["鰻は？"], "metadata": {"note": "密談"}, "state": {"emotion": "密談"}}
+    stated = [Stated("鱧代", "密談する", "田中さん")]
+    key = say("[[鯰田]]は[[田中さん|鰻さん]]と密談した。 zqxunique", session_id="s", **told).key
+    other = say("鯰田さんは田中さんと鰻屋で会った。", session_id="鱧の会", relations=["鱧代 > 密談する > 田中さん"]).key
+    relating.relate(nilou, stated, now=now)
+    relating.unrelate(nilou, stated[0], reason="密談ではない", now=now)
+    while weave(nilou, now):
+        pass
+    while step(nilou, now + timedelta(hours=1), few):
+        pass
+    revise(nilou, key, Revision(content="[[鰻村]]の話", reason="鯰のこと"), now=now)
+    revise(nilou, key, Revision(content="ただの話をした。", tags=()), now=now)
+    merge(nilou, [other], key, reason="密談", now=now)
+    while weave(nilou, now) or step(nilou, now + timedelta(hours=2), few):
+        pass
+    with nilou.database.read() as connection:
+        assert nilou.names.find(connection, "鯰田")
+    erased(key, other)
+    while weave(nilou, now) or step(nilou, now + timedelta(hours=3), few):
+        pass
+    assert purge.sweep(nilou, IndexShelf())
+    nilou.database.write_alone(lambda connection: connection.wal_checkpoint(None, apsw.SQLITE_CHECKPOINT_TRUNCATE))
+    assert traces(data_directory) == {}
+    with nilou.database.read() as connection:
+        assert not nilou.names.find(connection, "鯰田と鱧代と鰻村と鰻さん")
+        assert nilou.names.find(connection, "田中さん")
+
+
+def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now):
+    say("宿を予約した。", tags=["旅支度"], source="蛍")
+    key = say("ただの話をした。", tags=["鰻"]).key
+    while weave(nilou, now):
+        pass
+    erased(key)
+    with nilou.database.read() as connection:
+        assert {mention.name for _, mention in nilou.names.find(connection, "蛍と旅支度と鰻")} == {"蛍", "旅支度"}

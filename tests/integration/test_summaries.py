@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft, Filters
 from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import ChatFailed
@@ -369,3 +369,24 @@ def test_of_a_very_full_day_the_latest_are_summarised_and_it_says_so(nilou, now,
     remember_many(nilou, rows, now=now, zone=zone)
     (summary,) = work(hours=14)
     assert "500件以上" in summary.content
+
+
+TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+
+
+def test_a_summary_says_nothing_private_and_a_chat_model_is_not_told_any(talk, say, work, nilou):
+    talk()
+    key = say("あの鍵のことを話した。", session_id="s1").key
+    # As it was stored before there were rules.
+    nilou.database.write(
+        lambda connection: connection.execute("UPDATE memories SET content = ? WHERE key = ?", (f"鍵は{TOKEN}だと話した。", key))
+    )
+    writer = Writer(answer=f"合言葉は{TOKEN}、連絡は taro@example.com へ。")
+    strict = A_FEW.model_copy(update={"privacy": Privacy(email="redact")})
+    (summary,) = work(chat=writer, under=strict)
+    assert TOKEN not in summary.content
+    assert "taro@example.com" not in summary.content
+    assert "[REDACTED_API_KEY]" in summary.content
+    ((_, asked),) = writer.asked
+    assert "あの鍵" not in asked
+    assert TOKEN not in asked

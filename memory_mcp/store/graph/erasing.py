@@ -1,33 +1,91 @@
-"""What the graph loses when memories are erased for good: who is named in none that is left is forgotten."""
+"""What the graph loses when memories are erased for good: who is named in none that is left is forgotten, and every name with it."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
 import apsw
 
 from memory_mcp.store.graph import mentions, names, relations
+from memory_mcp.text.entities.folding import bare
+
+# Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
+_UNNAMED = """
+SELECT e.id FROM entities e WHERE e.made_by = 'text' AND NOT EXISTS (SELECT 1 FROM entity_mentions m WHERE m.entity = e.id)
+AND NOT EXISTS (SELECT 1 FROM relation_evidence r WHERE r.validation_status <> 'rejected' AND (r.source = e.id OR r.target = e.id))
+AND e.id NOT IN (SELECT merged_into FROM entities WHERE merged_into IS NOT NULL)
+"""
 
 
 @contextmanager
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> Iterator[None]:
-    """Around deleting the rows of these memories: what they named and spoke for is told before, and set right after."""
+    """Around deleting the rows of these memories: what they named and spoke for is told before, and set right after.
+
+    A name can outlive its mentions: an earlier text had it, or a memory was only filed under it. So all that nothing stands on goes.
+    """
     ids = json.dumps(list(memory_ids))
     named = {
         row[0] for row in connection.execute("SELECT entity FROM entity_mentions WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     }
     pairs = relations.pairs_of_memories(connection, json.loads(ids))
     named |= {entity for pair in pairs for entity in pair}
+    aliases = _aliases_in(connection, ids)
     yield
     connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     relations.sum_up(connection, pairs, now)
-    connection.execute(
-        "DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?)) AND made_by = 'text' "
-        "AND NOT EXISTS (SELECT 1 FROM entity_mentions m WHERE m.entity = entities.id) "
-        "AND NOT EXISTS (SELECT 1 FROM relation_evidence r WHERE r.source = entities.id OR r.target = entities.id) "
-        "AND NOT EXISTS (SELECT 1 FROM entities o WHERE o.merged_into = entities.id)",
-        (json.dumps(sorted(named)),),
-    )
+    _forget_unnamed(connection)
+    _forget_aliases(connection, aliases)
+    _empty_operations(connection)
     mentions.count_again(connection, named)
     names.changed(connection)
+
+
+def _aliases_in(connection: apsw.Connection, ids: str) -> list[int]:
+    """The further names that these memories hold, now or in an earlier state."""
+    found = connection.execute(
+        "WITH said(text) AS MATERIALIZED (SELECT content FROM memories WHERE id IN (SELECT value FROM json_each(?1)) UNION ALL "
+        "SELECT v.content FROM memory_versions v JOIN memories m ON m.key = v.key WHERE m.id IN (SELECT value FROM json_each(?1))) "
+        "SELECT a.id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
+        "WHERE a.alias <> e.name AND EXISTS (SELECT 1 FROM said WHERE instr(said.text, a.alias))",
+        (ids,),
+    )
+    return [row[0] for row in found]
+
+
+def _forget_unnamed(connection: apsw.Connection) -> None:
+    filed: set[str] | None = None
+    while found := {row[0] for row in connection.execute(_UNNAMED)}:
+        if filed is None:
+            every = [row[0] for row in connection.execute("SELECT id FROM memories")]
+            filed = {bare(label) for label, _ in names.filed_under(connection, every)}
+        known = connection.execute(
+            "SELECT entity, bare FROM entity_aliases WHERE entity IN (SELECT value FROM json_each(?))", (json.dumps(sorted(found)),)
+        )
+        gone = found - {entity for entity, name in known if name in filed}
+        if not gone:
+            return
+        # Then whatever they were merged into may have nothing left either.
+        connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
+
+
+def _forget_aliases(connection: apsw.Connection, aliases: Sequence[int]) -> None:
+    """Those of these names that no memory which names their entity holds."""
+    connection.execute(
+        "DELETE FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM entity_mentions em "
+        "JOIN memories m ON m.id = em.memory WHERE em.entity = entity_aliases.entity AND instr(m.content, entity_aliases.alias))",
+        (json.dumps(list(aliases)),),
+    )
+
+
+def _empty_operations(connection: apsw.Connection) -> None:
+    """That a relation was stated or taken back stays; between whom goes, where one of them is known no more."""
+    known = {row[0] for row in connection.execute("SELECT bare FROM entity_aliases")}
+    told = connection.execute(
+        "SELECT id, coalesce(after, before) FROM operations WHERE operation IN ('relate', 'unrelate') AND coalesce(after, before) IS NOT NULL"
+    )
+    emptied = [number for number, row in told if not {bare(json.loads(row)[end]) for end in ("source", "target")} <= known]
+    connection.execute(
+        "UPDATE operations SET before = NULL, after = NULL, error = NULL, metadata = NULL WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(emptied),),
+    )

@@ -143,6 +143,12 @@ def reject(connection: apsw.Connection, source: int, target: int, type_: str, re
     ).fetchone()
     if there is None:
         return False
+    # What was said outside of any memory is taken back with it; what a memory says goes with the memory.
+    connection.execute(
+        "DELETE FROM relation_evidence WHERE memory IS NULL AND type = ?3 AND ((source = ?1 AND target = ?2) OR "
+        "(source = ?2 AND target = ?1 AND NOT (SELECT coalesce(max(directed), 1) FROM relation_types WHERE name = ?3)))",
+        (source, target, type_),
+    )
     no = Evidence(source, target, type_, 1.0, 1.0, REJECTED, validation_status="rejected", notes=reason)
     sum_up(connection, add(connection, [no], now), now)
     return True

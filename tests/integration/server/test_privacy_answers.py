@@ -3,6 +3,7 @@
 import json
 import logging
 
+import httpx2
 import pytest
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
@@ -75,3 +76,17 @@ def test_an_import_says_what_it_redacted(http, name):
     body = json.dumps({"content": f"{TOKEN} {MAIL}"}).encode()
     told = http.post("/api/import", content=body, headers={"X-Persona": name}).json()
     assert (told["stored"], told["redacted"], told["flagged"]) == (1, {"api_key": 1}, {"email": 1})
+
+
+def test_an_earlier_text_comes_back_under_the_rules_of_today(serving, tmp_path, connect):
+    with serving(tmp_path, toolsets=["core", "upkeep"], privacy={"email": "off"}) as served:
+        caller = connect(served, "nilou")
+        keys = [caller("remember", content=f"苺と{MAIL} {number}", tags=[MAIL])["key"] for number in range(2)]
+        for key in keys:
+            caller("revise", key=key, content="苺", tags=[])
+        served.configure(toolsets=["core", "upkeep"], privacy={"email": "redact"})
+        by_tool = caller("restore_version", key=keys[0], revision=1)
+        asked = {"key": keys[1], "revision": 1}
+        by_route = httpx2.post(f"{served.url}/api/restore", json=asked, headers={"X-Persona": "nilou"}).json()
+    told = [(each["content"], each["tags"]) for each in (by_tool, by_route)]
+    assert told == [(f"苺と[REDACTED_EMAIL] {number}", ["[REDACTED_EMAIL]"]) for number in range(2)]
