@@ -68,6 +68,8 @@ class Version:
     tags: tuple[str, ...] = ()
     importance: float = 0.5
     reason: str | None = None
+    category: str | None = None
+    privacy_level: PrivacyLevel = "internal"
 
 
 @dataclass(frozen=True, slots=True)

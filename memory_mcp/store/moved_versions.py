@@ -8,7 +8,7 @@ import apsw
 from memory_mcp.domain import Version
 from memory_mcp.store.timestamps import from_text, to_text
 
-_COLUMNS = "key, revision, content, updated_at, tags, importance, reason"
+_COLUMNS = "key, revision, content, updated_at, tags, importance, reason, category, privacy_level"
 
 
 def of_memory(connection: apsw.Connection, key: str, include_secret: bool = True) -> list[Version]:
@@ -16,8 +16,8 @@ def of_memory(connection: apsw.Connection, key: str, include_secret: bool = True
     condition = "" if include_secret else "AND coalesce(privacy_level, '') <> 'secret'"
     rows = connection.execute(f"SELECT {_COLUMNS} FROM memory_versions WHERE key = ? {condition} ORDER BY revision", (key,))
     return [
-        Version(key, revision, content, from_text(updated_at), tuple(json.loads(tags)) if tags else (), importance, reason)
-        for key, revision, content, updated_at, tags, importance, reason in rows
+        Version(key, revision, content, from_text(updated_at), tuple(json.loads(tags)) if tags else (), importance, *rest)
+        for key, revision, content, updated_at, tags, importance, *rest in rows
     ]
 
 
@@ -32,7 +32,7 @@ def said_before(connection: apsw.Connection, key: str, content: str, tags: Seque
 def add(connection: apsw.Connection, version: Version) -> bool:
     """Puts a state among the versions of a memory. False when that revision is there already, whatever it says."""
     connection.execute(
-        f"INSERT OR IGNORE INTO memory_versions({_COLUMNS}) VALUES (?,?,?,?,?,?,?)",
+        f"INSERT OR IGNORE INTO memory_versions({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)",
         (
             version.key,
             version.revision,
@@ -41,6 +41,8 @@ def add(connection: apsw.Connection, version: Version) -> bool:
             json.dumps(version.tags, ensure_ascii=False),
             version.importance,
             version.reason,
+            version.category,
+            version.privacy_level,
         ),
     )
     return connection.changes() > 0

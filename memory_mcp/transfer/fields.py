@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import Draft, Restored, Version
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember.drafts import checked_content, checked_importance, draft, label, labels
+from memory_mcp.remember.drafts import checked_content, checked_importance, checked_privacy_level, draft, label, labels
 from memory_mcp.text.clean import storable
 from memory_mcp.transfer.vectors import Generations, embedded_in
 
@@ -82,6 +82,8 @@ def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
         tags=labels(row.get("tags", []), "tags"),
         importance=checked_importance(row.get("importance", 0.5)),
         reason=label(row.get("reason"), "reason"),
+        category=label(row.get("category"), "category"),
+        privacy_level=checked_privacy_level(row.get("privacy_level", "internal")),
     )
 
 
@@ -201,6 +203,7 @@ FIELDS: Mapping[str, Check] = {
     "kind": _TEXT,
     "state": ("an object of strings", _is_text_by_name),
     "questions": _TEXTS,
+    "relations": _TEXTS,
     "revision": _COUNT,
     "supersedes": _TEXT,
     "deleted_at": _TEXT,
@@ -219,6 +222,10 @@ VERSION_FIELDS: Mapping[str, Check] = {
     "importance": FIELDS["importance"],
     "updated_at": _TEXT,
     "reason": _TEXT,
+    "category": _TEXT,
+    "privacy_level": _TEXT,
 }
 PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": _TEXT, "pieces": _COUNT}
-_TOLD = frozenset("content source session_id kind tags importance occurred_at questions state supersedes category privacy_level".split())
+_TOLD = frozenset(
+    "content source session_id kind tags importance occurred_at questions relations state supersedes category privacy_level".split()
+)
