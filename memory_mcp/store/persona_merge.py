@@ -132,7 +132,8 @@ def _take_beside(here: apsw.Connection, there: apsw.Connection, keys: Mapping[st
         for row in _dicts(there.execute(f"SELECT * FROM {table} WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),))):
             row.pop("id", None)
             _insert(here, table, {**row, "key": keys[row["key"]]}, "OR IGNORE ")
-    for key, into in there.execute("SELECT key, into_key FROM merges").fetchall():
+    merges: dict[str, str] = dict(there.execute("SELECT key, into_key FROM merges"))
+    for key, into in merges.items():
         if key in keys:
             here.execute("INSERT OR IGNORE INTO merges VALUES (?, ?)", (keys[key], known_keys.get(into, into)))
 

@@ -392,13 +392,21 @@ def test_a_damaged_persona_is_restored_and_it_is_said_that_more_may_have_been_er
 def tables(house: House, name: str = "nilou") -> dict[str, list[tuple[object, ...]]]:
     """Every row of every table but those of the lexical index, which has ways of its own to store the same."""
     with house.personas.reading(name) as persona, persona.database.read() as connection:
-        named = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'lexical_%'")]
+        named = [
+            row[0]
+            for row in connection.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'lexical_*' AND name NOT GLOB 'sqlite_*'"
+            )
+        ]
         return {table: connection.execute(f'SELECT * FROM "{table}"').fetchall() for table in named}
 
 
 def with_everything(house: House, now: datetime) -> list[str]:
     """A persona with earlier states, relations, a merge and summaries, ten memories of one evening."""
-    keys = [house.say(f"{number}番目の話 {'unforgettable' if number == 5 else ''}", now + timedelta(seconds=number)) for number in range(10)]
+    keys = [
+        house.say(f"{number}番目の話、田中さんと {'unforgettable' if number == 5 else ''}", now + timedelta(seconds=number))
+        for number in range(10)
+    ]
     with house.personas.writing("nilou") as persona:
         revise(persona, keys[0], Revision(content="はじめの話", reason="直した", privacy_level="secret"), now=now)
         relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now)

@@ -20,7 +20,7 @@ _EVIDENCE = "memory, source, target, type, subtype, weight, confidence, valid_fr
 def take_in(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int], now: datetime) -> None:
     """Takes it in; entities are found by their names, or made. `memory_ids`: of the memories that came along, there → here."""
     _take_types(here, there)
-    said = [
+    said: list[tuple[Any, ...]] = [
         row
         for row in there.execute(
             f"SELECT {_EVIDENCE} FROM relation_evidence WHERE method NOT IN (SELECT value FROM json_each(?)) ORDER BY id",
@@ -28,7 +28,9 @@ def take_in(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[i
         )
         if row[0] is None or row[0] in memory_ids
     ]
-    merges = there.execute("SELECT kept, merged, reason FROM entity_merges WHERE undone_at IS NULL ORDER BY id").fetchall()
+    merges: list[tuple[Any, ...]] = there.execute(
+        "SELECT kept, merged, reason FROM entity_merges WHERE undone_at IS NULL ORDER BY id"
+    ).fetchall()
     made = [row[0] for row in there.execute("SELECT id FROM entities WHERE made_by <> 'text' ORDER BY id")]
     ends = [end for row in said for end in row[1:3]]
     ours = _ours(here, there, dict.fromkeys([*ends, *(end for kept, merged, _ in merges for end in (kept, merged)), *made]), now)
