@@ -71,6 +71,7 @@ class Version:
     tags: tuple[str, ...] = ()
     importance: float = 0.5
     reason: str | None = None
+    category: str | None = None
     privacy_level: PrivacyLevel | None = None
 
 

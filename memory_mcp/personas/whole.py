@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from memory_mcp.errors import InvalidInput, PersonaUnknown
+from memory_mcp.personas.directories import DATABASE_NAME
 from memory_mcp.personas.names import canonical_name, directory_name, fold
 from memory_mcp.personas.registry import Personas
-from memory_mcp.personas.unfinished import COMING, GOING, PRIVATE, Renaming, destroy, move, noted, place, write_identity
-from memory_mcp.store import operations
-from memory_mcp.store.files import refusal, sync_directory, sync_file
+from memory_mcp.personas.unfinished import COMING, GOING, KEY_NAME, PRIVATE, Renaming, destroy, move, noted, place, write_identity
+from memory_mcp.store import operations, snapshots
+from memory_mcp.store.files import refusal, sync_directory, sync_file, write_atomically
 from memory_mcp.store.index_files import DIRECTORY_NAME as VECTORS_NAME
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.persona_context import PersonaContext
+from memory_mcp.store.sealed import seal
 
 
 def rename(personas: Personas, name: str, to: str, indexes: IndexShelf, now: datetime) -> str:
@@ -50,14 +54,31 @@ def copy(personas: Personas, name: str, to: str, now: datetime) -> str:
     with personas.alone(name, target_name), _worded(f"{name!r} can't be copied"):
         coming = place(personas.directory, COMING)
         coming.mkdir(mode=PRIVATE)
+        made = _under_a_key_of_its_own(personas, source, coming)
         for file in sorted(source.iterdir()):
-            if file.is_file() and not file.name.startswith("."):
-                sync_file(Path(shutil.copy2(file, coming / file.name)))
+            if file.is_file() and not file.name.startswith((".", *made)):
+                shutil.copy2(file, coming / file.name)
+        for file in sorted(coming.iterdir()):
+            sync_file(file)
         write_identity(coming, target_name)
         sync_directory(coming)
         move(coming, target)
     _record(personas, target_name, Operation("copy_persona", None, now, metadata={"from": name, "to": target_name}))
     return target_name
+
+
+def _under_a_key_of_its_own(personas: Personas, source: Path, coming: Path) -> tuple[str, ...]:
+    """The files of an encrypted persona's copy that its own key seals: whoever destroys the key of one leaves nothing that opens the
+    other's files. Returns how the names of what it has made begin; nothing where the persona is plain."""
+    old = personas.keys.of(source)
+    if old is None:
+        return ()
+    new = personas.keys.make(coming)
+    snapshots.convert(source / DATABASE_NAME, old.database, coming / DATABASE_NAME, new.database)
+    text = PersonaContext(source / CONTEXT_NAME, old).text()
+    if text:
+        write_atomically(coming / CONTEXT_NAME, seal(text.encode(), new.files))
+    return (KEY_NAME, DATABASE_NAME, CONTEXT_NAME)
 
 
 def erase(personas: Personas, name: str, indexes: IndexShelf, now: datetime) -> None:

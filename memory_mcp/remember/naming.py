@@ -40,7 +40,7 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
         source = entities.find_or_make(connection, relation.source, relation.source_type, TRUST["stated"], now)
         target = entities.find_or_make(connection, relation.target, relation.target_type, TRUST["stated"], now)
         if source != target:
-            evidence.append(Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], "stated", memory=memory_id))
+            evidence.append(Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id))
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
 
 

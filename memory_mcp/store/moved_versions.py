@@ -8,7 +8,7 @@ import apsw
 from memory_mcp.domain import Version
 from memory_mcp.store.timestamps import from_text, to_text
 
-_COLUMNS = "key, revision, content, updated_at, tags, importance, reason, privacy_level"
+_COLUMNS = "key, revision, content, updated_at, tags, importance, reason, category, privacy_level"
 
 
 def of_memory(connection: apsw.Connection, key: str, include_secret: bool = True) -> list[Version]:
@@ -16,8 +16,8 @@ def of_memory(connection: apsw.Connection, key: str, include_secret: bool = True
     condition = "" if include_secret else "AND coalesce(privacy_level, '') <> 'secret'"
     rows = connection.execute(f"SELECT {_COLUMNS} FROM memory_versions WHERE key = ? {condition} ORDER BY revision", (key,))
     return [
-        Version(key, revision, content, from_text(updated_at), tuple(json.loads(tags)) if tags else (), importance, reason, level)
-        for key, revision, content, updated_at, tags, importance, reason, level in rows
+        Version(key, revision, content, from_text(updated_at), tuple(json.loads(tags)) if tags else (), importance, *rest)
+        for key, revision, content, updated_at, tags, importance, *rest in rows
     ]
 
 
@@ -32,8 +32,8 @@ def said_before(connection: apsw.Connection, key: str, content: str, tags: Seque
 def add(connection: apsw.Connection, version: Version) -> bool:
     """Puts a state among the versions of a memory. False when that revision is there already, whatever it says."""
     connection.execute(
-        f"INSERT OR IGNORE INTO memory_versions({_COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,"
-        "coalesce(?8, (SELECT privacy_level FROM memories WHERE key = ?1), 'internal'))",
+        f"INSERT OR IGNORE INTO memory_versions({_COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,"
+        "coalesce(?9, (SELECT privacy_level FROM memories WHERE key = ?1), 'internal'))",
         (
             version.key,
             version.revision,
@@ -42,6 +42,7 @@ def add(connection: apsw.Connection, version: Version) -> bool:
             json.dumps(version.tags, ensure_ascii=False),
             version.importance,
             version.reason,
+            version.category,
             version.privacy_level,
         ),
     )

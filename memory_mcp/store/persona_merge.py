@@ -1,4 +1,5 @@
-"""Taking the memories of one persona's database into another's: rows, earlier states, pieces, vectors, and what was done to them.
+"""Taking the memories of one persona's database into another's: rows, earlier states, pieces, vectors, what was done to them, what
+stands for what, and what somebody stated. What the server makes of memories (summaries, who is named with whom) it makes anew.
 
 Columns are copied by their names, so that what a later step adds to a table comes along. Keys stay unique: one that is taken by
 another memory gets an ending that is the same whenever the same persona is merged again.
@@ -8,13 +9,15 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import apsw
 
 from memory_mcp.domain import Draft
-from memory_mcp.store import index_queue, lexical, tombstones, vector_table
+from memory_mcp.store import index_queue, lexical, memories, summaries, tombstones, vector_table
 from memory_mcp.store.graph import queue as graph_queue
+from memory_mcp.store.graph import relations, taking
 from memory_mcp.store.memories import write_digest
 from memory_mcp.store.timestamps import optional_from_text
 
@@ -33,44 +36,46 @@ class Merged:
     renamed: dict[str, str] = field(default_factory=dict)
 
 
-def take_in(here: apsw.Connection, there: apsw.Connection, name: str) -> Merged:
+def take_in(here: apsw.Connection, there: apsw.Connection, name: str, now: datetime) -> Merged:
     """Takes everything of the persona `name`, whose database is `there`, in. Call it in a transaction of `here`."""
     rows = list(_dicts(there.execute("SELECT * FROM memories ORDER BY id")))
-    keys, merged = _keys(here, rows, name)
+    keys, merged = _keys(here, there, rows, name)
     fresh = [row for row in rows if row["key"] in keys]
     sessions = _sessions(here, fresh, name)
     first = int(here.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get)
     ids = {row["id"]: first + place for place, row in enumerate(fresh)}
-    known_keys = {**{row["key"]: row["key"] for row in rows}, **keys}
+    known_keys = {**{row["key"]: row["key"] for row in rows}, **_came_before(here, name), **keys}
     for row in fresh:
         _insert(here, "memories", _as_ours(row, ids, known_keys, sessions, name))
-    _take_beside(here, there, keys)
+    _take_beside(here, there, keys, known_keys)
     _take_chunks(here, there, ids)
-    lexical.refresh(here, ids.values())
-    index_queue.enqueue(here, ids.values())
     graph_queue.enqueue_unnamed(here, ids.values())
+    taking.take_in(here, there, ids, now)
+    replaced = memories.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
+    relations.sum_up(here, relations.pairs_of_memories(here, replaced), now)
+    changed = dict.fromkeys([*ids.values(), *replaced])
+    lexical.refresh(here, changed)
+    index_queue.enqueue(here, changed)
     live = {tombstones.digest(key) for (key,) in here.execute("SELECT key FROM memories")}
     tombstones.take_over(here, {digest: at for digest, at in tombstones.everything(there).items() if digest not in live})
     return merged
 
 
-def _keys(here: apsw.Connection, rows: Sequence[Row], name: str) -> tuple[dict[str, str], Merged]:
+def _keys(here: apsw.Connection, there: apsw.Connection, rows: Sequence[Row], name: str) -> tuple[dict[str, str], Merged]:
     """Under which key each memory that is to come is stored."""
     merged = Merged()
     keys: dict[str, str] = {}
     taken = dict(here.execute("SELECT key, content FROM memories"))
-    before = {
-        key
-        for (key,) in here.execute(
-            f"SELECT json_extract(metadata, '$.{NOTE}.key') FROM memories WHERE json_extract(metadata, '$.{NOTE}.persona') = ?", (name,)
-        )
-    }
+    before = _came_before(here, name)
+    other_keys = {row["key"]: f"{row['key']}_{_ending(name, row['key'])}" for row in rows}
+    erased = [key for key, other in other_keys.items() if any(tombstones.erased_at(here, one) for one in (key, other))]
+    gone = {*erased, *summaries.citing(there, erased)}  # a summary says again what was erased
     for row in rows:
         key = row["key"]
-        other = f"{key}_{hashlib.sha256(f'{name} {key}'.encode()).hexdigest()[:8]}"
+        other = other_keys[key]
         if key in before or taken.get(key) == row["content"]:
             merged.known += 1
-        elif any(tombstones.erased_at(here, one) for one in (key, other)):
+        elif key in gone:
             merged.erased_before += 1
         else:
             keys[key] = other if key in taken else key
@@ -78,6 +83,20 @@ def _keys(here: apsw.Connection, rows: Sequence[Row], name: str) -> tuple[dict[s
             if key in taken:
                 merged.renamed[key] = other
     return keys, merged
+
+
+def _ending(name: str, key: str) -> str:
+    return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:8]
+
+
+def _came_before(here: apsw.Connection, name: str) -> dict[str, str]:
+    """What came with an earlier merge: its key in the other persona → its key here."""
+    return dict(
+        here.execute(
+            f"SELECT json_extract(metadata, '$.{NOTE}.key'), key FROM memories WHERE json_extract(metadata, '$.{NOTE}.persona') = ?",
+            (name,),
+        )
+    )
 
 
 def _sessions(here: apsw.Connection, rows: Sequence[Row], name: str) -> dict[str, str]:
@@ -92,6 +111,8 @@ def _sessions(here: apsw.Connection, rows: Sequence[Row], name: str) -> dict[str
 
 def _as_ours(row: Row, ids: Mapping[int, int], keys: Mapping[str, str], sessions: Mapping[str, str], name: str) -> Row:
     metadata = {**json.loads(row.get("metadata") or "{}"), NOTE: {"persona": name, "key": row["key"]}}
+    if row["kind"] == "summary" and metadata.get(summaries.OF) == "session":
+        metadata[summaries.SUBJECT] = sessions.get(metadata.get(summaries.SUBJECT, ""), metadata.get(summaries.SUBJECT))
     session = sessions.get(row["session_id"], row["session_id"])
     said = Draft(content=row["content"], source=row["source"], session_id=session, occurred_at=optional_from_text(row["occurred_at"]))
     return {
@@ -105,12 +126,16 @@ def _as_ours(row: Row, ids: Mapping[int, int], keys: Mapping[str, str], sessions
     }
 
 
-def _take_beside(here: apsw.Connection, there: apsw.Connection, keys: Mapping[str, str]) -> None:
-    """Earlier states, and what was done to these memories."""
+def _take_beside(here: apsw.Connection, there: apsw.Connection, keys: Mapping[str, str], known_keys: Mapping[str, str]) -> None:
+    """Earlier states, what was done to these memories, and what stands in their place."""
     for table in ("memory_versions", "operations"):
         for row in _dicts(there.execute(f"SELECT * FROM {table} WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),))):
             row.pop("id", None)
             _insert(here, table, {**row, "key": keys[row["key"]]}, "OR IGNORE ")
+    merges: dict[str, str] = dict(there.execute("SELECT key, into_key FROM merges"))
+    for key, into in merges.items():
+        if key in keys:
+            here.execute("INSERT OR IGNORE INTO merges VALUES (?, ?)", (keys[key], known_keys.get(into, into)))
 
 
 def _take_chunks(here: apsw.Connection, there: apsw.Connection, ids: Mapping[int, int]) -> None:

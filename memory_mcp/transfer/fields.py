@@ -82,6 +82,7 @@ def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
         tags=labels(row.get("tags", []), "tags"),
         importance=checked_importance(row.get("importance", 0.5)),
         reason=label(row.get("reason"), "reason"),
+        category=label(row.get("category"), "category"),
         privacy_level=checked_privacy_level(row["privacy_level"]) if "privacy_level" in row else None,
     )
 
@@ -202,6 +203,7 @@ FIELDS: Mapping[str, Check] = {
     "kind": _TEXT,
     "state": ("an object of strings", _is_text_by_name),
     "questions": _TEXTS,
+    "relations": _TEXTS,
     "revision": _COUNT,
     "supersedes": _TEXT,
     "deleted_at": _TEXT,
@@ -220,7 +222,10 @@ VERSION_FIELDS: Mapping[str, Check] = {
     "importance": FIELDS["importance"],
     "updated_at": _TEXT,
     "reason": _TEXT,
+    "category": _TEXT,
     "privacy_level": _TEXT,
 }
 PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": _TEXT, "pieces": _COUNT}
-_TOLD = frozenset("content source session_id kind tags importance occurred_at questions state supersedes category privacy_level".split())
+_TOLD = frozenset(
+    "content source session_id kind tags importance occurred_at questions relations state supersedes category privacy_level".split()
+)

@@ -15,14 +15,16 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Clash, Draft, Memory, Outcome, Version
+from memory_mcp.domain import Clash, Draft, Memory, Outcome, Stated, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import memories, moved_versions, vector_table
+from memory_mcp.store.graph import relations
 from memory_mcp.store.timestamps import optional_to_text, to_text
+from memory_mcp.text.entities.stated import told
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer import besides
 from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION, Besides
@@ -131,9 +133,9 @@ def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Arrivi
             if other is not None:
                 others.append((number, other))
                 continue
-            told = draft_of(row, how.now, how.zone, how.generations)
-            vectors_left += "vectors" in row and told.embedded is None
-            drafts.append((number, told))
+            arrived = draft_of(row, how.now, how.zone, how.generations)
+            vectors_left += "vectors" in row and arrived.embedded is None
+            drafts.append((number, arrived))
         except InvalidInput as error:
             refusals.append(Refusal(number, Redaction(how.privacy).text(str(error))))
     result = ImportResult(refused=len(refusals), errors=tuple(refusals), vectors_left=vectors_left)
@@ -158,10 +160,12 @@ def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str
             # What was replaced or is in the trash may have vectors or not, by chance; nobody searches among them.
             current = [memory.id for memory in page if memory.deleted_at is None and memory.superseded_by is None]
             embedded = vector_table.embedded_of(connection, generation, current) if generation else {}
+            stated = relations.stated_in(connection, [memory.id for memory in page])
         if not page:
             return
         for memory in page:
-            yield line_of(memory, {"vectors": as_json(embedded[memory.id])} if memory.id in embedded else {})
+            further = {"vectors": as_json(embedded[memory.id])} if memory.id in embedded else {}
+            yield line_of(memory, stated.get(memory.id, ()), further)
             if leaving.versions and memory.revision > 1:
                 with persona.database.read() as connection:
                     earlier = moved_versions.of_memory(connection, memory.key, leaving.secret)
@@ -169,9 +173,9 @@ def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str
         last = page[-1].id
 
 
-def line_of(memory: Memory, further: Mapping[str, Any] | None = None) -> str:
-    """A memory as a JSON line. `further` fields are left out where they would make it too long."""
-    row = row_of(memory)
+def line_of(memory: Memory, stated: Sequence[Stated] = (), further: Mapping[str, Any] | None = None) -> str:
+    """A memory, with the relations that it states, as a JSON line. `further` fields are left out where they would make it too long."""
+    row = row_of(memory, stated)
     if further:
         whole = json.dumps({**row, **further}, ensure_ascii=False)
         if len(whole.encode()) <= LINE_WITH_VECTORS_BYTES:
@@ -179,7 +183,7 @@ def line_of(memory: Memory, further: Mapping[str, Any] | None = None) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
-def row_of(memory: Memory) -> dict[str, Any]:
+def row_of(memory: Memory, stated: Sequence[Stated] = ()) -> dict[str, Any]:
     """A memory as the object of its line: fields in the order of `FIELDS`, unset ones left out, times in UTC."""
     values = {
         "key": memory.key,
@@ -194,6 +198,7 @@ def row_of(memory: Memory) -> dict[str, Any]:
         "kind": memory.kind,
         "state": dict(memory.state) or None,
         "questions": list(memory.questions) or None,
+        "relations": [text for text in dict.fromkeys(map(told, stated)) if text] or None,
         "revision": memory.revision,
         "supersedes": memory.supersedes,
         "deleted_at": optional_to_text(memory.deleted_at),
@@ -221,6 +226,7 @@ def row_of_version(version: Version) -> dict[str, Any]:
         "importance": version.importance,
         "updated_at": to_text(version.updated_at),
         "reason": version.reason,
+        "category": version.category,
         "privacy_level": version.privacy_level,
     }
     return {name: value for name, value in values.items() if value is not None}
@@ -236,13 +242,13 @@ def _other(row: Mapping[str, Any], zone: ZoneInfo) -> Besides | None:
 
 
 def _drafted(persona: Persona, drafts: Sequence[tuple[int, Draft]], how: Arriving) -> ImportResult:
-    told = [draft for _, draft in drafts]
+    arrived = [draft for _, draft in drafts]
     outcomes: list[Outcome] = []
     if how.foreseen:
         with persona.database.read() as connection:
-            outcomes = how.foreseen.outcomes(connection, told, how.now, how.clash, how.privacy)
-    elif told:
-        outcomes = remember_many(persona, told, now=how.now, zone=how.zone, privacy=how.privacy, clash=how.clash)
+            outcomes = how.foreseen.outcomes(connection, arrived, how.now, how.clash, how.privacy)
+    elif arrived:
+        outcomes = remember_many(persona, arrived, now=how.now, zone=how.zone, privacy=how.privacy, clash=how.clash)
     refusals = tuple(
         Refusal(number, Redaction(how.privacy).text(outcome.reason))
         for (number, _), outcome in zip(drafts, outcomes, strict=True)
@@ -250,7 +256,7 @@ def _drafted(persona: Persona, drafts: Sequence[tuple[int, Draft]], how: Arrivin
     )
     counted = [outcome.outcome for outcome in outcomes]
     new = [outcome for outcome in outcomes if outcome.outcome in ("stored", "revised")]
-    with_vectors = [bool(draft.embedded) for draft in told]
+    with_vectors = [bool(draft.embedded) for draft in arrived]
     return ImportResult(
         counted.count("stored"),
         counted.count("already_known"),

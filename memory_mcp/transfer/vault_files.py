@@ -8,15 +8,16 @@ import io
 import re
 import unicodedata
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.domain import Memory
+from memory_mcp.domain import Memory, Stated
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, moved_versions
+from memory_mcp.store.graph import relations
 from memory_mcp.transfer.besides import CONTEXT
 from memory_mcp.transfer.jsonlines import EXPORT_PAGE, Leaving, row_of, row_of_version
 from memory_mcp.transfer.notes import INDEX, MARK, MEMORY, written
@@ -113,13 +114,14 @@ def files(persona: Persona, leaving: Leaving, zone: ZoneInfo) -> Iterator[File]:
                 for memory in page
                 if leaving.versions and memory.revision > 1
             }
+            stated = relations.stated_in(connection, [memory.id for memory in page])
         if not page:
             break
         # The name of a note has its first words in it: one that stays here must not be named by another.
         replaced = {key: memory for key, memory in former.items() if leaving.takes(memory)}
         for memory in page:
             name = _name(memory, zone)
-            yield File(_path(memory, name), _text(memory, name, replaced, lists, zone), memory.updated_at)
+            yield File(_path(memory, name), _text(memory, stated.get(memory.id, ()), replaced, lists, zone), memory.updated_at)
             for version in earlier.get(memory.key, []):
                 row = row_of_version(version)
                 body = row.pop("content")
@@ -129,8 +131,8 @@ def files(persona: Persona, leaving: Leaving, zone: ZoneInfo) -> Iterator[File]:
     yield from lists.files(zone)
 
 
-def _text(memory: Memory, name: str, replaced: Mapping[str, Memory], lists: _Lists, zone: ZoneInfo) -> str:
-    row = row_of(memory)
+def _text(memory: Memory, stated: Sequence[Stated], replaced: Mapping[str, Memory], lists: _Lists, zone: ZoneInfo) -> str:
+    name, row = _name(memory, zone), row_of(memory, stated)
     body = row.pop("content")
     day = memory.event_time.astimezone(zone).date()
     entry = (memory.event_time, name, _title(memory.content))

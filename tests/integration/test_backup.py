@@ -21,12 +21,15 @@ from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
+from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store import archives, buried, index_queue, lexical, tombstones
 from memory_mcp.store.keys import Keys, is_encrypted
-from memory_mcp.upkeep import purge
+from memory_mcp.text.entities.stated import stated
+from memory_mcp.upkeep import purge, summaries
 from memory_mcp.upkeep.backup import Backup, Backups
 from memory_mcp.upkeep.restore import Restored, restore
 from memory_mcp.upkeep.summaries import step
@@ -413,3 +416,55 @@ def row_texts(persona: Persona, word: str) -> Iterator[str]:
         for table in ("memories", "memory_versions", "entities", "entity_aliases", "operations"):
             rows = connection.execute(f"SELECT * FROM {table}").fetchall()
             yield from (f"{table}: {row}" for row in rows if word in str(row))
+
+
+def tables(house: House, name: str = "nilou") -> dict[str, list[tuple[object, ...]]]:
+    """Every row of every table but those of the lexical index, which has ways of its own to store the same."""
+    with house.personas.reading(name) as persona, persona.database.read() as connection:
+        named = [
+            row[0]
+            for row in connection.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'lexical_*' AND name NOT GLOB 'sqlite_*'"
+            )
+        ]
+        return {table: connection.execute(f'SELECT * FROM "{table}"').fetchall() for table in named}
+
+
+def with_everything(house: House, now: datetime) -> list[str]:
+    """A persona with earlier states, relations, a merge and summaries, ten memories of one evening."""
+    keys = [
+        house.say(f"{number}番目の話、田中さんと {'unforgettable' if number == 5 else ''}", now + timedelta(seconds=number))
+        for number in range(10)
+    ]
+    with house.personas.writing("nilou") as persona:
+        revise(persona, keys[0], Revision(content="はじめの話", reason="直した", privacy_level="secret"), now=now)
+        relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now)
+        unrelate(persona, stated("田中 > hates > 桃", ()), reason="まちがい", now=now)
+        merge(persona, [keys[1]], keys[2], reason=None, now=now)
+        while weave(persona, now) or summaries.step(persona, now + timedelta(days=2), house.settings):
+            pass
+    return keys
+
+
+def test_a_restored_persona_has_every_row_of_every_table(house: House, now: datetime) -> None:
+    with_everything(house, now)
+    before = tables(house)
+    made = {"relations", "relation_evidence", "merges", "summaries", "memory_sources", "memory_versions", "entity_mentions"}
+    assert [table for table in sorted(made) if not before[table]] == []
+    house.restore(house.back_up(now).path, now, instead=True)
+    after = tables(house)
+    assert after["operations"].pop()[3] == "restore_backup"
+    assert after == before
+
+
+def test_what_was_erased_after_the_backup_is_not_told_by_its_summaries_either(house: House, now: datetime) -> None:
+    keys = with_everything(house, now)
+    made = house.back_up(now)
+    with house.personas.writing("nilou") as persona:
+        erase(persona, keys[5])
+    house.restore(made.path, now, instead=True)
+    restored = tables(house)
+    assert "unforgettable" not in str(restored)
+    assert restored["memory_sources"] == []
+    assert len(restored["summaries_due"]) == 2
+    assert not any(b"unforgettable" in path.read_bytes() for path in (house.directory / "nilou").rglob("*") if path.is_file())

@@ -204,3 +204,37 @@ def test_what_is_written_during_an_export_neither_doubles_nor_hides_a_memory(nil
 def test_any_text_that_can_be_stored_comes_out_as_it_went_in(nilou: Persona, read: Read, content: str) -> None:
     read({"content": content})
     assert content in [json.loads(line)["content"] for line in exported(nilou)]
+
+
+def test_what_a_memory_states_moves_with_it(nilou: Persona, say: Say, personas: Personas, read: Read) -> None:
+    say("駅で会った", relations=["渋谷駅 > relates_to > 田中", "田中|Person > works_on > プロジェクトA"])
+    say("山田の話", relations=["佐藤 > likes > 山田"])
+    first = exported(nilou)
+    assert json.loads(first[0])["relations"] == [
+        "渋谷駅 > relates_to > 田中|Person",
+        "田中|Person > works_on > プロジェクトA",
+    ]
+    with personas.writing("さくら") as sakura:
+        assert read(*[line.encode() for line in reversed(first)], into=sakura).stored == 2
+        assert sorted(exported(sakura)) == sorted(first)
+        with sakura.database.read() as connection:
+            assert connection.execute("SELECT count(*) FROM relations WHERE method = 'stated'").get == 3
+
+
+def test_a_relation_whose_name_cannot_be_written_as_one_takes_no_memory_with_it(
+    nilou: Persona, say: Say, personas: Personas, read: Read
+) -> None:
+    say("[[A>B|AB]]の話", relations=["AB > needs > C"])
+    with personas.writing("さくら") as sakura:
+        assert read(*[line.encode() for line in exported(nilou)], into=sakura).stored == 1
+
+
+def test_a_state_that_was_secret_stays_secret_after_a_move(nilou: Persona, say: Say, personas: Personas, read: Read, now: datetime) -> None:
+    key = say("隠していたこと", privacy_level="secret", category="秘密").key
+    revise(nilou, key, Revision(content="もう言えること", privacy_level="public"), now=now)
+    whole = Leaving(versions=True, secret=True)
+    first = list(export_lines(nilou, whole))
+    with personas.writing("さくら") as sakura:
+        read(*[line.encode() for line in first], into=sakura)
+        assert list(export_lines(sakura, whole)) == first
+        assert "隠していたこと" not in "".join(export_lines(sakura, Leaving(versions=True)))

@@ -163,3 +163,14 @@ def test_whatever_a_memory_says_its_note_lies_inside_the_vault_and_reads_back(
         assert not re.search(r'[\\/:*?"<>|\x00-\x1f]', name)
         assert len(name.encode()) < 250
         assert name.removesuffix(".md").strip(". ") == name.removesuffix(".md")
+
+
+def test_a_vault_has_relations_and_no_earlier_state_that_was_secret(
+    nilou: Persona, say: Say, personas: Personas, now: datetime, zone: ZoneInfo, tmp_path: Path
+) -> None:
+    key = say("隠していたこと", privacy_level="secret", relations=["田中 > works_on > プロジェクトA"]).key
+    revise(nilou, key, Revision(content="もう言えること", privacy_level="public"), now=now)
+    leaving = Leaving(versions=True)
+    notes = [file.text for file in files(nilou, leaving, zone)]
+    assert "隠していたこと" not in "".join(notes)
+    assert any("田中 > works_on > プロジェクトA" in note for note in notes)

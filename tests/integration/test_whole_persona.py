@@ -2,6 +2,7 @@
 
 import json
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -12,13 +13,18 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
+from memory_mcp.remember.merge import merge as merge_memories
+from memory_mcp.remember.merge import undo
 from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 from memory_mcp.store import index_queue, tombstones
+from memory_mcp.store.graph import entities
 from memory_mcp.store.index_shelf import IndexShelf
-from memory_mcp.upkeep import history, purge
+from memory_mcp.text.entities.stated import stated
+from memory_mcp.upkeep import history, purge, summaries
 from memory_mcp.upkeep.merging import merge
 
 
@@ -264,3 +270,96 @@ def test_half_a_copy_and_half_an_erasing_are_gone_at_the_next_start(personas, sa
     registry = restarted()
     assert registry.names() == ["nilou"]
     assert list((data_directory / unfinished.PLACE_NAME).iterdir()) == []
+
+
+def relations_of(persona):
+    """Every relation that is not merely found in texts, by names."""
+    with persona.database.read() as connection:
+        return {
+            tuple(row)
+            for row in connection.execute(
+                "SELECT s.name, r.type, t.name FROM relations r JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target "
+                "WHERE r.method <> 'co_occurrence'"
+            )
+        }
+
+
+def test_a_merge_takes_along_what_somebody_stated_or_took_back(personas, says, now):
+    says("nilou", "田中さんが担当", relations=["田中 > works_on > プロジェクトA"])
+    says("collei", "鈴木さんの話", relations=["鈴木 > works_on > プロジェクトA"])
+    with personas.writing("nilou") as nilou:
+        relate(nilou, [stated("田中 > likes > 鈴木", ()), stated("田中 > hates > 苺", ())], now=now)
+        unrelate(nilou, stated("田中 > hates > 苺", ()), reason=None, now=now)
+    with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
+        merge(nilou, collei, now)
+        expected = {("田中", "works_on", "プロジェクトA"), ("鈴木", "works_on", "プロジェクトA"), ("田中", "likes", "鈴木")}
+        assert relations_of(collei) == expected
+        merge(nilou, collei, now)
+        assert relations_of(collei) == expected
+        with collei.database.read() as connection:
+            assert connection.execute("SELECT count(*) FROM entities WHERE name = 'プロジェクトA'").get == 1
+            assert connection.execute("SELECT count(*) FROM relation_evidence WHERE method = 'rejected'").get == 1
+
+
+def test_a_merge_takes_along_who_is_one_with_whom(personas, says, now):
+    says("nilou", "話", relations=["たなっち > likes > 苺", "田中 > likes > 桃"])
+    says("collei", "別の話")
+    with personas.writing("nilou") as nilou:
+        one, other = (entity_named(nilou, name) for name in ("田中", "たなっち"))
+        nilou.database.write(lambda connection: entities.merge(connection, one, other, None, now))
+    with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
+        merge(nilou, collei, now)
+        merge(nilou, collei, now)
+        assert relations_of(collei) == {("田中", "likes", "苺"), ("田中", "likes", "桃")}
+        assert entity_named(collei, "たなっち") == entity_named(collei, "田中")
+
+
+def entity_named(persona, name):
+    with persona.database.read() as connection:
+        return entities.by_name(connection, name)[0].id
+
+
+def test_what_a_memory_was_merged_into_stands_in_its_place_in_another_persona_too(personas, says, now, found):
+    first = says("nilou", "東京に住んでいる")
+    second = says("nilou", "京都に住んでいる", supersedes=first)
+    third = says("nilou", "京都市に住んでいる")
+    with personas.writing("nilou") as nilou:
+        done = merge_memories(nilou, [second], third, reason=None, now=now)
+    says("collei", "桃が好き")
+    with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
+        merge(nilou, collei, now)
+        assert found("collei", "住んでいる") == ["京都市に住んでいる"]
+        assert history.of(collei, first).memory.superseded_by == third
+        undo(collei, done.operation_id, now=now)
+        assert history.of(collei, first).memory.superseded_by == second
+
+
+def test_what_came_later_replaces_what_came_with_an_earlier_merge(personas, says, now, found):
+    old = says("nilou", "東京に住んでいる", relations=["私 > lives_in > 東京"])
+    whole.copy(personas, "nilou", "collei", now)
+    with personas.writing("collei") as collei:
+        revise(collei, old, Revision(content="パリに住んでいる"), now=now)
+    with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
+        renamed = merge(nilou, collei, now).renamed[old]
+    says("nilou", "京都に住んでいる", supersedes=old)
+    with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
+        assert merge(nilou, collei, now).taken == 1
+        assert history.of(collei, renamed).memory.superseded_by
+        assert history.of(collei, old).memory.superseded_by is None
+    assert set(found("collei", "住んでいる")) == {"京都に住んでいる", "パリに住んでいる"}
+
+
+def test_a_summary_does_not_bring_back_what_was_erased(personas, says, contents, now, settings):
+    keys = [says("nilou", f"{number}番目の秘密の話", session_id="s", occurred_at="2025-10-20T12:00:00+09:00") for number in range(5)]
+    whole.copy(personas, "nilou", "collei", now)
+    later = now + timedelta(days=2)
+    with personas.writing("nilou") as nilou:
+        while summaries.step(nilou, later, settings):
+            pass
+    with personas.writing("collei") as collei:
+        forget(collei, keys[:1], reason=None, dry_run=False, now=now)
+        purge.erase(collei, keys[:1], rule="asked for", now=now)
+    with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
+        assert any("0番目" in text for text in contents("nilou")[5:])
+        assert merge(nilou, collei, later).erased_before == 3
+    assert not any("0番目" in text for text in contents("collei"))

@@ -11,6 +11,8 @@ from datetime import datetime
 
 import apsw
 
+from memory_mcp.domain import Stated
+from memory_mcp.store.graph.entities import UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.timestamps import to_text
 
@@ -18,6 +20,7 @@ Pair = tuple[int, int]
 # The ways of finding a relation that follow from a memory's text, and are found anew when that changes.
 FROM_TEXT = ("co_occurrence", "model")
 REJECTED = "rejected"
+STATED = "stated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,23 @@ def pairs_of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) ->
         "SELECT source, target FROM relation_evidence WHERE memory IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),)
     )
     return {(source, target) for source, target in rows}
+
+
+def stated_in(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, list[Stated]]:
+    """The relations that these memories state, by memory, as they were stated. Of those without a direction the ends are in the order
+    of their names. Types are told where they are known."""
+    rows = connection.execute(
+        "SELECT v.memory, s.name, v.type, t.name, nullif(s.type, ?), nullif(t.type, ?), coalesce(y.directed, 1) FROM relation_evidence v "
+        "JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target LEFT JOIN relation_types y ON y.name = v.type "
+        "WHERE v.method = ? AND v.memory IN (SELECT value FROM json_each(?)) ORDER BY v.memory, v.id",
+        (UNKNOWN_TYPE, UNKNOWN_TYPE, STATED, json.dumps(list(memory_ids))),
+    )
+    found: dict[int, list[Stated]] = {}
+    for memory, source, type_, target, source_type, target_type, directed in rows:
+        named = [(source, source_type or ""), (target, target_type or "")]
+        (first, first_type), (second, second_type) = named if directed else sorted(named)
+        found.setdefault(memory, []).append(Stated(first, type_, second, first_type or None, second_type or None))
+    return found
 
 
 def pairs_of_entities(connection: apsw.Connection, entities: Iterable[int]) -> set[Pair]:

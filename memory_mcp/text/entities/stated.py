@@ -34,6 +34,18 @@ def stated(text: str, types: Collection[str]) -> Stated:
     return Stated(source, relation, target, source_type, target_type)
 
 
+def told(relation: Stated) -> str | None:
+    """A relation as text that `stated` reads: `田中|Person > works_on > プロジェクトA`. None where a name has an arrow of its own."""
+    types = [type_ for type_ in (relation.source_type, relation.target_type) if type_]
+    source = f"{relation.source}|{relation.source_type}" if relation.source_type else relation.source
+    target = f"{relation.target}|{relation.target_type}" if relation.target_type else relation.target
+    text = f"{source} > {relation.relation} > {target}"
+    try:
+        return text if stated(text, types) == relation else None
+    except InvalidInput:
+        return None
+
+
 def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:
     before, bar, after = name.rpartition("|")
     by_folded = {known.casefold(): known for known in types}

@@ -1,0 +1,100 @@
+"""Taking into one persona's graph what somebody said by hand in another's: relations, what was taken back, who is one with whom.
+
+What follows from texts is not taken: the texts are read again where they come to.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.store.graph import entities
+from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, sum_up, sum_up_anew
+from memory_mcp.store.timestamps import to_text
+
+_EVIDENCE = "memory, source, target, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, notes, created_at"
+
+
+def take_in(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int], now: datetime) -> None:
+    """Takes it in; entities are found by their names, or made. `memory_ids`: of the memories that came along, there → here."""
+    _take_types(here, there)
+    said: list[tuple[Any, ...]] = [
+        row
+        for row in there.execute(
+            f"SELECT {_EVIDENCE} FROM relation_evidence WHERE method NOT IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (json.dumps(FROM_TEXT),),
+        )
+        if row[0] is None or row[0] in memory_ids
+    ]
+    merges: list[tuple[Any, ...]] = there.execute(
+        "SELECT kept, merged, reason FROM entity_merges WHERE undone_at IS NULL ORDER BY id"
+    ).fetchall()
+    made = [row[0] for row in there.execute("SELECT id FROM entities WHERE made_by <> 'text' ORDER BY id")]
+    ends = [end for row in said for end in row[1:3]]
+    ours = _ours(here, there, dict.fromkeys([*ends, *(end for kept, merged, _ in merges for end in (kept, merged)), *made]), now)
+    sum_up(here, _put_down(here, [(memory_ids.get(row[0]), ours[row[1]], ours[row[2]], *row[3:]) for row in said]), now)
+    for kept, merged, reason in merges:
+        found = entities.by_ids(here, [ours[kept], ours[merged]])
+        if len({entity.merged_into or entity.id for entity in found.values()}) == 2:
+            entities.merge(here, ours[kept], ours[merged], reason, now)
+            sum_up_anew(here, [ours[kept], ours[merged]], now)
+
+
+def _take_types(here: apsw.Connection, there: apsw.Connection) -> None:
+    for table, columns in (
+        ("entity_types", "name, display_name, description, color"),
+        ("relation_types", "name, display_name, description, directed"),
+    ):
+        here.executemany(
+            f"INSERT OR IGNORE INTO {table}({columns}, user_defined) VALUES (?,?,?,?,1)",
+            there.execute(f"SELECT {columns} FROM {table} WHERE user_defined").fetchall(),
+        )
+
+
+def _ours(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], now: datetime) -> dict[int, int]:
+    """Which of the entities here each of those there is."""
+    found: dict[int, int] = {}
+    for id_, entity in entities.by_ids(there, wanted).items():
+        type_ = None if entity.type == entities.UNKNOWN_TYPE else entity.type
+        found[id_] = entities.find_or_make(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
+        made_by = there.execute("SELECT made_by FROM entities WHERE id = ?", (id_,)).get
+        if made_by != "text":
+            _keep_what_was_said(here, found[id_], entity, made_by, now)
+    return found
+
+
+def _keep_what_was_said(here: apsw.Connection, id_: int, entity: entities.Entity, made_by: str, now: datetime) -> None:
+    """Of an entity that somebody made: what is said of it here stays, and what is open is filled."""
+    entities.add_aliases(here, id_, entity.aliases)
+    attributes = json.dumps(dict(entity.attributes), ensure_ascii=False) if entity.attributes else None
+    here.execute(
+        "UPDATE entities SET made_by = ?, description = coalesce(description, ?), attributes = coalesce(attributes, ?), "
+        "importance = max(importance, ?), updated_at = ? WHERE id = ?",
+        (made_by, entity.description, attributes, entity.importance, to_text(now), id_),
+    )
+
+
+def _put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair]:
+    """What is said here already stays as it is. Of somebody who states a relation and somebody who takes it back, the later one counts."""
+    directed = directed_types(here)
+    changed: set[Pair] = set()
+    for memory, one, other, type_, *rest in rows:
+        source, target = (one, other) if directed.get(type_, True) else sorted((one, other))
+        contradicted = REJECTED in rest and _is_stated_since(here, source, target, type_, rest[-1])
+        if source != target and not contradicted:
+            here.execute(
+                f"INSERT OR IGNORE INTO relation_evidence({_EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                (memory, source, target, type_, *rest),
+            )
+            changed.add((source, target))
+    return changed
+
+
+def _is_stated_since(here: apsw.Connection, source: int, target: int, type_: str, moment: str) -> bool:
+    found = here.execute(
+        "SELECT 1 FROM relation_evidence WHERE source = ? AND target = ? AND type = ? AND method = ? AND created_at > ?",
+        (source, target, type_, STATED, moment),
+    )
+    return found.get is not None
