@@ -197,6 +197,7 @@ async def visit_whole(caller: Caller, route: str) -> None:
         if route.endswith("rename"):
             return
     if route.endswith("merge"):
+        await visit(caller, "/api/import")  # only into somebody who is there
         assert (await posted(caller, route, who=side, json={"into": caller.persona}))["taken"] == 1
     await posted(caller, "/api/persona/erase", who=side, json={})
     assert (await posted(caller, "/api/persona/erase", who=side, json={"confirm": side}))["erased"]
