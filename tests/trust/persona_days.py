@@ -68,6 +68,7 @@ def tool_calls(caller: Caller) -> list[Call]:
     mark, chance = caller.mark, caller.chance
     ask, text = chance.choice(QUESTIONS), chance.choice(SHARED)
     own = f"{text} {mark} {chance.getrandbits(32):x}"
+    named = mark if caller.exists else "Kyoto"  # a refusal repeats the name that was asked for
     marked = {"tags": [mark], "source": mark, "session_id": f"{mark}-{chance.randrange(3)}"}
     state = {"emotion": mark, "environment": f"{mark} の部屋"}
     return [
@@ -87,12 +88,12 @@ def tool_calls(caller: Caller) -> list[Call]:
         ("remember", {"content": f"{own} 置換", "supersedes": caller.foreign_key(), "tags": [mark]}),
         ("update_context", {"emotion": mark, "user_info": {"name": mark}, "persona_info": {"nickname": mark}}),
         ("remember", {"content": f"[[{mark}の友|Person]]が来た {own}", "relations": [f"{mark} > knows > {mark}の友"], "tags": [mark]}),
-        ("entity_neighbors", {"entity": mark, "depth": 3}),
+        ("entity_neighbors", {"entity": named, "depth": 3}),
         ("entity_neighbors", {"entity": "Kyoto"}),
-        ("find_path", {"source": mark, "target": f"{mark}の友", "algorithm": chance.choice(["shortest", "strongest", "all"])}),
+        ("find_path", {"source": named, "target": f"{named}の友", "algorithm": chance.choice(["shortest", "strongest", "all"])}),
         ("graph_snapshot", {"format": "json", "limit": 500}),
         ("relate", {"relations": [f"{mark} > likes > 苺"]}),
-        ("unrelate", {"relation": f"{mark} > likes > 苺", "reason": mark}),
+        ("unrelate", {"relation": f"{named} > likes > 苺", "reason": mark}),
         ("ingest", {"text": own, "source": mark}),
         ("save_memory", {"content": f"{own} 保存", "category": mark, "importance_score": 0.7}),
         ("search_memories", {"query": ask, "top_k": 20}),
@@ -197,6 +198,7 @@ async def visit_whole(caller: Caller, route: str) -> None:
         if route.endswith("rename"):
             return
     if route.endswith("merge"):
+        await visit(caller, "/api/import")  # only into somebody who is there
         assert (await posted(caller, route, who=side, json={"into": caller.persona}))["taken"] == 1
     await posted(caller, "/api/persona/erase", who=side, json={})
     assert (await posted(caller, "/api/persona/erase", who=side, json={"confirm": side}))["erased"]

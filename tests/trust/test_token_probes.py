@@ -56,9 +56,16 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "history": {"key": KEY},
     "restore_version": {"key": KEY, "revision": 1},
     "purge": {"keys": [KEY]},
+    "entity_neighbors": {"entity": "睡蓮"},
+    "find_path": {"source": "睡蓮", "target": "水辺"},
+    "graph_snapshot": {"format": "json"},
+    "relate": {"relations": ["睡蓮 > knows > 水辺"]},
+    "unrelate": {"relation": "睡蓮 > knows > 水辺"},
 }
 # What is sent to a route. None of it would change a persona that exists: the other name is always somebody else's.
 BODIES: dict[str, dict[str, Any]] = {
+    "/api/organize": {"merge": [KEY], "into": "memory_none"},
+    "/api/backups": {},
     "/api/import": {"content": "x"},
     "/api/restore": {"key": KEY, "revision": 1},
     "/api/purge": {"keys": [KEY]},
@@ -68,7 +75,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/persona/erase": {},
 }
 # They are about a memory, or a persona, that has to be there.
-WANT_SOMEBODY = ("/api/history", "/api/restore", "/api/persona", "/api/persona/")
+WANT_SOMEBODY = ("/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/persona", "/api/persona/")
 NEEDS = scope_needs()
 ALL_SETS = [frozenset(chosen) for size in range(1, 6) for chosen in itertools.combinations(TOKEN_SCOPES, size)]
 ERAS = ("2025-11-25", "2026-07-28")
@@ -146,12 +153,13 @@ def sets(thorough: bool) -> list[frozenset[TokenScope]]:
 
 
 def _make_alice(server: Server) -> None:
-    """Alice begins to exist: a memory under the very key that is asked for, and a context."""
+    """Alice begins to exist: a memory under the very key that is asked for, a context, and two who know each other."""
     secret = server.token([ALICE])
     line = json.dumps({"content": SECRET, "key": KEY, "tags": ["a"], "source": "アリス"}).encode()
     imported = server.http.post("/api/import", content=line, headers={"Authorization": f"Bearer {secret}"})
     assert imported.json()["stored"] == 1
     assert server.ask(("update_context", ERAS[0]), secret, ALICE)[0] == 200
+    assert b'"isError":false' in server.ask(("relate", ERAS[0]), secret, ALICE)[2]
     _, _, recalled = server.ask(("read_memory", ERAS[0]), secret, ALICE)
     assert SECRET in recalled.decode()
 

@@ -86,7 +86,7 @@ def test_there_is_nothing_to_download_for_a_directory_or_a_class(run: Run, tmp_p
 def test_check_asks_real_models(run: Run, embedder_directory: Path, reranker_directory: Path) -> None:
     status, out, _ = run("check", embeddings_model=str(embedder_directory), reranker_model=str(reranker_directory))
     assert status == 0
-    assert "dimension 32, limit 256 tokens" in out
+    assert "dimension 32, limit 250 tokens" in out  # of 256, less the prefix of a document
     assert "scores of fitting texts 0." in out
 
 
