@@ -49,10 +49,7 @@ class Call:
     def __post_init__(self) -> None:
         self.settings = self.runtime.config.current()
         self.now = self.runtime.clock()
-        if self.runtime.index:
-            self.runtime.index.note_call()
-        if self.runtime.chores:
-            self.runtime.chores.note_call()
+        self._note_call()
 
     @property
     def models(self) -> Models:
@@ -129,7 +126,15 @@ class Call:
             self._noted = True
             self.admission.note("persona", persona=name)
 
+    def _note_call(self) -> None:
+        """Somebody uses the server; of a call that takes long, such as an import, each write says so again."""
+        if self.runtime.index:
+            self.runtime.index.note_call()
+        if self.runtime.chores:
+            self.runtime.chores.note_call()
+
     def _wake(self, persona: Persona) -> None:
+        self._note_call()
         if self.runtime.index and persona.exists:
             self.runtime.index.wake(persona.name)
         if self.runtime.chores and persona.exists:
