@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import apsw
 
-from memory_mcp.domain import Clash, Draft, Memory, Outcome
+from memory_mcp.domain import PRIVACY_LEVELS, Clash, Draft, Memory, Outcome, PrivacyLevel
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories, moved_versions, tombstones
 
@@ -62,11 +62,17 @@ def leftovers(connection: apsw.Connection, stem: str, pieces: int) -> Sequence[s
 
 def _beside(connection: apsw.Connection, draft: Draft, stored: Memory, clash: Clash) -> str:
     if clash == "revise":
-        is_edit = stored.deleted_at is None and not _was_so(connection, draft, stored)
+        closes = is_stricter(draft.privacy_level, stored.privacy_level)
+        is_edit = stored.deleted_at is None and (closes or not _was_so(connection, draft, stored))
         return "revised" if is_edit else "already_known"
     if clash == "refuse" and stored.content != draft.content:
         raise taken(stored.key)
     return "already_known"
+
+
+def is_stricter(level: PrivacyLevel, other: PrivacyLevel) -> bool:
+    """Whether one privacy level lets less out than another."""
+    return PRIVACY_LEVELS.index(level) > PRIVACY_LEVELS.index(other)
 
 
 def _was_so(connection: apsw.Connection, draft: Draft, stored: Memory) -> bool:

@@ -100,6 +100,10 @@ def _mergeable(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Me
         )
         if obstacle:
             raise InvalidInput(f"{key} can't be merged", obstacle, "Leave it out")
+    if len({memory.privacy_level == "secret" for memory in found.values()}) > 1:
+        raise InvalidInput(
+            "these can't be merged", "one of them is secret, and its tags would not be any more", "Make all of them secret first"
+        )
     return found
 
 

@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Chunk, Clash, Draft, Outcome, Remembered, Similar
+from memory_mcp.domain import Chunk, Clash, Draft, Memory, Outcome, Remembered, Similar
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
-from memory_mcp.remember.arrivals import settle
+from memory_mcp.remember.arrivals import is_stricter, settle
 from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.remember.redact import USUAL, redacted
 from memory_mcp.remember.revise import Revision, revise_stored
@@ -123,7 +123,8 @@ def _store_many(
                 done.append(operation)
                 changed += [memory_id, *_superseded_ids(connection, draft)]
             elif outcome.outcome == "revised":
-                done += revise_stored(connection, names, outcome.key, _as_revision(draft), now, privacy)[1]
+                stored = memories.by_keys(connection, [outcome.key])[outcome.key]
+                done += revise_stored(connection, names, outcome.key, _as_revision(draft, stored), now, privacy)[1]
         except MemoryMCPError as error:
             outcome = Outcome(draft.restored.key or "", "refused", str(error))
         outcomes.append(outcome)
@@ -131,8 +132,16 @@ def _store_many(
     return outcomes, done
 
 
-def _as_revision(draft: Draft) -> Revision:
-    return Revision(content=draft.content, tags=draft.tags, importance=draft.importance, reason=EDITED)
+def _as_revision(draft: Draft, stored: Memory) -> Revision:
+    """What an edited copy changes. It may close a memory, and never opens one: a copy that says nothing of its level has the usual one."""
+    closes = is_stricter(draft.privacy_level, stored.privacy_level)
+    return Revision(
+        content=draft.content,
+        tags=draft.tags,
+        importance=draft.importance,
+        privacy_level=draft.privacy_level if closes else None,
+        reason=EDITED,
+    )
 
 
 def _insert(

@@ -53,6 +53,13 @@ def test_the_kept_one_gets_all_tags_and_the_greatest_importance_and_the_others_g
     assert hit.memory.superseded_by == kept
 
 
+def test_what_is_secret_is_not_merged_with_what_is_not(nilou, now, say):
+    kept, hidden = say("鍵は棚の上").key, say("鍵は棚の上にある", privacy_level="secret", tags=["隠し場所"]).key
+    for keys, into in (([hidden], kept), ([kept], hidden)):
+        with pytest.raises(InvalidInput, match="one of them is secret"):
+            merge(nilou, keys, into, reason=None, now=now)
+
+
 def test_undoing_a_merge_leaves_everything_as_it_was(nilou, now, pair, exported, ask):
     before, seen = exported(), found(ask)
     merged = merge(nilou, [pair[1]], pair[0], reason=None, now=now + timedelta(hours=1))

@@ -200,6 +200,15 @@ def test_an_edited_note_is_a_revision_of_the_same_memory(nilou: Persona, read: R
         assert [version.content for version in moved_versions.of_memory(connection, "note_0")] == ["一"]
 
 
+def test_a_note_may_close_a_memory_and_never_opens_one(nilou: Persona, read: Read) -> None:
+    read(nilou, noted("一"), clash="revise")
+    assert read(nilou, noted("一", privacy_level="secret"), clash="revise") == ImportResult(revised=1)
+    assert read(nilou, noted("一", privacy_level="secret"), clash="revise") == ImportResult(already_known=1)
+    assert read(nilou, noted("二"), clash="revise") == ImportResult(revised=1)
+    (row,) = map(json.loads, exported(nilou, Leaving(secret=True)))
+    assert (row["content"], row["privacy_level"]) == ("二", "secret")
+
+
 def test_an_old_copy_of_a_note_undoes_nothing_that_was_changed_since(nilou: Persona, read: Read, now: datetime) -> None:
     read(nilou, noted("一"), clash="revise")
     revise(nilou, "note_0", Revision(content="会話で直した"), now=now)
