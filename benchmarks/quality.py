@@ -73,7 +73,6 @@ def _settings(arguments: argparse.Namespace, variant: Variant) -> dict[str, Any]
         "embeddings_model": arguments.embedder,
         "reranker_model": arguments.reranker,
         "rerank_deadline_ms": 0,
-        "upkeep": {"idle_seconds": 0},  # the clock of these runs stands still
         **({"embeddings_languages": languages, "reranker_languages": languages} if languages else {}),
     }
     for key, value in {**dict(arguments.setting), **variant.settings}.items():
