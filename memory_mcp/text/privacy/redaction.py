@@ -10,6 +10,8 @@ from memory_mcp.text.privacy.findings import KINDS, find
 
 # A whole number this long may be a card or a telephone; a smaller one is a number.
 _TELLING_DIGITS = 10
+# Few texts need a second look, none that people write a third.
+_FURTHER_LOOKS = 8
 
 
 def placeholder(kind: str) -> str:
@@ -66,13 +68,23 @@ class Redaction:
         return self._replaced(begin + value, len(begin))
 
     def _replaced(self, text: str, begin: int) -> str:
+        """Looks until there is nothing more: what stood glued to something that went is told from it only now."""
+        told = self._once(text, begin, self.flagged)
+        for _ in range(_FURTHER_LOOKS):
+            if told == text[begin:]:
+                break
+            text = text[:begin] + told
+            told = self._once(text, begin, Counter())
+        return told
+
+    def _once(self, text: str, begin: int, flagged: Counter[str]) -> str:
         parts: list[str] = []
         place = begin
         for finding in find(text, self._modes):
             if finding.start < begin:
                 continue
             if self._modes[finding.kind] == "flag":
-                self.flagged[finding.kind] += 1
+                flagged[finding.kind] += 1
                 continue
             self.redacted[finding.kind] += 1
             parts += [text[place : finding.start], placeholder(finding.kind)]

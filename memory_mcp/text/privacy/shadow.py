@@ -3,15 +3,20 @@
 Nothing here uses `\\b` or `\\w`: to those kana and kanji are letters like any other, and what is glued to them has no border.
 """
 
+import re
+
 # One character for one: an offset in the shadow is the same offset in the text.
 _ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}
 # A katakana ー and a minus sign stand between digits as often as a hyphen does. The hyphen is last: inside [ ] it is then itself.
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u30fc\uff70-"
+# What stands where something was taken out says PHONE or KEY itself, and must not make the next number one.
+_TAKEN_OUT = re.compile(r"(?<=\[)REDACTED_[A-Z_]+(?=\])")
 
 
 def shadow(text: str) -> str:
-    """The same text, as long as it was."""
-    return text if text.isascii() else text.translate(_ASCII)
+    """The same text, as long as it was, without the words of what was taken out before."""
+    read = text if text.isascii() else text.translate(_ASCII)
+    return _TAKEN_OUT.sub(lambda found: "□" * len(found[0]), read) if "[REDACTED_" in read else read
 
 
 def is_ascii_letter_or_digit(text: str, place: int) -> bool:
