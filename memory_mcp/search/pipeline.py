@@ -124,13 +124,13 @@ def _associated(
     hints: Hints,
     ranked: list[Candidate],
 ) -> tuple[Hints, list[Candidate]]:
-    """The same with what the graph leads to from the best of them, newcomers with every score too."""
+    """The same with what the graph leads to from the best of them, newcomers with their cosines."""
     led = led_to(connection, question, ranked, settings.fusion.candidates_per_source)
     if not led:
         return hints, ranked
     newcomers = [Candidate(memory_id) for memory_id in led.keys() - hints.origins.keys()]
-    words = from_words(connection, question, 0, newcomers) if newcomers else ()
-    candidates = [*ranked, *union(connection, meaning, words, newcomers)]
+    # What the words found is among the others already; to look once more for how little they find in these would double the work.
+    candidates = [*ranked, *union(connection, meaning, (), newcomers)]
     origins = {**hints.origins, **memories.origins(connection, [candidate.memory_id for candidate in newcomers])}
     fresh = {**hints.freshness, **freshness(connection, [candidate.memory_id for candidate in newcomers], settings.decay, now)}
     hints = replace(hints, origins=origins, graph=led, freshness=fresh)

@@ -12,6 +12,9 @@ from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.entities.mention import Mention
 
+# Of so many memories one at least is taken to be current: neither in the trash nor replaced.
+MOST_REPLACED = 3
+
 
 def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[int, Mention]], now: datetime) -> None:
     """What the memory names, each with the id of its entity."""
@@ -79,16 +82,18 @@ def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[d
 
 def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:
     """Current memories that pass the filters and name these entities, with the sum over them of the entity's weight × the mention's
-    relevance; the best first."""
+    relevance; the best first. Without filters only the best few times `limit` are asked whether they are current."""
     condition, values = where(filters)
+    asked = -1 if condition else limit * MOST_REPLACED
     rows = connection.execute(
         "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "
-        "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share FROM entity_mentions em "
-        "JOIN entities e ON e.id = em.entity JOIN wanted w ON CAST(w.entity AS INTEGER) = coalesce(e.merged_into, e.id) "
-        "GROUP BY em.memory, coalesce(e.merged_into, e.id)) "
-        f"SELECT b.memory, sum(b.share) AS score FROM best b JOIN memories m ON m.id = b.memory WHERE {CURRENT} AND m.kind <> 'summary' {condition} "
-        "GROUP BY b.memory ORDER BY score DESC, b.memory DESC LIMIT ?",
-        (json.dumps({str(entity): weight for entity, weight in entities.items()}), *values, limit),
+        "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share FROM wanted w "
+        "JOIN entities e ON coalesce(e.merged_into, e.id) = CAST(w.entity AS INTEGER) JOIN entity_mentions em ON em.entity = e.id "
+        "GROUP BY em.memory, coalesce(e.merged_into, e.id)), "
+        "scored AS MATERIALIZED (SELECT memory, sum(share) AS score FROM best GROUP BY memory ORDER BY score DESC, memory DESC LIMIT ?) "
+        "SELECT b.memory, b.score FROM scored b JOIN memories m ON m.id = b.memory "
+        f"WHERE {CURRENT} AND m.kind <> 'summary' {condition} ORDER BY b.score DESC, b.memory DESC LIMIT ?",
+        (json.dumps({str(entity): weight for entity, weight in entities.items()}), asked, *values, limit),
     )
     return {memory: float(score) for memory, score in rows}
 
