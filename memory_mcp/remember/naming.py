@@ -1,6 +1,6 @@
 """The graph's part of writing: whom a memory names and what it says of them, in the transaction that stores it.
 
-What is made of it later (who is named together, what follows what) waits in the graph's queue: `upkeep` does it while nobody calls.
+What is made of it later (who is named together, what follows what) waits in the graph's queue: `weaving` does it while nobody calls.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,9 +12,8 @@ from memory_mcp.domain import Draft, Stated
 from memory_mcp.store.graph import entities, mentions, queue, relations
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.text.entities.finding import TEXT_LIMIT, by_rules
-from memory_mcp.text.entities.marks import marked
-from memory_mcp.text.entities.mention import TRUST, Mention, without_overlaps
+from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
+from memory_mcp.text.entities.mention import TRUST, Mention
 
 # How strong a relation is that a caller states, if nothing else speaks for it.
 STATED_WEIGHT = 0.8
@@ -70,10 +69,9 @@ def _named(connection: apsw.Connection, names: KnownNames, content: str, now: da
     """The entities that a text names. One that is new is made."""
     read = content[:TEXT_LIMIT]
     known = {mention: entity for entity, mention in names.find(connection, read)}
-    found = without_overlaps([*marked(read, entities.types(connection)), *known, *by_rules(read)])
     made: dict[tuple[str, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
-    for mention in found:
+    for mention in found_in(read, entities.types(connection), known):
         entity = known.get(mention) or made.get((mention.name, mention.type))
         if entity is None:
             entity = entities.find_or_make(connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype)

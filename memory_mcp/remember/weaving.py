@@ -60,13 +60,13 @@ def _read_again(connection: apsw.Connection) -> None:
 
 def _pair_up(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> set[Pair]:
     changed: set[Pair] = set()
+    evidence: list[Evidence] = []
     named = mentions.of_memories(connection, memory_ids)
     for memory in memory_ids:
         changed |= relations.remove_of_memory(connection, memory, ["co_occurrence"])
         together = combinations(named.get(memory, [])[:TOGETHER_LIMIT], 2)
-        evidence = [
+        evidence += [
             Evidence(one, other, "co_occurrence", TOGETHER_WEIGHT, TOGETHER_CONFIDENCE, "co_occurrence", memory=memory)
             for one, other in together
         ]
-        changed |= relations.add(connection, evidence, now)
-    return changed
+    return changed | relations.add(connection, evidence, now)

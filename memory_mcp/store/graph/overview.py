@@ -77,12 +77,6 @@ def relations_among(connection: apsw.Connection, ids: Iterable[int], limit: int)
     return [_relation(row) for row in rows]
 
 
-def all_edges(connection: apsw.Connection) -> list[tuple[int, int, float]]:
-    """Source, target and weight of every relation."""
-    text = connection.execute("SELECT json_group_array(json_array(source, target, weight)) FROM relations").get
-    return [(source, target, weight) for source, target, weight in json.loads(text)]
-
-
 def colors(connection: apsw.Connection) -> dict[str, str]:
     """The colour of each type of entity."""
     return dict(connection.execute("SELECT name, color FROM entity_types WHERE color IS NOT NULL"))
