@@ -10,7 +10,6 @@ from memory_mcp.store.graph import entities, hops
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.hops import Step
 
-DECAY = 0.8
 SUGGESTIONS = 5
 
 
@@ -58,24 +57,9 @@ def neighbours(
         EntityNotFound: nobody is called so.
     """
     centre, *namesakes = known_as(connection, name)
-    nearness: dict[int, float] = {centre.id: 1.0}
-    reached: dict[int, tuple[int, float, Step]] = {}
-    frontier = [centre.id]
-    for distance in range(1, min(depth, hops.HOPS_LIMIT) + 1):
-        coming: dict[int, tuple[int, float, Step]] = {}
-        for step in hops.steps_from(connection, frontier, types, min_confidence):
-            near = nearness[step.here] * DECAY * step.weight
-            if step.there not in nearness and near > (coming[step.there][1] if step.there in coming else 0.0):
-                coming[step.there] = (distance, near, step)
-        nearness |= {entity: near for entity, (_, near, _) in coming.items()}
-        reached |= coming
-        frontier = list(coming)
-        if not frontier:
-            break
-    order = sorted(reached.items(), key=lambda item: (item[1][0], -item[1][1], item[0]))
-    shown = order[:limit]
-    met = {entity for entity, _ in shown} | {step.here for _, (_, _, step) in shown}
-    known = entities.by_ids(connection, met)
-    found = tuple(Neighbour(known[entity], distance, round(near, 4), step) for entity, (distance, near, step) in shown)
+    reached = hops.reached(connection, {centre.id: 1.0}, depth, types=types, min_confidence=min_confidence)
+    shown = list(reached.items())[:limit]
+    known = entities.by_ids(connection, {entity for entity, _ in shown} | {one.via.here for _, one in shown})
+    found = tuple(Neighbour(known[entity], one.distance, round(one.nearness, 4), one.via) for entity, one in shown)
     named = {entity.id: entity.name for entity in (*known.values(), centre)}
-    return Neighbourhood(centre, found, named, more=len(order) - len(shown), namesakes=tuple(namesakes))
+    return Neighbourhood(centre, found, named, more=len(reached) - len(shown), namesakes=tuple(namesakes))

@@ -7,6 +7,7 @@ names the client: so a question is led from one memory to the next (docs/graph.m
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
 
 import apsw
 
@@ -16,8 +17,8 @@ from memory_mcp.store.graph.names import KnownNames
 
 # How many of the best candidates lead to further ones.
 LEADERS = 3
-# `mode=graph`: how far from whom the question names, and what a hop costs.
-HOPS, DECAY = 3, 0.8
+# `mode=graph`: how far from whom the question names, and how many entities at most.
+HOPS, NEAREST = 3, 500
 # A sum whose parts were taken away again leaves dust; what is equal has to stay equal.
 DIGITS, EPSILON = 6, 1e-9
 
@@ -48,7 +49,9 @@ def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Can
 def along_the_graph(connection: apsw.Connection, names: KnownNames, question: Question, limit: int) -> dict[int, float]:
     """Memories that name whom the query names, or who is related to those within three hops: by id, with their share of the best, 0 to 1."""
     start = {entity: 1.0 for entity, _ in names.find(connection, question.query)}
-    near = {entity: score for entity, (score, _) in hops.reached(connection, start, HOPS, DECAY).items()} if start else {}
+    reached = hops.reached(connection, start, HOPS, limit=NEAREST)
+    nearest = nlargest(max(NEAREST - len(start), 0), reached.items(), key=lambda item: item[1].nearness)
+    near = {**start, **{entity: one.nearness for entity, one in nearest}}
     return _shares(mentions.memories_of(connection, near, question.filters, limit) if near else {})
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import apsw
 
 HOPS_LIMIT = 6
+# What is left of nearness after a hop along a relation of weight 1.
+DECAY = 0.8
 # An entity that everything is related to leads everywhere and nowhere: only its strongest relations are followed.
 DEGREE_LIMIT = 200
 
@@ -27,6 +29,15 @@ class Step:
     def turned(self) -> "Step":
         """The same relation walked the other way."""
         return replace(self, here=self.there, there=self.here, forward=not self.forward or not self.directed)
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How near an entity is (the start's nearness × `DECAY` × the relation's weight, hop by hop), in how many hops, and by which last step."""
+
+    nearness: float
+    distance: int
+    via: Step
 
 
 _EDGES = """
@@ -62,27 +73,29 @@ def reached(
     connection: apsw.Connection,
     start: Mapping[int, float],
     depth: int,
-    decay: float,
     *,
     types: Sequence[str] = (),
     min_confidence: float = 0.0,
-    limit: int = 500,
-) -> dict[int, tuple[float, int]]:
-    """Entities within `depth` hops of the start, with their nearness (the start's own × decay × the relation's weight, hop by hop; the
-    best way counts) and their distance in hops; at most `limit`, the nearest."""
-    found = {entity: (score, 0) for entity, score in start.items()}
-    frontier = dict(start)
+    limit: int | None = None,
+) -> dict[int, Reached]:
+    """Entities within `depth` hops of the start, beside the start itself: the fewer hops the sooner, then the nearer. Of several ways of
+    as many hops the best counts. With a `limit` only so many of a hop lead on, and none where so many are found."""
+    nearness = dict(start)
+    found: dict[int, Reached] = {}
+    frontier: Iterable[int] = start
     for hop in range(1, min(depth, HOPS_LIMIT) + 1):
-        coming: dict[int, float] = {}
+        coming: dict[int, Reached] = {}
         for step in steps_from(connection, frontier, types, min_confidence):
-            score = frontier[step.here] * decay * step.weight
-            if step.there not in found and score > coming.get(step.there, 0.0):
-                coming[step.there] = score
-        frontier = dict(sorted(coming.items(), key=lambda item: -item[1])[:limit])
-        found |= {entity: (score, hop) for entity, score in frontier.items()}
-        if not frontier or len(found) >= limit:
+            near = nearness[step.here] * DECAY * step.weight
+            if step.there not in nearness and near > (coming[step.there].nearness if step.there in coming else 0.0):
+                coming[step.there] = Reached(near, hop, step)
+        nearest = dict(sorted(coming.items(), key=lambda item: (-item[1].nearness, item[0]))[:limit])
+        nearness |= {entity: one.nearness for entity, one in nearest.items()}
+        found |= nearest
+        frontier = list(nearest)
+        if not frontier or (limit is not None and len(nearness) >= limit):
             break
-    return dict(sorted(found.items(), key=lambda item: (item[1][1] > 0, -item[1][0]))[:limit])
+    return found
 
 
 def shortest_path(
