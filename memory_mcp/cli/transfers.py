@@ -17,31 +17,16 @@ import typer
 from memory_mcp.cli.options import PersonaName, Url, connection
 from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.transfer.format_names import Format
 
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
-    from memory_mcp.transfer.formats import Format
     from memory_mcp.transfer.rows import Found
 
 STANDARD_STREAM = Path("-")
 COUNTING_BLOCK_BYTES = 1024 * 1024
 ZIP_SUFFIX = ".zip"
 JSON_LINES = "jsonl"
-
-
-class ImportFormat(StrEnum):
-    """The names of `transfer.formats.Format`, without importing what reads them."""
-
-    AUTO = "auto"
-    JSONL = "jsonl"
-    TEXT = "text"
-    OBSIDIAN = "obsidian"
-    CHATGPT = "chatgpt"
-    CLAUDE = "claude"
-    SLACK = "slack"
-    MEM0 = "mem0"
-    MCP_MEMORY = "mcp-memory"
-    DATABASE = "database"
 
 
 class ExportFormat(StrEnum):
@@ -57,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 def import_memories(
     path: Annotated[Path, typer.Argument(help="A file, a directory, a zip, or - for JSON lines on stdin.", metavar="FILE|DIR")],
-    format_: Annotated[ImportFormat, typer.Option("--format", help="auto looks at the name and at what is in it.")] = ImportFormat.AUTO,
+    format_: Annotated[Format, typer.Option("--format", help="auto looks at the name and at what is in it.")] = Format.AUTO,
     me: Annotated[str | None, typer.Option("--me", help="What you are called in a chat, instead of 'user'.", metavar="NAME")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be stored, known or refused.")] = False,
     persona: PersonaName = None,
@@ -66,14 +51,14 @@ def import_memories(
     """Store what a file or a directory holds. Importing the same again stores nothing new. Exit status 1: something was refused."""
     there = connection(url, persona)
     if path == STANDARD_STREAM:
-        if format_ not in (ImportFormat.AUTO, ImportFormat.JSONL):
+        if format_ not in (Format.AUTO, Format.JSON_LINES):
             raise InvalidInput("stdin is read as JSON lines only", "", "Give a file")
         _import_lines(there, path, dry_run)
         return
     # What reads the formats, which other commands do without.
-    from memory_mcp.transfer.formats import Format, format_of  # noqa: PLC0415
+    from memory_mcp.transfer.formats import format_of  # noqa: PLC0415
 
-    kind = format_of(path, Format(format_))
+    kind = format_of(path, format_)
     if kind is Format.JSON_LINES:
         _import_lines(there, path, dry_run)
     else:
@@ -127,7 +112,7 @@ def _import_lines(there: "Connection", path: Path, dry_run: bool) -> None:
         raise typer.Exit(1)
 
 
-def _import_found(there: "Connection", path: Path, kind: "Format", me: str | None, dry_run: bool) -> None:
+def _import_found(there: "Connection", path: Path, kind: Format, me: str | None, dry_run: bool) -> None:
     from memory_mcp.transfer.formats import READINGS, lines_of  # noqa: PLC0415  as above
 
     refused: list[Found] = []

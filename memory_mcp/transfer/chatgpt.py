@@ -4,31 +4,21 @@ ChatGPTLoader of langchain-community is not used: it makes one text of a convers
 the file, and gives up at the first message without a time or with a picture.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer import rows
-from memory_mcp.transfer.json_items import items
+from memory_mcp.transfer.conversations import each
 from memory_mcp.transfer.rows import Found, moment, objects, text_in
-from memory_mcp.transfer.sources import Source, blocks
+from memory_mcp.transfer.sources import Source
 
 FORM = "chatgpt"
 NAME = "ChatGPT"
-CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 
 
 def read(source: Source, me: str | None) -> Iterator[Found]:
     """What was said, by whom and when. `me` is what the user is called."""
-    for name in source.names():
-        if len(source.names()) > 1 and not CONVERSATIONS.fullmatch(name):
-            continue
-        try:
-            for place, conversation in enumerate(items(blocks(source, name), name), start=1):
-                yield from _conversation(conversation, f"{name}, conversation {place}", me)
-        except InvalidInput as error:
-            yield Found(name, refused=str(error))
+    yield from each(source, lambda conversation, where: _conversation(conversation, where, me))
 
 
 def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Found]:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,6 +11,8 @@ from memory_mcp.domain import Clash
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import older_memories
 from memory_mcp.transfer import chatgpt, claude, documents, knowledge_graph, mem0, slack, vault
+from memory_mcp.transfer.conversations import CONVERSATIONS
+from memory_mcp.transfer.format_names import Format
 from memory_mcp.transfer.json_items import items
 from memory_mcp.transfer.rows import Found, Report
 from memory_mcp.transfer.sources import Source, blocks, source_of
@@ -20,21 +21,6 @@ JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 SQLITE_MAGIC = b"SQLite format 3\x00"
 ZIP_SUFFIX = ".zip"
 HEAD_BYTES = 4096
-
-
-class Format(StrEnum):
-    """The names that `--format` takes."""
-
-    AUTO = "auto"
-    JSON_LINES = "jsonl"
-    TEXT = "text"
-    OBSIDIAN = "obsidian"
-    CHATGPT = "chatgpt"
-    CLAUDE = "claude"
-    SLACK = "slack"
-    MEM0 = "mem0"
-    MCP_MEMORY = "mcp-memory"
-    DATABASE = "database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +90,7 @@ def format_of(path: Path, told: Format = Format.AUTO) -> Format:
 def _of_many(source: Source, path: Path) -> Format | None:
     names = source.names()
     last = {PurePosixPath(name).name for name in names}
-    conversations = [name for name in names if chatgpt.CONVERSATIONS.fullmatch(name)]
+    conversations = [name for name in names if CONVERSATIONS.fullmatch(name)]
     if conversations:
         return _of_json(source, conversations[0])
     if "users.json" in last and any(slack.DAY_FILE.fullmatch(name) for name in names):

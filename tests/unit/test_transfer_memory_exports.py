@@ -10,7 +10,8 @@ import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer import knowledge_graph, mem0
-from memory_mcp.transfer.formats import Format, format_of
+from memory_mcp.transfer.format_names import Format
+from memory_mcp.transfer.formats import format_of
 from memory_mcp.transfer.rows import Found
 from memory_mcp.transfer.sources import source_of
 
