@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 STANDARD_STREAM = Path("-")
 COUNTING_BLOCK_BYTES = 1024 * 1024
 ZIP_SUFFIX = ".zip"
-JSON_LINES = "jsonl"
 
 
 class ExportFormat(StrEnum):
