@@ -22,9 +22,17 @@ from memory_mcp.search.questions import question
 
 pytest_plugins = ["figures", "node_packages"]
 
-# A deadline would be a timed assertion.
-hypothesis.settings.register_profile("house", deadline=None, max_examples=100)
-hypothesis.settings.load_profile("house")
+# A deadline would be a timed assertion. The same cases in every run, so that a red gate says something about the change before it;
+# cases that nobody has seen yet are what --thorough looks for.
+hypothesis.settings.register_profile("gate", deadline=None, max_examples=100, derandomize=True)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=100)
+hypothesis.settings.load_profile("gate")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """New cases with `--thorough`."""
+    if config.getoption("--thorough"):
+        hypothesis.settings.load_profile("thorough")
 
 
 @pytest.fixture

@@ -59,9 +59,9 @@ def _latest_weekend(today: date) -> Days:
     return _weekend(today, 0 if today.weekday() >= 5 else 1)
 
 
-def _ago(unit: str, today: date, least: int, most: int | None = None) -> list[Days]:
-    """So many units ago; between `least` and `most` of them where both are said."""
-    return [(UNITS[unit](today, most or least)[0], UNITS[unit](today, least)[1])]
+def _ago(unit: str, today: date, *counts: int) -> list[Days]:
+    """So many units ago; between the fewest and the most of them where two are said, in whichever order."""
+    return [(UNITS[unit](today, max(counts))[0], UNITS[unit](today, min(counts))[1])]
 
 
 def _lately(unit: str, today: date, count: int) -> list[Days]:
