@@ -28,6 +28,15 @@ class Caller:
         self._writer.close()
         await self._writer.wait_closed()
 
+    async def get(self, path: str) -> Any:
+        """The answer's JSON.
+
+        Raises:
+            SystemExit: the answer isn't 200.
+        """
+        self._writer.write(f"GET {path} HTTP/1.1\r\nHost: {self._address.netloc}\r\n{self._head}\r\n".encode())
+        return await self._answer(path)
+
     async def post(self, path: str, body: Any, headers: str = "") -> Any:
         """The answer's JSON.
 
@@ -37,6 +46,9 @@ class Caller:
         content = json.dumps(body, ensure_ascii=False).encode()
         head = f"POST {path} HTTP/1.1\r\nHost: {self._address.netloc}\r\nContent-Type: application/json\r\n{self._head}{headers}"
         self._writer.write(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        return await self._answer(path)
+
+    async def _answer(self, path: str) -> Any:
         status, *lines = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         told = dict(line.lower().split(": ", 1) for line in lines if line)
         answer = await self._reader.readexactly(int(told["content-length"]))

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
+    AnalysisTooLong,
     ChatFailed,
     EncoderFailed,
     EntityNotFound,
@@ -56,6 +57,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (PersonaUnknown, 404),
     (EncoderFailed, 503),
     (ChatFailed, 503),
+    (AnalysisTooLong, 503),
     (TooManyOfOne, 429),
     (Overloaded, 503),
     (StoreFull, 507),

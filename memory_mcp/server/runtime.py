@@ -1,12 +1,13 @@
 """What the edge is handed by the composition root: the long-lived objects that every request shares."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
+from memory_mcp.graph.analyses import Analyses
 from memory_mcp.jobs.chores import ChoreWorker
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
@@ -30,3 +31,4 @@ class Runtime:
     chores: ChoreWorker | None = None
     forget_cached: Callable[[], None] = lambda: None
     usage: Usage | None = None
+    analyses: Analyses = field(default_factory=Analyses)

@@ -7,10 +7,15 @@ from pydantic import Field
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.neighbours import neighbours
-from memory_mcp.graph.paths import ALGORITHMS, Algorithm
 from memory_mcp.graph.paths import find_path as find_paths
 from memory_mcp.graph.snapshot import snapshot
 from memory_mcp.remember import drafts, relating
+from memory_mcp.server.graph_arguments import DEPTH_LIMIT, NEIGHBOURS_LIMIT, PATH_LIMIT, SNAPSHOT_LIMIT
+from memory_mcp.server.graph_arguments import algorithm as _algorithm
+from memory_mcp.server.graph_arguments import form as _form
+from memory_mcp.server.graph_arguments import name as _name
+from memory_mcp.server.graph_arguments import share as _share
+from memory_mcp.server.graph_arguments import within as _within
 from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view
 from memory_mcp.server.mcp_tools.arguments import Number, ScopedTool, Text, TextList, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
@@ -19,10 +24,7 @@ from memory_mcp.server.views import heading, told
 from memory_mcp.store.graph import entities
 from memory_mcp.text.entities.stated import stated
 
-DEPTH_LIMIT, PATH_LIMIT = 3, 6
-NEIGHBOURS_LIMIT, SNAPSHOT_LIMIT = 100, 500
 RELATIONS_LIMIT = 50
-FORMATS = ("vis", "json")
 
 
 @answering
@@ -64,9 +66,7 @@ def graph_snapshot(
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """The people, places and things that matter most, and what relates them; drawable by vis.js."""
-    form = (format.strip().casefold() or "vis").removesuffix(".js")
-    if form not in FORMATS:
-        raise InvalidInput(f"format is {format[:80]!r}", "it is vis or json", "Leave it out for vis")
+    form = _form(format)
     with call.reading() as persona, persona.database.read() as connection:
         found = snapshot(connection, _within(limit, "limit", 1, SNAPSHOT_LIMIT, 50), types)
         return {**heading(call, persona), **snapshot_view(found, form, call.settings.zone)}
@@ -111,33 +111,3 @@ def tools() -> list[ScopedTool]:
         tool_of(relate, title="Relate", needs=["write"], idempotent=True),
         tool_of(unrelate, title="Take a relation back", needs=["read", "write"], idempotent=True),
     ]
-
-
-def _within(value: int | None, name: str, least: int, most: int, default: int) -> int:
-    if value is None:
-        return default
-    if not least <= value <= most:
-        raise InvalidInput(f"{name} is {value}", f"it runs from {least} to {most}", f"Leave it out for {default}")
-    return value
-
-
-def _share(value: float | None) -> float:
-    if value is None:
-        return 0.0
-    if not 0 <= value <= 1:
-        raise InvalidInput(f"min_confidence is {value}", "it runs from 0 to 1", "Leave it out for 0")
-    return float(value)
-
-
-def _name(value: str, argument: str) -> str:
-    if not value.strip():
-        raise InvalidInput(f"{argument} is empty", "it is the name of an entity", "Take a name from a memory, or look at graph_snapshot")
-    return value.strip()
-
-
-def _algorithm(value: str) -> Algorithm:
-    wanted = value.strip().casefold() or "shortest"
-    for known in ALGORITHMS:
-        if known == wanted:
-            return known
-    raise InvalidInput(f"algorithm is {value[:80]!r}", f"it is one of {', '.join(ALGORITHMS)}", "Leave it out for shortest")

@@ -33,7 +33,7 @@ class Relation:
     notes: str | None = None
 
 
-_RELATION = (
+RELATION = (
     "r.source, r.target, r.type, r.directed, r.weight, r.evidence_count, r.confidence, r.subtype, r.valid_from, r.valid_to, r.method, "
     "r.validation_status, r.notes"
 )
@@ -54,6 +54,12 @@ def counts(connection: apsw.Connection) -> Counts:
     )
 
 
+def counts_by_type(connection: apsw.Connection) -> tuple[dict[str, int], dict[str, int]]:
+    """How many entities of each type there are now, and how many relations of each; the most first."""
+    present = connection.execute(f"SELECT e.type, count(*) FROM entities e WHERE {PRESENT} GROUP BY e.type ORDER BY 2 DESC, 1")
+    return dict(present), dict(connection.execute("SELECT type, count(*) FROM relations GROUP BY type ORDER BY 2 DESC, 1"))
+
+
 def most_connected(connection: apsw.Connection, limit: int, types: Sequence[str] = ()) -> list[Entity]:
     """The entities with the most mentions and the heaviest relations, at most `limit`."""
     rows = connection.execute(
@@ -70,11 +76,11 @@ def most_connected(connection: apsw.Connection, limit: int, types: Sequence[str]
 def relations_among(connection: apsw.Connection, ids: Iterable[int], limit: int) -> list[Relation]:
     """The relations with both ends among these entities, the heaviest first."""
     rows = connection.execute(
-        f"WITH among AS (SELECT value AS id FROM json_each(?)) SELECT {_RELATION} FROM relations r WHERE r.source IN (SELECT id FROM among) "
+        f"WITH among AS (SELECT value AS id FROM json_each(?)) SELECT {RELATION} FROM relations r WHERE r.source IN (SELECT id FROM among) "
         "AND r.target IN (SELECT id FROM among) ORDER BY r.weight DESC, r.evidence_count DESC, r.id LIMIT ?",
         (json.dumps(list(ids)), limit),
     )
-    return [_relation(row) for row in rows]
+    return [relation_of(row) for row in rows]
 
 
 def colors(connection: apsw.Connection) -> dict[str, str]:
@@ -82,5 +88,6 @@ def colors(connection: apsw.Connection) -> dict[str, str]:
     return dict(connection.execute("SELECT name, color FROM entity_types WHERE color IS NOT NULL"))
 
 
-def _relation(row: Sequence[Any]) -> Relation:
+def relation_of(row: Sequence[Any]) -> Relation:
+    """A row of the columns `RELATION`."""
     return Relation(row[0], row[1], row[2], bool(row[3]), *row[4:])

@@ -1,0 +1,117 @@
+"""What was computed of whole graphs, kept until the graph changes: one analysis at a time, and none for longer than a few seconds.
+
+Everything is kept under the name of its persona and the mark of its graph's state, which no other state ever has. What is kept are
+numbers only: names are read when an answer is given, so that nothing of a text stays here after it was erased.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from memory_mcp.errors import AnalysisTooLong
+from memory_mcp.graph.deadline import Deadline
+from memory_mcp.personas.registry import Persona
+from memory_mcp.store.graph import network, revision
+from memory_mcp.store.graph.network import Network
+
+DEADLINE_SECONDS = 5.0
+TTL_SECONDS = 900.0
+LIMIT_BYTES = 32 * 1024 * 1024
+
+
+class Result(Protocol):
+    """Whatever an analysis finds, as long as it tells how many bytes it takes."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+Found = TypeVar("Found", bound=Result)
+_Key = tuple[str, float]
+
+
+@dataclass(slots=True)
+class _State:
+    """One state of a graph and what is known of it. `until`: when it is forgotten, by the clock."""
+
+    revision: str
+    network: Network
+    until: float
+    results: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        return self.network.nbytes + sum(int(result.nbytes) for result in self.results.values())
+
+
+class Analyses:
+    """The analyses of one server's personas. Safe to use from several threads; blocks, so never on an event loop."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        ttl_seconds: float = TTL_SECONDS,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
+        """`clock` counts seconds. No more than `limit_bytes` are kept, the states used last."""
+        self._clock, self._deadline_seconds, self._ttl_seconds, self._limit_bytes = clock, deadline_seconds, ttl_seconds, limit_bytes
+        self._guard, self._turn = threading.Lock(), threading.Lock()
+        self._states: OrderedDict[_Key, _State] = OrderedDict()
+
+    def of(self, persona: Persona, analysis: Callable[[Network, Deadline], Found], min_weight: float = 0.0) -> tuple[Network, Found]:
+        """The persona's graph without relations lighter than `min_weight`, and what `analysis`, a named function, finds in it.
+
+        Raises:
+            AnalysisTooLong: it was not done in time, or its turn did not come.
+        """
+        key, what = (persona.name, min_weight), analysis.__qualname__
+        deadline = Deadline.after(self._deadline_seconds, self._clock)
+        with persona.database.read() as connection:
+            state = self._known(key, revision.of(connection))
+        if state and what in state.results:
+            return state.network, state.results[what]
+        if not self._turn.acquire(timeout=self._deadline_seconds):
+            raise AnalysisTooLong("the analysis was not begun", "others are under way", "Try again in a moment")
+        try:
+            with persona.database.read() as connection:
+                mark = revision.of(connection)
+                state = self._known(key, mark) or _State(mark, network.read(connection, min_weight), self._clock() + self._ttl_seconds)
+            if what not in state.results:
+                deadline.check()
+                found = analysis(state.network, deadline)
+                self._keep(key, state, what, found)
+            return state.network, state.results[what]
+        finally:
+            self._turn.release()
+
+    @property
+    def nbytes(self) -> int:
+        """What is kept now, in bytes."""
+        with self._guard:
+            return sum(state.nbytes for state in self._states.values())
+
+    def _known(self, key: _Key, mark: str) -> _State | None:
+        with self._guard:
+            state = self._states.get(key)
+            if state is None or state.revision != mark or self._clock() >= state.until:
+                self._states.pop(key, None)
+                return None
+            self._states.move_to_end(key)
+            return state
+
+    def _keep(self, key: _Key, state: _State, what: str, found: Result) -> None:
+        with self._guard:
+            state.results[what] = found
+            self._states[key] = state
+            self._states.move_to_end(key)
+            now = self._clock()
+            for over in [other for other, kept in self._states.items() if now >= kept.until]:
+                del self._states[over]
+            while len(self._states) > 1 and sum(kept.nbytes for kept in self._states.values()) > self._limit_bytes:
+                self._states.popitem(last=False)
+            if state.nbytes > self._limit_bytes:  # then it is for this answer only
+                self._states.pop(key, None)
