@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+import apsw
+
 from memory_mcp.errors import AnalysisTooLong
 from memory_mcp.graph.deadline import Deadline
 from memory_mcp.personas.registry import Persona
@@ -30,21 +32,21 @@ class Result(Protocol):
 
 
 Found = TypeVar("Found", bound=Result)
-_Key = tuple[str, float]
+# Whose graph, and without relations that are lighter than what; None for what is read of the whole.
+_Key = tuple[str, float | None]
 
 
 @dataclass(slots=True)
 class _State:
     """One state of a graph and what is known of it. `until`: when it is forgotten, by the clock."""
 
-    revision: str
-    network: Network
+    mark: str
     until: float
     results: dict[str, Any] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
-        return self.network.nbytes + sum(int(result.nbytes) for result in self.results.values())
+        return sum(int(result.nbytes) for result in self.results.values())
 
 
 class Analyses:
@@ -57,7 +59,7 @@ class Analyses:
         ttl_seconds: float = TTL_SECONDS,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        """`clock` counts seconds. No more than `limit_bytes` are kept, the states used last."""
+        """`clock` counts seconds. No more than `limit_bytes` are kept, of the states used last."""
         self._clock, self._deadline_seconds, self._ttl_seconds, self._limit_bytes = clock, deadline_seconds, ttl_seconds, limit_bytes
         self._guard, self._turn = threading.Lock(), threading.Lock()
         self._states: OrderedDict[_Key, _State] = OrderedDict()
@@ -68,25 +70,22 @@ class Analyses:
         Raises:
             AnalysisTooLong: it was not done in time, or its turn did not come.
         """
-        key, what = (persona.name, min_weight), analysis.__qualname__
+        key, deadline = (persona.name, min_weight), Deadline.after(self._deadline_seconds, self._clock)
+        with persona.database.read() as connection:
+            mark = revision.of(connection)
+            whole = self._kept(key, mark, "network", lambda: network.read(connection, min_weight), deadline)
+        return whole, self._kept(key, mark, analysis.__qualname__, lambda: analysis(whole, deadline), deadline)
+
+    def read(self, persona: Persona, reading: Callable[[apsw.Connection], Found]) -> Found:
+        """What `reading`, a named function, reads of the persona's graph.
+
+        Raises:
+            AnalysisTooLong: its turn did not come.
+        """
         deadline = Deadline.after(self._deadline_seconds, self._clock)
         with persona.database.read() as connection:
-            state = self._known(key, revision.of(connection))
-        if state and what in state.results:
-            return state.network, state.results[what]
-        if not self._turn.acquire(timeout=self._deadline_seconds):
-            raise AnalysisTooLong("the analysis was not begun", "others are under way", "Try again in a moment")
-        try:
-            with persona.database.read() as connection:
-                mark = revision.of(connection)
-                state = self._known(key, mark) or _State(mark, network.read(connection, min_weight), self._clock() + self._ttl_seconds)
-            if what not in state.results:
-                deadline.check()
-                found = analysis(state.network, deadline)
-                self._keep(key, state, what, found)
-            return state.network, state.results[what]
-        finally:
-            self._turn.release()
+            mark = revision.of(connection)
+            return self._kept((persona.name, None), mark, reading.__qualname__, lambda: reading(connection), deadline)
 
     @property
     def nbytes(self) -> int:
@@ -94,24 +93,41 @@ class Analyses:
         with self._guard:
             return sum(state.nbytes for state in self._states.values())
 
-    def _known(self, key: _Key, mark: str) -> _State | None:
+    def _kept(self, key: _Key, mark: str, what: str, compute: Callable[[], Found], deadline: Deadline) -> Found:
+        """What is known of this state of the graph, computed if it is not."""
+        known: Found | None = self._known(key, mark, what)
+        if known is not None:
+            return known
+        if not self._turn.acquire(timeout=deadline.left):
+            raise AnalysisTooLong("the analysis was not begun in time", "others are under way", "Try again in a moment")
+        try:
+            known = self._known(key, mark, what)  # somebody else may have asked the same
+            if known is None:
+                deadline.check()
+                known = compute()
+                self._keep(key, mark, what, known)
+            return known
+        finally:
+            self._turn.release()
+
+    def _known(self, key: _Key, mark: str, what: str) -> Any:
         with self._guard:
             state = self._states.get(key)
-            if state is None or state.revision != mark or self._clock() >= state.until:
-                self._states.pop(key, None)
+            if state is None or state.mark != mark or self._clock() >= state.until:
                 return None
             self._states.move_to_end(key)
-            return state
+            return state.results.get(what)
 
-    def _keep(self, key: _Key, state: _State, what: str, found: Result) -> None:
+    def _keep(self, key: _Key, mark: str, what: str, found: Result) -> None:
         with self._guard:
-            state.results[what] = found
-            self._states[key] = state
-            self._states.move_to_end(key)
             now = self._clock()
             for over in [other for other, kept in self._states.items() if now >= kept.until]:
                 del self._states[over]
-            while len(self._states) > 1 and sum(kept.nbytes for kept in self._states.values()) > self._limit_bytes:
+            state = self._states.get(key)
+            if state is None or state.mark != mark:
+                state = self._states[key] = _State(mark, now + self._ttl_seconds)
+            state.results[what] = found
+            self._states.move_to_end(key)
+            # What takes more than there is room for is for this answer only.
+            while self._states and sum(kept.nbytes for kept in self._states.values()) > self._limit_bytes:
                 self._states.popitem(last=False)
-            if state.nbytes > self._limit_bytes:  # then it is for this answer only
-                self._states.pop(key, None)

@@ -7,9 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo
 
-import apsw
-
-from memory_mcp.store.graph import growth as store
+from memory_mcp.store.graph.growth import Came
 
 Interval = Literal["month", "day", "week", "year"]
 INTERVALS: tuple[Interval, ...] = get_args(Interval)
@@ -26,9 +24,9 @@ class Grown:
     relations_in_all: int
 
 
-def growth(connection: apsw.Connection, interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[Grown], int]:
+def growth(came: Came, interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[Grown], int]:
     """The latest `limit` intervals in which something came, the earliest first, and how many came before those. Days are the zone's."""
-    entities, relations = (_counted(found, interval, zone) for found in (store.entities(connection), store.relations(connection)))
+    entities, relations = (_counted(found, interval, zone) for found in (came.entities, came.relations))
     steps, entities_in_all, relations_in_all = [], 0, 0
     for begins in sorted({*entities, *relations}):
         entities_in_all += entities[begins]

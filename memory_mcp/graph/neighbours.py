@@ -8,7 +8,7 @@ import apsw
 from memory_mcp.errors import EntityNotFound
 from memory_mcp.store.graph import entities, hops
 from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.hops import Step
+from memory_mcp.store.graph.hops import Rules, Step
 
 SUGGESTIONS = 5
 
@@ -25,7 +25,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """What stands around `entity`. `more` counts what did not fit; `namesakes` are others of the same name."""
+    """What stands around `entity`. `more` counts what did not fit, as far as the nearest of each hop lead; `namesakes` are others of the same name."""
 
     entity: Entity
     neighbours: tuple[Neighbour, ...]
@@ -57,9 +57,8 @@ def neighbours(
         EntityNotFound: nobody is called so.
     """
     centre, *namesakes = known_as(connection, name)
-    reached = hops.reached(connection, {centre.id: 1.0}, depth, types=types, min_confidence=min_confidence)
-    shown = list(reached.items())[:limit]
-    known = entities.by_ids(connection, {entity for entity, _ in shown} | {one.via.here for _, one in shown})
-    found = tuple(Neighbour(known[entity], one.distance, round(one.nearness, 4), one.via) for entity, one in shown)
+    shown, more = hops.nearest(connection, centre.id, depth, Rules(types, min_confidence), limit=limit)
+    known = entities.by_ids(connection, shown.keys() | {one.via.here for one in shown.values()})
+    found = tuple(Neighbour(known[entity], one.distance, round(one.nearness, 4), one.via) for entity, one in shown.items())
     named = {entity.id: entity.name for entity in (*known.values(), centre)}
-    return Neighbourhood(centre, found, named, more=len(reached) - len(shown), namesakes=tuple(namesakes))
+    return Neighbourhood(centre, found, named, more=more, namesakes=tuple(namesakes))

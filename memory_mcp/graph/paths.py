@@ -12,7 +12,7 @@ import apsw
 from memory_mcp.graph.neighbours import known_as
 from memory_mcp.store.graph import entities, hops
 from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.hops import Step
+from memory_mcp.store.graph.hops import Rules, Step
 
 Algorithm = Literal["shortest", "strongest", "all"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -21,6 +21,10 @@ PATHS_LIMIT = 10
 EXPANDED_LIMIT = 20_000
 DEADLINE_SECONDS = 0.8
 _BATCH = 64
+# From so many hops around the target the best way to it is looked up, for all at once.
+LOOK_BACK = 2
+# What a way costs at least, how many came before it, what it costs so far, where it is, and its steps.
+Way = tuple[float, int, float, int, "tuple[Step, ...]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,10 @@ def find_path(
         EntityNotFound: nobody is called so.
     """
     one, other = known_as(connection, source)[0], known_as(connection, target)[0]
-    search = _Search(connection, other.id, min(max_depth, hops.HOPS_LIMIT), types, min_confidence)
+    rules, depth = Rules(types, min_confidence), min(max_depth, hops.HOPS_LIMIT)
+    search = _Search(connection, other.id, depth, rules)
     if algorithm == "shortest":
-        way = hops.shortest_path(connection, one.id, other.id, search.depth, types, min_confidence)
+        way = hops.shortest_path(connection, one.id, other.id, depth, rules)
         found = [] if way is None else [tuple(way)]
     elif algorithm == "strongest":
         found = search.strongest(one.id, 1)
@@ -74,34 +79,35 @@ def find_path(
 
 
 class _Search:
-    """Best-first over ways from the start, the strongest first: Dijkstra on −log weight where one way to each entity is enough."""
+    """Best-first over ways from the start, the strongest first: Dijkstra on −log weight where one way to each entity is enough. Whoever is
+    near the target is known beforehand, so that of the last hops only those are looked at that can arrive (A*, Hart 1968)."""
 
-    def __init__(self, connection: apsw.Connection, target: int, depth: int, types: Sequence[str], min_confidence: float) -> None:
-        self._connection, self._target, self.depth = connection, target, depth
-        self._types, self._min_confidence = types, min_confidence
+    def __init__(self, connection: apsw.Connection, target: int, depth: int, rules: Rules) -> None:
+        self._connection, self._target, self._depth, self._rules = connection, target, depth, rules
+        self._left: list[dict[int, float]] = []
         self._steps: dict[int, list[Step]] = {}
         self._ends_at = time.monotonic() + DEADLINE_SECONDS
         self.stopped = False
 
     def strongest(self, source: int, limit: int, *, simple: bool = False) -> list[tuple[Step, ...]]:
         """The strongest ways, at most `limit`. With `simple` all that visit nobody twice are looked at, else the best to each entity."""
+        self._look_back()
         found: list[tuple[Step, ...]] = []
         best: dict[tuple[int, int], float] = {}
-        line: list[tuple[float, int, int, tuple[Step, ...]]] = [(0.0, 0, source, ())]
+        line: list[Way] = [(0.0, 0, 0.0, source, ())]
         pushed = 0
         while line and len(found) < limit:
             if pushed > EXPANDED_LIMIT or time.monotonic() > self._ends_at:
                 self.stopped = True
                 break
-            cost, _, here, way = heapq.heappop(line)
+            _, _, cost, here, way = heapq.heappop(line)
             if here == self._target and way:
                 found.append(way)
                 continue
-            if len(way) >= self.depth:
-                continue
             visited = {source, *(step.there for step in way)}
             for step in self._from(here, line):
-                if step.there in visited or step.weight <= 0:
+                still = self._still(step.there, self._depth - len(way) - 1)
+                if step.there in visited or step.weight <= 0 or still is None:
                     continue
                 further = cost - math.log(step.weight)
                 place = (step.there, len(way) + 1)
@@ -109,14 +115,29 @@ class _Search:
                     continue
                 best[place] = further
                 pushed += 1
-                heapq.heappush(line, (further, pushed, step.there, (*way, step)))
+                heapq.heappush(line, (further + still, pushed, further, step.there, (*way, step)))
         return found
 
-    def _from(self, here: int, line: Sequence[tuple[float, int, int, tuple[Step, ...]]]) -> list[Step]:
+    def _look_back(self) -> None:
+        """How strong the best way to the target can be from everybody within so many hops of it."""
+        self._left = [{self._target: 1.0}]
+        for _ in range(min(LOOK_BACK, self._depth - 1)):
+            before = self._left[-1]
+            steps, _ = hops.hop(self._connection, before, self._rules)
+            self._left.append({**before, **{step.there: max(best, before.get(step.there, 0.0)) for step, best in steps}})
+
+    def _still(self, entity: int, hops_left: int) -> float | None:
+        """What the rest of a way costs at least; None where none arrives with so many hops."""
+        if hops_left >= len(self._left):
+            return 0.0
+        best = self._left[hops_left].get(entity, 0.0)
+        return -math.log(best) if best > 0 else None
+
+    def _from(self, here: int, line: Sequence[Way]) -> list[Step]:
         """The steps from an entity; those of the next in line are fetched with it."""
         if here not in self._steps:
-            coming = {here, *(entity for _, _, entity, _ in line[:_BATCH] if entity not in self._steps)}
+            coming = {here, *(entity for _, _, _, entity, _ in line[:_BATCH] if entity not in self._steps)}
             self._steps |= {entity: [] for entity in coming}
-            for step in hops.steps_from(self._connection, coming, self._types, self._min_confidence):
+            for step in hops.steps_from(self._connection, coming, self._rules):
                 self._steps[step.here].append(step)
         return self._steps[here]

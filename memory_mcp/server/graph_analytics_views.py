@@ -16,6 +16,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, told
 from memory_mcp.store.graph import entities, overview
+from memory_mcp.store.graph.growth import came
 
 
 def statistics_view(call: Call, persona: Persona, min_weight: float) -> dict[str, Any]:
@@ -23,8 +24,7 @@ def statistics_view(call: Call, persona: Persona, min_weight: float) -> dict[str
     analyses = call.runtime.analyses
     _, found = analyses.of(persona, statistics, min_weight)
     network, ways = analyses.of(persona, between, min_weight)
-    with persona.database.read() as connection:
-        by_type, relations_by_type = overview.counts_by_type(connection)
+    types = analyses.read(persona, overview.counts_by_type)
     figures = {name: _rounded(value) for name, value in asdict(found).items()}
     distance = None if ways.mean_distance is None else _rounded(ways.mean_distance)
     sampled = told(sampled=ways.starts if ways.starts < len(network.ids) else None)
@@ -33,8 +33,8 @@ def statistics_view(call: Call, persona: Persona, min_weight: float) -> dict[str
         **figures,
         "mean_distance": distance,
         **sampled,
-        "by_type": by_type,
-        "relations_by_type": relations_by_type,
+        "by_type": types.entities,
+        "relations_by_type": types.relations,
     }
 
 
@@ -69,8 +69,7 @@ def communities_view(call: Call, persona: Persona, limit: int, members: int, min
 
 def growth_view(call: Call, persona: Persona, interval: Interval, limit: int) -> dict[str, Any]:
     """What came to the graph, step by step."""
-    with persona.database.read() as connection:
-        steps, earlier = growth(connection, interval, call.settings.zone, limit)
+    steps, earlier = growth(call.runtime.analyses.read(persona, came), interval, call.settings.zone, limit)
     grown = [{**asdict(step), "begins": step.begins.isoformat()} for step in steps]
     return {**heading(call, persona), "interval": interval, "growth": grown, **told(earlier=earlier or None)}
 

@@ -4,6 +4,7 @@ walked either way: 田中 works_on A tells something of both."""
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import apsw
 
@@ -12,6 +13,8 @@ HOPS_LIMIT = 6
 DECAY = 0.8
 # An entity that everything is related to leads everywhere and nowhere: only its strongest relations are followed.
 DEGREE_LIMIT = 200
+# Of the entities that a hop of `nearest` leads to so many lead on: the others are further than all that is shown.
+LEADING_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,67 +43,99 @@ class Reached:
     via: Step
 
 
-_EDGES = """
-WITH here(id) AS (SELECT value FROM json_each(?1)),
-wanted(name) AS (SELECT value FROM json_each(?2)),
+# Of every entity its strongest relations in either direction, straight from an index: a hub's other thousands are never looked at.
+_STRONGEST = """SELECT x.id FROM relations x WHERE x.{end} = h.id AND x.confidence >= :min_confidence
+        AND (:types = '[]' OR x.type IN (SELECT value FROM json_each(:types))) ORDER BY x.weight * x.confidence DESC LIMIT :degree"""
+_STEPS = f"""
+WITH here(id, near) AS (SELECT CAST(key AS INTEGER), value FROM json_each(:here)),
 steps AS (
-    SELECT r.source AS here, r.target AS there, r.type, r.weight, r.confidence, r.directed, 1 AS forward FROM relations r WHERE r.source IN here
-    UNION ALL
-    SELECT r.target, r.source, r.type, r.weight, r.confidence, r.directed, 1 - r.directed FROM relations r WHERE r.target IN here),
-ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY here ORDER BY weight * confidence DESC, there) AS rank FROM steps
-    WHERE confidence >= ?3 AND (?2 = '[]' OR type IN wanted))
-SELECT here, there, type, weight, confidence, directed, forward FROM ranked WHERE rank <= ?4 ORDER BY here, rank
+    SELECT h.near, h.id AS here, r.target AS there, r.type, r.weight, r.confidence, r.directed, 1 AS forward
+    FROM here h JOIN relations r ON r.id IN ({_STRONGEST.format(end="source")})
+    UNION ALL SELECT h.near, h.id, r.source, r.type, r.weight, r.confidence, r.directed, 1 - r.directed
+    FROM here h JOIN relations r ON r.id IN ({_STRONGEST.format(end="target")}))
+"""
+_EDGES = (
+    f"{_STEPS} SELECT here, there, type, weight, confidence, directed, forward FROM steps ORDER BY here, weight * confidence DESC, there"
+)
+# Of several steps to one entity the best: SQLite takes the other columns from the row that has the maximum.
+_HOP = f"""{_STEPS}
+SELECT here, there, type, weight, confidence, directed, forward, max(near * weight) * :decay AS nearness, count(*) OVER () FROM steps
+WHERE there NOT IN (SELECT value FROM json_each(:known)) GROUP BY there ORDER BY nearness DESC, there LIMIT :most
 """
 
 
-def steps_from(
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Which relations are walked: of these types where some are named, this sure at least, so many of an entity in each direction."""
+
+    types: Sequence[str] = ()
+    min_confidence: float = 0.0
+    degree_limit: int = DEGREE_LIMIT
+
+    def bound(self, here: Mapping[int, float]) -> dict[str, Any]:
+        """The same for a query that begins at these entities."""
+        return {
+            "here": json.dumps(here),
+            "types": json.dumps(list(self.types)),
+            "min_confidence": self.min_confidence,
+            "degree": self.degree_limit,
+        }
+
+
+def steps_from(connection: apsw.Connection, entities: Iterable[int], rules: Rules = Rules()) -> list[Step]:
+    """The relations that begin or end at these entities, the strongest of each first."""
+    return [_step(row) for row in connection.execute(_EDGES, rules.bound(dict.fromkeys(entities, 1.0))).fetchall()]
+
+
+def hop(
     connection: apsw.Connection,
-    entities: Iterable[int],
-    types: Sequence[str] = (),
-    min_confidence: float = 0.0,
-    degree_limit: int = DEGREE_LIMIT,
-) -> list[Step]:
-    """The relations that begin or end at these entities, the strongest of each first, at most so many of each."""
-    rows = connection.execute(_EDGES, (json.dumps(list(entities)), json.dumps(list(types)), min_confidence, degree_limit))
-    return [
-        Step(here, there, type_, weight, confidence, directed=bool(directed), forward=bool(forward))
-        for here, there, type_, weight, confidence, directed, forward in rows
-    ]
+    here: Mapping[int, float],
+    rules: Rules = Rules(),
+    *,
+    known: Iterable[int] = (),
+    decay: float = 1.0,
+    most: int | None = None,
+) -> tuple[list[tuple[Step, float]], int]:
+    """Whom one step leads to beside those that are `known`: each once, by the best step, with the nearness of where it begins × the
+    relation's weight × `decay`; the nearest first, `most` of them. And how many there are."""
+    wanted = {**rules.bound(here), "known": json.dumps(list(known)), "decay": decay, "most": -1 if most is None else max(most, 1)}
+    rows: list[tuple[Any, ...]] = connection.execute(_HOP, wanted).fetchall()
+    return [(_step(row), row[7]) for row in rows[:most]], rows[0][8] if rows else 0
 
 
 def reached(
-    connection: apsw.Connection,
-    start: Mapping[int, float],
-    depth: int,
-    *,
-    types: Sequence[str] = (),
-    min_confidence: float = 0.0,
-    limit: int | None = None,
+    connection: apsw.Connection, start: Mapping[int, float], depth: int, rules: Rules = Rules(), *, limit: int | None = None
 ) -> dict[int, Reached]:
     """Entities within `depth` hops of the start, beside the start itself: the fewer hops the sooner, then the nearer. Of several ways of
     as many hops the best counts. With a `limit` only so many of a hop lead on, and none where so many are found."""
-    nearness = dict(start)
     found: dict[int, Reached] = {}
-    frontier: Iterable[int] = start
-    for hop in range(1, min(depth, HOPS_LIMIT) + 1):
-        coming: dict[int, Reached] = {}
-        for step in steps_from(connection, frontier, types, min_confidence):
-            near = nearness[step.here] * DECAY * step.weight
-            if step.there not in nearness and near > (coming[step.there].nearness if step.there in coming else 0.0):
-                coming[step.there] = Reached(near, hop, step)
-        nearest = dict(sorted(coming.items(), key=lambda item: (-item[1].nearness, item[0]))[:limit])
-        nearness |= {entity: one.nearness for entity, one in nearest.items()}
-        found |= nearest
-        frontier = list(nearest)
-        if not frontier or (limit is not None and len(nearness) >= limit):
+    here = start
+    for distance in range(1, min(depth, HOPS_LIMIT) + 1):
+        nearest, _ = hop(connection, here, rules, known=[*start, *found], decay=DECAY, most=limit)
+        here = {step.there: nearness for step, nearness in nearest}
+        found |= {step.there: Reached(nearness, distance, step) for step, nearness in nearest}
+        if not here or (limit is not None and len(start) + len(found) >= limit):
             break
     return found
 
 
-def shortest_path(
-    connection: apsw.Connection, source: int, target: int, max_depth: int, types: Sequence[str] = (), min_confidence: float = 0.0
-) -> list[Step] | None:
+def nearest(connection: apsw.Connection, start: int, depth: int, rules: Rules = Rules(), *, limit: int) -> tuple[dict[int, Reached], int]:
+    """The same from one entity: the `limit` of them that come first, and how many more there are. Of each hop the `LEADING_LIMIT` nearest
+    lead on."""
+    found: dict[int, Reached] = {}
+    here, total = {start: 1.0}, 0
+    for distance in range(1, min(depth, HOPS_LIMIT) + 1):
+        most = max(limit - len(found), 0) if distance == depth else None
+        coming, many = hop(connection, here, rules, known=[start, *found], decay=DECAY, most=most)
+        found |= {step.there: Reached(nearness, distance, step) for step, nearness in coming}
+        total += many
+        here = {step.there: nearness for step, nearness in coming[:LEADING_LIMIT]}
+        if not here:
+            break
+    return dict(list(found.items())[:limit]), max(total - limit, 0)
+
+
+def shortest_path(connection: apsw.Connection, source: int, target: int, max_depth: int, rules: Rules = Rules()) -> list[Step] | None:
     """A way of the fewest hops between two entities, searched from both ends; None where there is none of at most `max_depth`."""
     if source == target:
         return []
@@ -108,18 +143,21 @@ def shortest_path(
     frontiers: list[set[int]] = [{source}, {target}]
     for _ in range(min(max_depth, HOPS_LIMIT)):
         side = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
-        coming: set[int] = set()
-        for step in steps_from(connection, frontiers[side], types, min_confidence):
-            if step.there not in came[side]:
-                came[side][step.there] = step
-                coming.add(step.there)
+        found, _ = hop(connection, dict.fromkeys(frontiers[side], 1.0), rules, known=came[side])
+        coming = {step.there: step for step, _ in found}
+        came[side].update(coming)
         meeting = [entity for entity in coming if entity in came[1 - side]]
         if meeting:
-            return _joined(came, min(meeting))
+            return _joined(came, meeting[0])
         if not coming:
             return None
-        frontiers[side] = coming
+        frontiers[side] = set(coming)
     return None
+
+
+def _step(row: Sequence[Any]) -> Step:
+    here, there, type_, weight, confidence, directed, forward, *_ = row
+    return Step(here, there, type_, weight, confidence, directed=bool(directed), forward=bool(forward))
 
 
 def _joined(came: tuple[dict[int, Step | None], dict[int, Step | None]], meeting: int) -> list[Step]:

@@ -12,6 +12,9 @@ Scores = NDArray[np.float64]
 
 # More of one relation than this counts as all of it: the logarithm of nothing is no number.
 _NEARLY_CERTAIN = 0.999
+# Weights are kept to so many parts of one.
+_PARTS = 10_000
+_LOW_BITS = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +42,22 @@ class Network:
 
 
 # One long text each instead of many rows: between two rows other threads have their turn, and while many call, a turn takes long.
+# Both ends in one number and weights as whole ones are read ten times faster than fractions.
 _PRESENT = "SELECT group_concat(id, ' ') FROM entities WHERE merged_into IS NULL AND (extraction_count > 0 OR made_by <> 'text')"
-_RELATIONS = "SELECT group_concat(source || ' ' || target || ' ' || weight, ' ') FROM relations WHERE weight > 0 AND weight >= ?"
-_ENDS = "SELECT group_concat(source || ' ' || target, ' ') FROM relations"
+_ENDS = "SELECT group_concat((source << 31) + target, ' ') FROM relations"
+_WEIGHTS = f"SELECT group_concat(CAST(round(weight * {_PARTS}) AS INTEGER), ' ') FROM relations"
 
 
 def read(connection: apsw.Connection, min_weight: float = 0.0) -> Network:
     """The graph as it is now. Relations lighter than `min_weight` are left out; their ends stay."""
-    told = _numbers(connection.execute(_RELATIONS, (min_weight,)).get).reshape(-1, 3)
-    present, ends = (_numbers(connection.execute(sql).get).astype(np.int64) for sql in (_PRESENT, _ENDS))
-    ids = np.unique(np.concatenate([present, ends]))
-    places = np.searchsorted(ids, told[:, :2].astype(np.int64))
-    low, high = places.min(axis=1, initial=len(ids)), places.max(axis=1, initial=0)
-    pairs, which = np.unique(low * max(len(ids), 1) + high, return_inverse=True)
-    unsaid = np.bincount(which, np.log1p(-np.minimum(told[:, 2], _NEARLY_CERTAIN)), len(pairs))
-    one, other = np.divmod(pairs, max(len(ids), 1))
-    return Network(ids, one, other, -np.expm1(unsaid), relations=len(told))
+    present, both, parts = (_numbers(connection.execute(sql).get) for sql in (_PRESENT, _ENDS, _WEIGHTS))
+    ids = np.unique(np.concatenate([present, both >> 31, both & _LOW_BITS]))
+    counted = (parts > 0) & (parts >= min_weight * _PARTS)
+    source, target = np.searchsorted(ids, both[counted] >> 31), np.searchsorted(ids, both[counted] & _LOW_BITS)
+    pairs, which = np.unique((np.minimum(source, target) << 31) + np.maximum(source, target), return_inverse=True)
+    unsaid = np.bincount(which, np.log1p(-np.minimum(parts[counted] / _PARTS, _NEARLY_CERTAIN)), len(pairs))
+    return Network(ids, pairs >> 31, pairs & _LOW_BITS, -np.expm1(unsaid), relations=int(counted.sum()))
 
 
-def _numbers(text: str | None) -> Scores:
-    return np.fromstring(text or "", sep=" ")
+def _numbers(text: str | None) -> Numbers:
+    return np.fromstring(text or "", dtype=np.int64, sep=" ")

@@ -6,22 +6,28 @@ It is drawn by chance and never counted: a file that is put back from a backup, 
 import apsw
 
 _CHANGED = "UPDATE properties SET value = lower(hex(randomblob(16))) WHERE name = 'graph_revision'"
-_TRIGGERS = f"""
+_MARK = f"""
 INSERT OR REPLACE INTO properties(name, value) VALUES ('graph_revision', lower(hex(randomblob(16))));
 CREATE TRIGGER graph_gains_relation AFTER INSERT ON relations BEGIN {_CHANGED}; END;
 CREATE TRIGGER graph_changes_relation AFTER UPDATE ON relations BEGIN {_CHANGED}; END;
 CREATE TRIGGER graph_loses_relation AFTER DELETE ON relations BEGIN {_CHANGED}; END;
 CREATE TRIGGER graph_gains_entity AFTER INSERT ON entities BEGIN {_CHANGED}; END;
 CREATE TRIGGER graph_loses_entity AFTER DELETE ON entities BEGIN {_CHANGED}; END;
-CREATE TRIGGER graph_changes_entity AFTER UPDATE OF merged_into, made_by, extraction_count ON entities
-    WHEN old.merged_into IS NOT new.merged_into OR old.made_by <> new.made_by OR (old.extraction_count > 0) <> (new.extraction_count > 0)
+CREATE TRIGGER graph_changes_entity AFTER UPDATE OF merged_into, made_by, type, extraction_count, first_mentioned_at ON entities
+    WHEN old.merged_into IS NOT new.merged_into OR old.made_by <> new.made_by OR old.type <> new.type
+        OR (old.extraction_count > 0) <> (new.extraction_count > 0) OR old.first_mentioned_at IS NOT new.first_mentioned_at
     BEGIN {_CHANGED}; END;
+"""
+# The strongest relations of an entity, and the weight of all, without looking at the others' rows.
+_INDEXES = """
+CREATE INDEX relations_by_source_strength ON relations(source, weight * confidence DESC, weight);
+CREATE INDEX relations_by_target_strength ON relations(target, weight * confidence DESC, weight);
 """
 
 
 def create(connection: apsw.Connection) -> None:
-    """The mark, and what changes it. Released: a change is a further migration."""
-    connection.execute(_TRIGGERS)
+    """The mark with what changes it, and the indexes of strength. Released: a change is a further migration."""
+    connection.execute(_MARK + _INDEXES)
 
 
 def of(connection: apsw.Connection) -> str:
