@@ -38,7 +38,11 @@ def growth(came: Came, interval: Interval, zone: ZoneInfo, limit: int) -> tuple[
 def _counted(found: Iterable[tuple[datetime, int]], interval: Interval, zone: ZoneInfo) -> Counter[date]:
     counted: Counter[date] = Counter()
     for moment, many in found:
-        counted[_begin(moment.astimezone(zone).date(), interval)] += many
+        try:
+            day = moment.astimezone(zone).date()
+        except OverflowError:  # the first day of the first year, or the last of the last
+            day = moment.date()
+        counted[_begin(day, interval)] += many
     return counted
 
 

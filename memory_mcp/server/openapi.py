@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_mcp import __version__
-from memory_mcp.server import openapi_backups, openapi_organize, openapi_upkeep
+from memory_mcp.server import openapi_backups, openapi_graph, openapi_organize, openapi_upkeep
 from memory_mcp.server.openapi_parts import COUNT, COUNTS, JSON, TEXT, Schema, answer_of, named, schema_of
 
 JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
+_PARTS = (openapi_backups, openapi_graph, openapi_organize, openapi_upkeep)
 
 _MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
 
@@ -27,12 +28,14 @@ def document() -> dict[str, Any]:
         },
         "paths": {
             path: {method: _operation(**told) for method, told in methods.items()}
-            for path, methods in {**_PATHS, **openapi_backups.PATHS, **openapi_organize.PATHS, **openapi_upkeep.PATHS}.items()
+            for part in (_PATHS, *(part.PATHS for part in _PARTS))
+            for path, methods in part.items()
         },
         "components": {
             "schemas": {
                 name: {"type": "object", **schema}
-                for name, schema in {**_SCHEMAS, **openapi_backups.SCHEMAS, **openapi_organize.SCHEMAS, **openapi_upkeep.SCHEMAS}.items()
+                for part in (_SCHEMAS, *(part.SCHEMAS for part in _PARTS))
+                for name, schema in part.items()
             },
             "parameters": {"persona": _PERSONA},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "Only where tokens are in use."}},

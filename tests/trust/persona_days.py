@@ -16,11 +16,20 @@ SHARED = ("昨日は公園で友だちと会って、コーヒーを飲みまし
 QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we travel to Kyoto?", "秘密")
 ROUTES = (
     "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/history", "/api/restore",
-    "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase",
+    "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
+    "/api/graph/paths", "/api/graph/export", "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase",
 )  # fmt: skip
 # These are about a memory, or a persona, that is there.
 OF_SOMEBODY = frozenset(
-    {"/api/import", "/api/history", "/api/restore", "/api/purge", *(route for route in ROUTES if "/persona" in route)}
+    {
+        "/api/graph/neighbors",
+        "/api/graph/paths",
+        "/api/import",
+        "/api/history",
+        "/api/restore",
+        "/api/purge",
+        *(route for route in ROUTES if "/persona" in route),
+    }
 ) - {"/api/personas"}
 
 Call = tuple[str, dict[str, Any]]
@@ -153,6 +162,9 @@ async def visit(caller: Caller, route: str) -> None:
     if route in ("/api/history", "/api/restore", "/api/purge"):
         await visit_memory(caller, route)
         return
+    if route.startswith("/api/graph/"):
+        await visit_graph(caller, route)
+        return
     if route.startswith("/api/persona/"):
         await visit_whole(caller, route)
         return
@@ -168,6 +180,24 @@ async def visit(caller: Caller, route: str) -> None:
         answer = await caller.http.get(caller.prefix + route, params={"include_deleted": "true"} if route == "/api/export" else None)
     assert answer.status_code == 200, (route, answer.text)
     if route in ("/api/stats", "/api/organize", "/api/import", "/api/persona"):
+        assert answer.json()["persona"] == caller.persona
+
+
+async def visit_graph(caller: Caller, route: str) -> None:
+    """The graph from every side; who is asked about is there."""
+    mark, chance = caller.mark, caller.chance
+    if caller.exists:
+        await caller.tool("relate", relations=[f"{mark} > knows > {mark}の友"])
+    asked = {
+        "/api/graph/analytics": {"measure": chance.choice(["pagerank", "degree", "eigenvector", "betweenness"])},
+        "/api/graph/snapshot": {"format": chance.choice(["vis", "json"]), "limit": "500"},
+        "/api/graph/neighbors": {"entity": mark, "depth": "3"},
+        "/api/graph/paths": {"source": mark, "target": f"{mark}の友"},
+        "/api/graph/export": {"format": chance.choice(["graphml", "json"])},
+    }
+    answer = await caller.http.get(caller.prefix + route, params=asked.get(route))
+    assert answer.status_code == 200, (route, answer.text)
+    if route != "/api/graph/export":
         assert answer.json()["persona"] == caller.persona
 
 

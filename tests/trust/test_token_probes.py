@@ -74,8 +74,23 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/persona/merge": {"into": OWN},
     "/api/persona/erase": {},
 }
-# They are about a memory, or a persona, that has to be there.
-WANT_SOMEBODY = ("/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/persona", "/api/persona/")
+QUERIES: dict[str, dict[str, str]] = {
+    "/api/history": {"key": KEY},
+    "/api/graph/neighbors": {"entity": "睡蓮"},
+    "/api/graph/paths": {"source": "睡蓮", "target": "水辺"},
+    "/api/graph/export": {"format": "json"},
+}
+# They are about a memory, an entity or a persona that has to be there.
+WANT_SOMEBODY = (
+    "/api/graph/neighbors",
+    "/api/graph/paths",
+    "/api/history",
+    "/api/restore",
+    "/api/organize",
+    "/api/backups",
+    "/api/persona",
+    "/api/persona/",
+)
 NEEDS = scope_needs()
 ALL_SETS = [frozenset(chosen) for size in range(1, 6) for chosen in itertools.combinations(TOKEN_SCOPES, size)]
 ERAS = ("2025-11-25", "2026-07-28")
@@ -104,8 +119,7 @@ class Server:
         method, _, address = what.partition(" ")
         if address:
             body = json.dumps(BODIES[address]).encode() if method == "POST" else None
-            query = {"key": KEY} if address == "/api/history" else None
-            answer = self.http.request(method, prefix + address, headers=headers, content=body, params=query)
+            answer = self.http.request(method, prefix + address, headers=headers, content=body, params=QUERIES.get(address))
         else:
             call, params = _mcp_call(what)
             more = {} if era == ERAS[0] else _modern(call, what, params)

@@ -1,0 +1,148 @@
+"""The routes of the graph: what its tools tell, the analyses of the whole, and the whole as a file."""
+
+import io
+import json
+
+import networkx
+import pytest
+
+from memory_mcp.graph.measures import MEASURES
+from memory_mcp.server.graph_routes import ROUTES
+
+
+@pytest.fixture(scope="module")
+def server(serving, tmp_path_factory):
+    """The server of this module offers the graph's tools beside its routes."""
+    with serving(tmp_path_factory.mktemp("server"), toolsets=["core", "graph"]) as served:
+        yield served
+
+
+@pytest.fixture
+def ask(http, name):
+    """GET /api/graph/…, as a persona that nobody else is: the answer's object, or the words of a refusal with its status."""
+
+    def ask(what, status=200, **params):
+        answer = http.get(f"/api/graph/{what}", params=params, headers={"X-Persona": name})
+        assert answer.status_code == status, answer.text
+        return answer.json() if status == 200 else answer.json()["error"]
+
+    return ask
+
+
+@pytest.fixture
+def towns(http, name):
+    """Two circles of friends; 橋本 knows somebody of both."""
+    left, right = "青木 石田 上野 江口".split(), "木村 久保 近藤 斎藤".split()
+    pairs = [(one, other) for circle in (left, right) for one in circle for other in circle if one < other]
+    stated = [f"{one}|Person > knows > {other}|Person" for one, other in [*pairs, ("橋本", "青木"), ("橋本", "木村")]]
+    line = json.dumps({"content": "顔見知りの一覧", "occurred_at": "2025-08-01", "relations": stated})
+    assert http.post("/api/import", content=line, headers={"X-Persona": name}).json()["stored"] == 1
+    return left, right
+
+
+def test_the_statistics_say_how_much_there_is_and_how_it_hangs_together(ask, towns, name):
+    told = ask("statistics")
+    assert {
+        field: told[field] for field in ("persona", "entities", "relations", "pairs", "components", "largest_component", "isolated")
+    } == {
+        "persona": name,
+        "entities": 9,
+        "relations": 14,
+        "pairs": 14,
+        "components": 1,
+        "largest_component": 9,
+        "isolated": 0,
+    }
+    assert (told["by_type"], told["relations_by_type"]) == ({"Person": 9}, {"knows": 14})
+    assert told["density"] == pytest.approx(14 / 36, abs=1e-6)
+    assert 1 < told["mean_distance"] < 4
+    assert ask("statistics", min_weight="0.9")["components"] == 9
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_whoever_counts_most_stands_first(ask, towns, measure):
+    told = ask("analytics", measure=measure, limit="3")
+    assert (told["measure"], len(told["scores"]), told["entities_in_all"]) == (measure, 3, 9)
+    scores = [one["score"] for one in told["scores"]]
+    assert scores == sorted(scores, reverse=True)
+    first = {"betweenness": {"橋本"}}.get(measure, {"青木", "木村"})
+    assert told["scores"][0]["name"] in first
+    assert told["scores"][0]["type"] == "Person"
+
+
+def test_communities_are_the_circles_of_friends(ask, towns):
+    told = ask("communities", members="10")
+    circles = [{member["name"] for member in group["members"]} for group in told["communities"]]
+    assert len(circles) == told["communities_in_all"] == 2
+    assert all(any(set(circle) <= found for found in circles) for circle in towns)
+    assert [group["size"] for group in told["communities"]] == [5, 4]
+    assert told["modularity"] > 0.3
+    assert [len(group["members"]) for group in ask("communities", members="2", limit="1")["communities"]] == [2]
+
+
+def test_growth_is_told_by_the_month(ask, towns):
+    told = ask("growth")
+    assert told["growth"] == [{"begins": "2025-08-01", "entities": 9, "relations": 14, "entities_in_all": 9, "relations_in_all": 14}]
+    assert ask("growth", interval="day")["growth"][0]["begins"] == "2025-08-01"
+
+
+def test_an_analysis_is_of_the_graph_as_it_is_now(ask, towns, persona):
+    before = ask("statistics")
+    persona("relate", relations=["橋本 > knows > 新顔"])
+    after = ask("statistics")
+    assert (after["entities"], after["relations"]) == (before["entities"] + 1, before["relations"] + 1)
+    persona("unrelate", relation="橋本 > knows > 新顔")
+    assert ask("analytics")["scores"][0]["name"] in ("青木", "木村")
+
+
+@pytest.mark.parametrize(
+    ("route", "tool", "arguments"),
+    [
+        ("neighbors", "entity_neighbors", {"entity": "田中", "depth": 2, "relation_types": ["works_on", "ends_on"], "limit": 5}),
+        ("paths", "find_path", {"source": "田中", "target": "10月17日", "algorithm": "strongest"}),
+        ("snapshot", "graph_snapshot", {"format": "json", "types": ["TimeUnit", "Task"]}),
+        ("snapshot", "graph_snapshot", {}),
+    ],
+)
+def test_a_route_tells_what_its_tool_tells(ask, persona, route, tool, arguments):
+    persona("relate", relations=["田中 > works_on > プロジェクトA", "プロジェクトA > ends_on > 10月17日", "田中 > knows > 佐藤"])
+    assert ask(route, **arguments) == persona(tool, **arguments)
+
+
+def test_the_whole_graph_is_a_file_that_others_read(http, name, towns):
+    answer = http.get("/api/graph/export", headers={"X-Persona": name})
+    assert answer.headers["content-type"] == "application/graphml+xml"
+    assert answer.headers["content-disposition"] == 'attachment; filename="graph.graphml"'
+    assert networkx.read_graphml(io.BytesIO(answer.content)).size() == 14
+    told = http.get("/api/graph/export", params={"format": "json"}, headers={"X-Persona": name}).json()
+    assert len(networkx.node_link_graph(told, edges="edges")) == 9
+
+
+@pytest.mark.parametrize(
+    ("what", "params", "status", "said"),
+    [
+        ("analytics", {"measure": "beauty"}, 400, "pagerank, degree, eigenvector, betweenness"),
+        ("analytics", {"limit": "101"}, 400, "it runs from 1 to 100"),
+        ("analytics", {"limit": "-1"}, 400, "a whole number from 1 to 100"),
+        ("statistics", {"min_weight": "2"}, 400, "min_weight is 2"),
+        ("statistics", {"min_weight": "nan"}, 400, "a number from 0 to 1"),
+        ("communities", {"members": "x"}, 400, "members is 'x'"),
+        ("growth", {"interval": "century"}, 400, "month, day, week, year"),
+        ("snapshot", {"format": "svg"}, 400, "vis or json"),
+        ("neighbors", {}, 400, "entity is empty"),
+        ("neighbors", {"entity": "誰か"}, 404, "nobody and nothing is called"),
+        ("paths", {"source": "青木"}, 400, "target is empty"),
+        ("paths", {"source": "青木", "target": "木村", "max_depth": "7"}, 400, "it runs from 1 to 6"),
+        ("export", {"format": "gexf"}, 400, "graphml, json"),
+        ("export", {"include_secret": "yes"}, 400, "true or false"),
+    ],
+)
+def test_what_can_not_be_asked_is_refused_with_what_can(ask, towns, what, params, status, said):
+    assert said in ask(what, status, **params)
+
+
+def test_asking_about_a_persona_that_does_not_exist_creates_nothing(server, http, name):
+    for route in ROUTES:
+        answer = http.get(route.path, params={"entity": "x", "source": "x", "target": "y"}, headers={"X-Persona": name})
+        assert answer.status_code == (404 if route.path.endswith(("neighbors", "paths")) else 200), route.path
+    assert not server.directory_of(name).exists()
