@@ -1,11 +1,11 @@
 """How long the graph's tools and analyses take over real HTTP at a chosen size, and what recalls feel of the analyses.
 
-    python -m benchmarks.graph [--entities 10000] [--relations 50000] [--memories 5000] [--clients 8] [--calls 800] [--seconds 20] [--out FILE]
+    python -m benchmarks.graph [--entities 10000] [--relations 50000] [--memories 5000] [--clients 8] [--calls 800] [--seconds 20]
 
 The relations come in through `/api/import`, stated by memories. A few entities have thousands of them, most have a handful. `floor` is
 an empty call (`/health`) by as many clients: the rest of a figure is the server's. `analysis` is computed from the rows on; `kept` is
-the same again while the graph stays as it is. `recall beside analyses`: one more client changes the graph and asks for an analysis
-of what it is then, again and again.
+the same again while the graph stays as it is. `recall beside analyses`: one more client changes the graph, asks for an analysis of what
+it is then, waits for `--pause` seconds, and so on.
 """
 
 import argparse
@@ -91,7 +91,7 @@ class Bench:
 
     def __init__(self, server: Server, arguments: argparse.Namespace) -> None:
         self._server, self._arguments, self._report = server, arguments, Report(arguments.out)
-        self._facts = {"entities": arguments.entities, "relations": arguments.relations}
+        self._changes = itertools.count()
 
     async def run(self) -> None:
         """Every measurement once."""
@@ -101,6 +101,7 @@ class Bench:
         pick, hubs = random.Random(3), 10
         somebody = [name_of(pick.randrange(self._arguments.entities)) for _ in range(self._arguments.calls)]
         await self._called("neighbors", ({"entity": name, "depth": 1} for name in somebody), depth=1)
+        await self._timed("neighbors by route", *(f"/api/graph/neighbors?entity={quote(name)}&depth=2" for name in somebody))
         await self._called("neighbors", ({"entity": name, "depth": 2} for name in somebody), depth=2)
         await self._called("neighbors", ({"entity": name, "depth": 3} for name in somebody), depth=3)
         await self._called(
@@ -155,11 +156,13 @@ class Bench:
 
         self._report.add([{"what": what, **facts, **summary(await self._all(lambda: Tools(self._server.url, PERSONA), calls))}])
 
-    async def _timed(self, what: str, path: str) -> None:
-        left = iter(range(self._arguments.calls))
+    async def _timed(self, what: str, *paths: str) -> None:
+        """These addresses in turn, by all clients."""
+        left = itertools.islice(itertools.cycle(paths), self._arguments.calls)
 
         async def calls(caller: Caller) -> float | None:
-            if next(left, None) is None:
+            path = next(left, None)
+            if path is None:
                 return None
             begun = time.perf_counter()
             await caller.get(path)
@@ -204,6 +207,7 @@ class Bench:
                     await self._change(tools, number)
                     await caller.get(f"/api/graph/{BESIDE[number % len(BESIDE)]}")
                     counted += 1
+                    await asyncio.sleep(self._arguments.pause)
 
         analysing = asyncio.create_task(analyse())
         beside = await self._recalls(done)
@@ -231,7 +235,8 @@ class Bench:
         return waits
 
     async def _change(self, tools: Tools, number: int) -> None:
-        await tools.call("relate", {"relations": [f"{name_of(number)} > knows > 新顔{time.perf_counter_ns()}"]})
+        """Two who are there already get one more relation: a new name would be looked for in older memories, too."""
+        await tools.call("relate", {"relations": [f"{name_of(number)} > relation{next(self._changes)} > {name_of(number + 7)}"]})
 
     def _caller(self) -> Caller:
         return Caller(self._server.url, {"X-Persona": quote(PERSONA)})
@@ -258,6 +263,7 @@ if __name__ == "__main__":
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--calls", type=int, default=800)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long recalls are measured")
+    parser.add_argument("--pause", type=float, default=1.0, help="seconds between two analyses beside recalls")
     parser.add_argument("--out", type=Path, help="also append the lines to this file")
     told = parser.parse_args()
     with running(SETTINGS) as served:

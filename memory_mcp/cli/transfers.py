@@ -31,6 +31,12 @@ ZIP_SUFFIX = ".zip"
 class ExportFormat(StrEnum):
     JSONL = "jsonl"
     MARKDOWN = "markdown"
+    GRAPHML = "graphml"
+    GRAPH_JSON = "graph-json"
+
+
+# What the server calls them.
+GRAPH_FORMS = {ExportFormat.GRAPHML: "graphml", ExportFormat.GRAPH_JSON: "json"}
 
 
 def register(app: typer.Typer) -> None:
@@ -66,7 +72,9 @@ def import_memories(
 
 def export_memories(
     path: Annotated[Path, typer.Argument(help="Where to; - for stdout. Notes: a new directory, or a .zip.")] = STANDARD_STREAM,
-    format_: Annotated[ExportFormat, typer.Option("--format", help="markdown: an Obsidian vault.")] = ExportFormat.JSONL,
+    format_: Annotated[
+        ExportFormat, typer.Option("--format", help="markdown: an Obsidian vault. graphml, graph-json: the graph.")
+    ] = ExportFormat.JSONL,
     include_deleted: Annotated[bool, typer.Option("--include-deleted", help="The trash too.")] = False,
     include_secret: Annotated[bool, typer.Option("--include-secret", help="Memories whose privacy_level is secret too.")] = False,
     include_versions: Annotated[bool, typer.Option("--include-versions", help="Every earlier state of each memory.")] = False,
@@ -75,7 +83,7 @@ def export_memories(
     persona: PersonaName = None,
     url: Url = None,
 ) -> None:
-    """Write a persona's memories as JSON lines, or as an Obsidian vault."""
+    """Write a persona's memories as JSON lines or as an Obsidian vault, or its graph."""
     there = connection(url, persona)
     stats = there.get_json("/api/stats")
     if stats.get("new_persona"):
@@ -86,6 +94,9 @@ def export_memories(
     wanted = {"deleted": include_deleted, "secret": include_secret, "versions": include_versions}
     wanted |= {"vectors": include_vectors, "context": include_context}
     include = [name for name, is_wanted in wanted.items() if is_wanted]
+    if format_ in GRAPH_FORMS:
+        _export_graph(there, path, format_, include)
+        return
     if format_ is ExportFormat.MARKDOWN:
         _export_notes(there, path, include)
         return
@@ -164,6 +175,16 @@ def _export_notes(there: "Connection", path: Path, include: list[str]) -> None:
         if path.exists():
             path.rmdir()
         unfinished.rename(path)
+
+
+def _export_graph(there: "Connection", path: Path, format_: ExportFormat, include: list[str]) -> None:
+    if beside := [name for name in include if name != "secret"]:
+        raise InvalidInput(f"a graph has no {beside[0]}", "", f"Leave --include-{beside[0]} out")
+    quiet = path == STANDARD_STREAM and sys.stdout.isatty()
+    with _destination(path) as file, progress("exporting, bytes", None, quiet=quiet) as advance:
+        for block in there.graph_blocks(GRAPH_FORMS[format_], include_secret=bool(include)):
+            file.write(block)
+            advance(len(block))
 
 
 @contextmanager

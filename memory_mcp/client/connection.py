@@ -110,8 +110,14 @@ class Connection:
 
     def export_blocks(self, form: str, include: Iterable[str] = (), left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
         """An export as it arrives: `form` is jsonl, or markdown for a zip of notes."""
-        query = {"format": form, **{f"include_{name}": "true" for name in include}}
-        with self._client() as client, client.stream("GET", "/api/export", params=query) as response:
+        yield from self._blocks("/api/export", {"format": form, **{f"include_{name}": "true" for name in include}}, left_out)
+
+    def graph_blocks(self, form: str, *, include_secret: bool = False) -> Iterator[bytes]:
+        """The persona's graph as a file, as it arrives: `form` is graphml or json."""
+        yield from self._blocks("/api/graph/export", {"format": form, **({"include_secret": "true"} if include_secret else {})})
+
+    def _blocks(self, path: str, query: Mapping[str, str], left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
+        with self._client() as client, client.stream("GET", path, params=query) as response:
             if response.is_error:
                 response.read()
             self._check(response)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import networkx
 import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
@@ -48,6 +49,17 @@ def test_an_export_is_an_import(running_server: RunningServer, tmp_path: Path) -
     assert ok(memory_mcp("import", "-", "-p", "さくら", stdin=file.read_bytes())) == "さくら: 0 stored, 2 known already, 0 refused\n"
     assert ok(memory_mcp("export", "-p", "さくら")).encode() == file.read_bytes()
     assert [path.name for path in tmp_path.glob("書*")] == [file.name]
+
+
+def test_the_graph_is_exported_for_other_programs(running_server: RunningServer, tmp_path: Path) -> None:
+    memory_mcp, file = running_server.memory_mcp, tmp_path / "graph.graphml"
+    line = json.dumps({"content": "顔合わせ", "relations": ["田中 > knows > 鈴木"]}).encode()
+    ok(memory_mcp("import", "-", "-p", "nilou", stdin=line))
+    ok(memory_mcp("export", str(file), "--format", "graphml", "-p", "nilou"))
+    assert {told["name"] for _, told in networkx.read_graphml(file).nodes(data=True)} == {"田中", "鈴木"}
+    told = json.loads(ok(memory_mcp("export", "--format", "graph-json", "-p", "nilou")))
+    assert [edge["type"] for edge in told["edges"]] == ["knows"]
+    assert "a graph has no vectors" in memory_mcp("export", "--format", "graphml", "--include-vectors", "-p", "nilou").stderr
 
 
 def test_an_export_says_how_many_secret_memories_it_left_out(running_server: RunningServer) -> None:

@@ -1,4 +1,4 @@
-"""The benchmarks of contexts and of resident memory measure a real server."""
+"""The benchmarks of contexts, of resident memory and of the graph measure a real server."""
 
 import subprocess
 import sys
@@ -42,3 +42,29 @@ def test_the_share_of_what_a_context_shows_is_measured_beside_recall_and_the_lat
     run("benchmarks.context", "--set", str(directory), "--variants", "5/3/0", "--out", str(out))
     needed = {line["variant"]: line["needed"] for line in lines(out) if line["what"] == "context"}
     assert needed == {"5/3/0": 1, "recall's first 10": 1, "the latest 10": 0}
+
+
+def test_the_graph_is_measured_with_its_analyses_and_recalls_beside_them(tmp_path: Path):
+    out = tmp_path / "out.jsonl"
+    size = (
+        "--entities",
+        "30",
+        "--relations",
+        "60",
+        "--memories",
+        "20",
+        "--clients",
+        "2",
+        "--calls",
+        "4",
+        "--seconds",
+        "0.5",
+        "--pause",
+        "0.1",
+    )
+    run("benchmarks.graph", *size, "--out", str(out))
+    found = list(lines(out))
+    filled = next(line for line in found if line["what"] == "import")
+    assert (filled["entities"], filled["relations"]) == (30, 60)
+    assert {line["of"] for line in found if line["what"] == "analysis"} >= {"communities", "statistics"}
+    assert {"neighbors", "path", "snapshot", "recall at rest", "recall beside analyses", "ratio"} <= {line["what"] for line in found}

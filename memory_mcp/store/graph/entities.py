@@ -44,8 +44,12 @@ class Entity:
 
 def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]:
     """The entities with these ids, merged ones included."""
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
-    return {entity.id: entity for entity in map(_entity, rows)}
+    # As one text: between two rows other threads have their turn.
+    rows = connection.execute(
+        f"SELECT json_group_array(json_array({_COLUMNS})) FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    ).get
+    return {entity.id: entity for entity in map(_entity, json.loads(str(rows)))}
 
 
 def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
@@ -211,5 +215,6 @@ def _entity(row: Sequence[Any]) -> Entity:
         first_mentioned_at=optional_from_text(row[10]),
         last_mentioned_at=optional_from_text(row[11]),
         merged_into=row[12],
-        aliases=tuple(json.loads(row[13])),
+        # Within another JSON text the list is one already.
+        aliases=tuple(json.loads(row[13]) if isinstance(row[13], str) else row[13]),
     )

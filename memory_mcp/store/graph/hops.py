@@ -13,6 +13,8 @@ HOPS_LIMIT = 6
 DECAY = 0.8
 # An entity that everything is related to leads everywhere and nowhere: only its strongest relations are followed.
 DEGREE_LIMIT = 200
+# The same for who is only passed in `nearest`.
+PASSING_DEGREE_LIMIT = 50
 # Of the entities that a hop of `nearest` leads to so many lead on: the others are further than all that is shown.
 LEADING_LIMIT = 200
 
@@ -54,13 +56,14 @@ steps AS (
     UNION ALL SELECT h.near, h.id, r.source, r.type, r.weight, r.confidence, r.directed, 1 - r.directed
     FROM here h JOIN relations r ON r.id IN ({_STRONGEST.format(end="target")}))
 """
-_EDGES = (
-    f"{_STEPS} SELECT here, there, type, weight, confidence, directed, forward FROM steps ORDER BY here, weight * confidence DESC, there"
-)
+# The rows come as one text: between two rows other threads have their turn, and while many call, a turn takes long.
+_EDGES = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward)) FROM (
+{_STEPS} SELECT * FROM steps ORDER BY here, weight * confidence DESC, there)"""
 # Of several steps to one entity the best: SQLite takes the other columns from the row that has the maximum.
-_HOP = f"""{_STEPS}
-SELECT here, there, type, weight, confidence, directed, forward, max(near * weight) * :decay AS nearness, count(*) OVER () FROM steps
-WHERE there NOT IN (SELECT value FROM json_each(:known)) GROUP BY there ORDER BY nearness DESC, there LIMIT :most
+_HOP = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward, nearness)), max(total) FROM (
+{_STEPS}
+SELECT here, there, type, weight, confidence, directed, forward, max(near * weight) * :decay AS nearness, count(*) OVER () AS total FROM steps
+WHERE there NOT IN (SELECT value FROM json_each(:known)) GROUP BY there ORDER BY nearness DESC, there LIMIT :most)
 """
 
 
@@ -84,7 +87,8 @@ class Rules:
 
 def steps_from(connection: apsw.Connection, entities: Iterable[int], rules: Rules = Rules()) -> list[Step]:
     """The relations that begin or end at these entities, the strongest of each first."""
-    return [_step(row) for row in connection.execute(_EDGES, rules.bound(dict.fromkeys(entities, 1.0))).fetchall()]
+    rows = connection.execute(_EDGES, rules.bound(dict.fromkeys(entities, 1.0))).get
+    return [_step(row) for row in json.loads(str(rows))]
 
 
 def hop(
@@ -99,8 +103,8 @@ def hop(
     """Whom one step leads to beside those that are `known`: each once, by the best step, with the nearness of where it begins × the
     relation's weight × `decay`; the nearest first, `most` of them. And how many there are."""
     wanted = {**rules.bound(here), "known": json.dumps(list(known)), "decay": decay, "most": -1 if most is None else max(most, 1)}
-    rows: list[tuple[Any, ...]] = connection.execute(_HOP, wanted).fetchall()
-    return [(_step(row), row[7]) for row in rows[:most]], rows[0][8] if rows else 0
+    rows, total = connection.execute(_HOP, wanted).get
+    return [(_step(row), row[7]) for row in json.loads(rows)[:most]], total or 0
 
 
 def reached(
@@ -126,7 +130,8 @@ def nearest(connection: apsw.Connection, start: int, depth: int, rules: Rules = 
     here, total = {start: 1.0}, 0
     for distance in range(1, min(depth, HOPS_LIMIT) + 1):
         most = max(limit - len(found), 0) if distance == depth else None
-        coming, many = hop(connection, here, rules, known=[start, *found], decay=DECAY, most=most)
+        walked = rules if distance == 1 else replace(rules, degree_limit=min(rules.degree_limit, PASSING_DEGREE_LIMIT))
+        coming, many = hop(connection, here, walked, known=[start, *found], decay=DECAY, most=most)
         found |= {step.there: Reached(nearness, distance, step) for step, nearness in coming}
         total += many
         here = {step.there: nearness for step, nearness in coming[:LEADING_LIMIT]}
