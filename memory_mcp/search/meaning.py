@@ -40,7 +40,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     unwanted = question.mode not in ("auto", "semantic") or (state == "off" and question.mode == "auto")
     if unwanted or (models.embedder and not persona.exists):
         return Meaning()
-    with persona.database.read() as connection:
+    with persona.database.read_briefly() as connection:
         serving = vector_table.serving_generation(connection)
     embedder = models.of_generation(serving) or (models.embedder if serving is None else None)
     if embedder is None or indexes is None:

@@ -67,7 +67,7 @@ def recall(
         return _recent(persona, question)
     with on_behalf_of(persona.name):
         meaning = meaning_of(persona, question, models, indexes)
-        with persona.database.read() as connection:
+        with persona.database.read_briefly() as connection:
             ranked = _ranked(persona, connection, question, meaning, settings, now)
         reranked = _reranked(ranked, question, models, settings, deadline)
     floor = floor_for(settings, models, meaning, reranked=reranked.done)
@@ -182,7 +182,7 @@ def _mode(question: Question, meaning: Meaning) -> str:
 
 def _fetched(persona: Persona, question: Question) -> Recalled:
     """The memories with the keys that the caller named, in that order, whatever their state."""
-    with persona.database.read() as connection:
+    with persona.database.read_briefly() as connection:
         found = memories.by_keys(connection, question.keys)
     present = [(found[key], 1.0, {"key": True}) for key in question.keys if key in found]
     hits = within_budget(present, question.detail, question.max_tokens, with_metadata=question.detail == "full")
@@ -192,7 +192,7 @@ def _fetched(persona: Persona, question: Question) -> Recalled:
 
 def _recent(persona: Persona, question: Question) -> Recalled:
     """The latest memories that pass the filters."""
-    with persona.database.read() as connection:
+    with persona.database.read_briefly() as connection:
         found = memories.recent(connection, question.filters, question.top_k + 1)
     hits = within_budget([(memory, 1.0, {"recent": True}) for memory in found[: question.top_k]], question.detail, question.max_tokens)
     return Recalled(hits, "recent", False, (), 0, more=len(found) - len(hits))
