@@ -1,6 +1,8 @@
 """The analyses of a whole graph: the same numbers as networkx has, kept until the graph changes, given up when they take too long."""
 
 import random
+import subprocess
+import sys
 import threading
 
 import networkx
@@ -312,3 +314,9 @@ def test_a_hub_leads_on_along_its_strongest_relations_only(nilou, say, now):
         found = neighbours(connection, "店", 2, limit=300)
     assert len(found.neighbours) + found.more <= 202
     assert "隠居" in {near.entity.name for near in found.neighbours}
+
+
+@pytest.mark.slow
+def test_a_server_that_nobody_asks_for_an_analysis_never_loads_their_libraries():
+    loaded = "import sys, memory_mcp.app, memory_mcp.server.graph_routes; print({'rustworkx', 'graspologic_native', 'scipy', 'networkx'} & {*sys.modules})"
+    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True, timeout=60).stdout.strip() == "set()"

@@ -20,8 +20,8 @@ CREATE TRIGGER graph_changes_entity AFTER UPDATE OF merged_into, made_by, type, 
 """
 # The strongest relations of an entity, and the weight of all, without looking at the others' rows.
 _INDEXES = """
-CREATE INDEX relations_by_source_strength ON relations(source, weight * confidence DESC, weight);
-CREATE INDEX relations_by_target_strength ON relations(target, weight * confidence DESC, weight);
+CREATE INDEX relations_by_source_strength ON relations(source, weight * confidence DESC, weight, confidence, type);
+CREATE INDEX relations_by_target_strength ON relations(target, weight * confidence DESC, weight, confidence, type);
 """
 
 
