@@ -9,23 +9,25 @@ from memory_mcp.errors import AnalysisTooLong
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """`seconds` from the moment that it was made by `clock`, which counts seconds."""
+    """It is over at `ends_at`, by `clock`, which counts seconds; that was `seconds` from the beginning."""
 
     seconds: float
+    ends_at: float
     clock: Callable[[], float] = time.monotonic
-    begun: float = float("nan")
 
     @classmethod
     def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> "Deadline":
-        return cls(seconds, clock, clock())
+        """So many seconds from now."""
+        return cls(seconds, clock() + seconds, clock)
 
     @property
     def left(self) -> float:
         """Seconds, 0 at least."""
-        return max(self.begun + self.seconds - self.clock(), 0.0)
+        return max(self.ends_at - self.clock(), 0.0)
 
     def check(self) -> None:
-        """
+        """Goes on, or gives up.
+
         Raises:
             AnalysisTooLong: the time is over.
         """

