@@ -1,5 +1,6 @@
 """The analyses of a whole graph: the same numbers as networkx has, kept until the graph changes, given up when they take too long."""
 
+import math
 import random
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import growth, network, revision
 from memory_mcp.store.graph.network import Network
 
-LONG = Deadline.after(60)
+LONG = Deadline.after(math.inf)
 ANALYSES = [*MEASURES.values(), statistics, communities]
 
 
