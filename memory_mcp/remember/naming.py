@@ -68,7 +68,7 @@ def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int]
 def _named(connection: apsw.Connection, names: KnownNames, content: str, now: datetime) -> list[tuple[int, Mention]]:
     """The entities that a text names. One that is new is made."""
     read = content[:TEXT_LIMIT]
-    known = {mention: entity for entity, mention in names.find(connection, read)}
+    known = {mention: entity for entity, mention in names.find_as_named(connection, read)}
     made: dict[tuple[str, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
     for mention in found_in(read, entities.types(connection), known):

@@ -135,7 +135,7 @@ def make(
 def add_aliases(connection: apsw.Connection, entity_id: int, aliases: Sequence[str]) -> None:
     """Further names of an entity; the ones that it has already change nothing."""
     rows = [(fold(alias), entity_id, bare(alias), alias) for alias in aliases if fold(alias)]
-    connection.executemany("INSERT OR IGNORE INTO entity_aliases(folded, entity, bare, alias) VALUES (?,?,?,?)", rows)
+    connection.executemany("INSERT OR IGNORE INTO entity_aliases(folded, entity, bare, alias, mark) VALUES (?,?,?,?,random())", rows)
 
 
 def merge(connection: apsw.Connection, kept: int, merged: int, reason: str | None, now: datetime) -> int:
