@@ -78,6 +78,7 @@ def test_a_change_that_was_taken_back_does_not_hide_the_next_one(nilou, now, kno
 
     with pytest.raises(InvalidInput):
         nilou.database.write(given_up)
+
     def done(connection):
         connection.execute("DELETE FROM entities WHERE name = 'ハチ'")
         names.changed(connection)

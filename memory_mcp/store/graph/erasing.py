@@ -7,7 +7,7 @@ from datetime import datetime
 
 import apsw
 
-from memory_mcp.store.graph import mentions, names, relations
+from memory_mcp.store.graph import mentions, merging, names, relations
 from memory_mcp.text.entities.folding import bare
 
 # Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
@@ -65,6 +65,7 @@ def _forget_unnamed(connection: apsw.Connection) -> None:
         gone = found - {entity for entity, name in known if name in filed}
         if not gone:
             return
+        merging.bridge(connection, gone)
         # Then whatever they were merged into may have nothing left either.
         connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
 
