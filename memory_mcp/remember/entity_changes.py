@@ -11,7 +11,7 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.drafts import LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.remember import drafts
 from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import operations
 from memory_mcp.store.graph import editing, entities, merging, types
@@ -37,21 +37,45 @@ class MadeOne:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class NewType:
+    """A type of entities (`kind` is `entity`) or of relations (`relation`); `color` is for the first, `directed` for the second."""
+
+    kind: str
+    name: str
+    display_name: str | None = None
+    description: str | None = None
+    color: str | None = None
+    directed: bool = True
+
+
 def create(persona: Persona, wanted: Wanted, *, now: datetime, privacy: Privacy = USUAL) -> Entity:
     """Makes an entity that stays whether or not a memory names it.
 
     Raises:
         InvalidInput: a name, its type or something else of it can't be used, or belongs to another.
     """
-    checked = _checked(wanted, privacy)
-    if not checked.name:
-        raise InvalidInput("name is missing", "", "Say what it is called")
+    ready = check_new(persona, wanted, privacy=privacy)
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        made = editing.create(connection, checked, now)
+        made = editing.create(connection, ready, now)
         return made, Operation("create_entity", None, now, after=_told(made))
 
     return _done(persona, work)
+
+
+def check_new(persona: Persona, wanted: Wanted, *, privacy: Privacy = USUAL) -> Wanted:
+    """What a new entity would be stored as.
+
+    Raises:
+        InvalidInput: it can't be.
+    """
+    ready = checked(wanted, privacy)
+    if not ready.name:
+        raise InvalidInput("name is missing", "", "Say what it is called")
+    with persona.database.read() as connection:
+        editing.check_new(connection, ready)
+    return ready
 
 
 def change(persona: Persona, name: str, wanted: Wanted, *, now: datetime, privacy: Privacy = USUAL) -> Entity:
@@ -60,11 +84,11 @@ def change(persona: Persona, name: str, wanted: Wanted, *, now: datetime, privac
     Raises:
         EntityNotFound, InvalidInput: there is none, or there are several; a name, its type or something else can't be used.
     """
-    checked = _checked(wanted, privacy)
+    ready = checked(wanted, privacy)
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
         before = entities.the_one(connection, name)
-        after = editing.change(connection, before, checked, now)
+        after = editing.change(connection, before, ready, now)
         return after, Operation("change_entity", None, now, _told(before), _told(after))
 
     return _done(persona, work)
@@ -144,32 +168,21 @@ def keep_apart(persona: Persona, name: str, other: str, *, reason: str | None, n
     return _done(persona, work)
 
 
-def create_type(
-    persona: Persona,
-    kind: str,
-    name: str,
-    *,
-    display_name: str | None,
-    description: str | None,
-    color: str | None,
-    directed: bool,
-    now: datetime,
-    privacy: Privacy = USUAL,
-) -> None:
-    """Adds a type of entities (`kind` is `entity`) or of relations (`relation`).
+def create_type(persona: Persona, wanted: NewType, *, now: datetime, privacy: Privacy = USUAL) -> None:
+    """Adds a type.
 
     Raises:
         InvalidInput: it can't be used, or is there already.
     """
-    found = Redaction(privacy)
-    called, shown, said = _type_name(found.text(name)), found.optional(display_name), found.optional(_text(description, "description"))
+    ready = checked_type(wanted, privacy)
 
     def work(connection: apsw.Connection) -> tuple[None, Operation]:
-        if kind == "entity":
-            types.create_of_entities(connection, called, shown or called, said, color)
+        shown = ready.display_name or ready.name
+        if ready.kind == "entity":
+            types.create_of_entities(connection, ready.name, shown, ready.description, ready.color)
         else:
-            types.create_of_relations(connection, called, shown or called, said, directed, now)
-        return None, Operation("create_type", None, now, metadata={"kind": kind, "type": called})
+            types.create_of_relations(connection, ready.name, shown, ready.description, ready.directed, now)
+        return None, Operation("create_type", None, now, metadata={"kind": ready.kind, "type": ready.name})
 
     _done(persona, work)
 
@@ -191,6 +204,26 @@ def delete_type(persona: Persona, kind: str, name: str, *, now: datetime) -> Non
     _done(persona, work)
 
 
+def checked(wanted: Wanted, privacy: Privacy) -> Wanted:
+    """As it may be stored.
+
+    Raises:
+        InvalidInput: it may not.
+    """
+    found = Redaction(privacy)
+    aliases = wanted.aliases
+    if aliases is not None and len(aliases) > drafts.LIST_LIMIT:
+        raise InvalidInput(f"aliases has {len(aliases)} entries", f"{drafts.LIST_LIMIT} are the limit", "Send fewer")
+    if wanted.importance is not None and not (math.isfinite(wanted.importance) and 0 <= wanted.importance <= 1):
+        raise InvalidInput(f"importance is {wanted.importance:g}", "it runs from 0 to 1", "Leave it out to let it be")
+    return replace(
+        wanted,
+        name=None if wanted.name is None else _name(found.text(wanted.name), "name"),
+        description=None if wanted.description is None else found.text(_text(wanted.description, "description") or ""),
+        aliases=None if aliases is None else tuple(dict.fromkeys(_name(found.text(alias), "aliases") for alias in aliases)),
+    )
+
+
 def _done(persona: Persona, work: Callable[[apsw.Connection], tuple[Result, Operation]]) -> Result:
     def recorded(connection: apsw.Connection) -> tuple[Result, Operation]:
         result, operation = work(connection)
@@ -202,19 +235,18 @@ def _done(persona: Persona, work: Callable[[apsw.Connection], tuple[Result, Oper
     return result
 
 
-def _checked(wanted: Wanted, privacy: Privacy) -> Wanted:
-    """As it may be stored."""
+def checked_type(wanted: NewType, privacy: Privacy) -> NewType:
+    """As it may be stored.
+
+    Raises:
+        InvalidInput: it may not.
+    """
     found = Redaction(privacy)
-    aliases = wanted.aliases
-    if aliases is not None and len(aliases) > LIST_LIMIT:
-        raise InvalidInput(f"aliases has {len(aliases)} entries", f"{LIST_LIMIT} are the limit", "Send fewer")
-    if wanted.importance is not None and not (math.isfinite(wanted.importance) and 0 <= wanted.importance <= 1):
-        raise InvalidInput(f"importance is {wanted.importance:g}", "it runs from 0 to 1", "Leave it out to let it be")
     return replace(
         wanted,
-        name=None if wanted.name is None else _name(found.text(wanted.name), "name"),
-        description=None if wanted.description is None else found.text(_text(wanted.description, "description") or ""),
-        aliases=None if aliases is None else tuple(dict.fromkeys(_name(found.text(alias), "aliases") for alias in aliases)),
+        name=_type_name(found.text(wanted.name)),
+        display_name=found.optional(drafts.label(wanted.display_name, "display_name")),
+        description=found.optional(_text(wanted.description, "description")),
     )
 
 
@@ -241,7 +273,7 @@ def _type_name(name: str) -> str:
 def _text(text: str | None, field: str) -> str | None:
     if text is not None and len(text) > DESCRIPTION_LIMIT:
         raise InvalidInput(
-            f"{field} has {len(text):,} characters", f"{DESCRIPTION_LIMIT:,} are the limit", f"Shorten it; {LABEL_LIMIT} are plenty"
+            f"{field} has {len(text):,} characters", f"{DESCRIPTION_LIMIT:,} are the limit", "Shorten it, and remember the rest"
         )
     return None if text is None else storable(text, field).strip()
 

@@ -11,8 +11,9 @@ from memory_mcp.graph.paths import ALGORITHMS, Algorithm
 from memory_mcp.graph.paths import find_path as find_paths
 from memory_mcp.graph.snapshot import snapshot
 from memory_mcp.remember import drafts, relating
+from memory_mcp.server import entity_views
 from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view
-from memory_mcp.server.mcp_tools.arguments import Number, ScopedTool, Text, TextList, WholeNumber, tool_of
+from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, told
@@ -102,6 +103,20 @@ def unrelate(
         return {**heading(call, persona), "unrelated": gone, **told(note=note)}
 
 
+@answering
+def merge_entities(
+    entity: Annotated[Text, Field(description="who goes into the other, when the user agrees")] = "",
+    into: Annotated[Text, Field(description="who stays")] = "",
+    undo: Annotated[WholeNumber, Field(description="number of a merge to take back")] = None,
+    distinct: Annotated[Flag, Field(description="they are two: propose them no more")] = False,
+    reason: Text = "",
+    limit: Annotated[WholeNumber, Field(description="1..100 to list")] = None,
+    call: Call = Depends(current_call),
+) -> dict[str, Any]:
+    """List who may be one person or thing under two names (no arguments); merge two; undo a merge. Nothing is merged by itself."""
+    return entity_views.merged(call, entity, into, undo, distinct, reason, limit)
+
+
 def tools() -> list[ScopedTool]:
     """The toolset, in the order in which clients list it."""
     return [
@@ -110,6 +125,7 @@ def tools() -> list[ScopedTool]:
         tool_of(graph_snapshot, title="Picture of the graph", needs=["read"], read_only=True, idempotent=True),
         tool_of(relate, title="Relate", needs=["write"], idempotent=True),
         tool_of(unrelate, title="Take a relation back", needs=["read", "write"], idempotent=True),
+        tool_of(merge_entities, title="One entity, many names", needs=["read", "write"]),
     ]
 
 

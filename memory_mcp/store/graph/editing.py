@@ -34,7 +34,7 @@ def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offs
     mentioned first. And how many there are in all."""
     condition = (
         f"{PRESENT} AND (?1 = '' OR e.type = ?1) AND (?2 = '' OR EXISTS (SELECT 1 FROM entities g JOIN entity_aliases a ON a.entity = g.id "
-        "WHERE coalesce(g.merged_into, g.id) = e.id AND (instr(a.folded, ?2) OR instr(a.bare, ?3))))"
+        "WHERE coalesce(g.merged_into, g.id) = +e.id AND (instr(a.folded, ?2) OR instr(a.bare, ?3))))"
     )
     sought = (type_, fold(query), bare(query))
     total = int(connection.execute(f"SELECT count(*) FROM entities e WHERE {condition}", sought).get)
@@ -52,11 +52,21 @@ def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity
     Raises:
         InvalidInput: there is no such type, or somebody else of it is called so.
     """
+    type_ = check_new(connection, wanted)
+    made = entities.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
+    return change(connection, entities.by_ids(connection, [made])[made], replace(wanted, name=None, type=None, description=None), now)
+
+
+def check_new(connection: apsw.Connection, wanted: Wanted) -> str:
+    """The type that a new entity would have.
+
+    Raises:
+        InvalidInput: there is no such type, or somebody else of it is called so.
+    """
     type_ = wanted.type or entities.UNKNOWN_TYPE
     _check_type(connection, type_)
     _check_names(connection, (wanted.name or "", *(wanted.aliases or ())), type_, [])
-    made = entities.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
-    return change(connection, entities.by_ids(connection, [made])[made], replace(wanted, name=None, type=None, description=None), now)
+    return type_
 
 
 def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: datetime) -> Entity:

@@ -16,12 +16,13 @@ from memory_mcp.text.entities.folding import bare, fold
 # What an entity is when nothing tells: something one speaks of.
 UNKNOWN_TYPE = "Concept"
 SUGGESTIONS = 5
+# +e.id: with the affinity of a column SQLite would not use the index of the groups.
 _COLUMNS = (
     "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
     "e.first_mentioned_at, e.last_mentioned_at, e.merged_into, "
     "(SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name ORDER BY a.alias)), "
-    "(SELECT json_group_array(alias) FROM (SELECT DISTINCT a.alias FROM entities g JOIN entity_aliases a ON a.entity = g.id "
-    "WHERE coalesce(g.merged_into, g.id) = e.id AND g.id <> e.id ORDER BY a.alias))"
+    "(SELECT json_group_array(alias) FROM (SELECT DISTINCT a.alias FROM entities g CROSS JOIN entity_aliases a ON a.entity = g.id "
+    "WHERE coalesce(g.merged_into, g.id) = +e.id AND g.id <> e.id ORDER BY a.alias))"
 )
 
 
