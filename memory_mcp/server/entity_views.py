@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from memory_mcp.errors import InvalidInput
+from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.proposals import proposals
+from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import drafts, entity_changes
+from memory_mcp.search.entities import meant
 from memory_mcp.server.graph_views import entity_view
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, told
@@ -69,13 +71,39 @@ def entities_view(call: Call, query: str, type_: str, limit: int, offset: int) -
         return {**heading(call, persona), "entities": [_entity(one, call) for one in found], "in_all": total}
 
 
+def whom(call: Call, persona: Persona, name: str) -> tuple[str, dict[str, Any]]:
+    """By what the entity of a name is to be looked up: the name itself where somebody is called so, else the id of whoever it is nearest to by
+    meaning, and what is to be said of that.
+
+    Raises:
+        EntityNotFound: nobody is called so, and nobody is near; it says so too where no model could be asked.
+    """
+    with persona.database.read() as connection:
+        try:
+            entities.known_as(connection, name)
+        except EntityNotFound as error:
+            unknown = error
+        else:
+            return name, {}
+    found = meant(persona, name, call.models)
+    if not found.entities:
+        asked = f"by meaning nobody could be looked for ({found.skipped})" if found.skipped else "nobody is near by meaning"
+        raise EntityNotFound(unknown.what, f"{unknown.why}; {asked}", unknown.do) from unknown
+    (best, similarity), *others = found.entities
+    said = {"asked": name, "similarity": similarity}
+    return best.entity_id, {"by_meaning": {**said, **told(others=[{"name": one.name, "similarity": near} for one, near in others])}}
+
+
 def one_view(call: Call, name: str) -> dict[str, Any]:
     """One entity with its namesakes and what was merged into it or taken apart again."""
-    with call.reading() as persona, persona.database.read() as connection:
-        found, *namesakes = entities.known_as(connection, name)
-        merges = [_merge(one, call) for one in merging.history(connection, SHOWN_LIMIT, of=found.id)]
+    with call.reading() as persona:
+        known, by_meaning = whom(call, persona, name)
+        with persona.database.read() as connection:
+            found, *namesakes = entities.known_as(connection, known)
+            merges = [_merge(one, call) for one in merging.history(connection, SHOWN_LIMIT, of=found.id)]
         return {
             **heading(call, persona),
+            **by_meaning,
             "entity": _entity(found, call),
             **told(namesakes=[_entity(one, call) for one in namesakes], merges=merges),
         }

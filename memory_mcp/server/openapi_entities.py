@@ -35,7 +35,12 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Entities": schema_of("persona", "entities", "in_all", persona=TEXT, entities=_listed("Entity"), in_all=COUNT),
     "OneEntity": schema_of(
-        *("persona", "entity"), persona=TEXT, entity=named("Entity"), namesakes=_listed("Entity"), merges=_listed("EntityMerge")
+        *("persona", "entity"),
+        persona=TEXT,
+        entity=named("Entity"),
+        by_meaning={"type": "object"},
+        namesakes=_listed("Entity"),
+        merges=_listed("EntityMerge"),
     ),
     "NewEntity": schema_of("name", **_CHANGES),
     "EntityChange": schema_of("entity", entity={**TEXT, "description": "A name or an id."}, **_CHANGES),

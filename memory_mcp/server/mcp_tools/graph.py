@@ -28,7 +28,7 @@ FORMATS = ("vis", "json")
 
 @answering
 def entity_neighbors(
-    entity: Annotated[Text, Field(description="a name or an id")],
+    entity: Annotated[Text, Field(description="a name, an id, or a description")],
     depth: Annotated[WholeNumber, Field(description="hops, 1..3")] = None,
     relation_types: TextList = [],
     min_confidence: Annotated[Number, Field(description="0..1")] = None,
@@ -37,9 +37,11 @@ def entity_neighbors(
 ) -> dict[str, Any]:
     """Whom or what a person, place or project is related to."""
     hops, many = _within(depth, "depth", 1, DEPTH_LIMIT, 1), _within(limit, "limit", 1, NEIGHBOURS_LIMIT, 20)
-    with call.reading() as persona, persona.database.read() as connection:
-        found = neighbours(connection, _name(entity, "entity"), hops, relation_types, _share(min_confidence), many)
-        return {**heading(call, persona), **neighbourhood_view(found, call.settings.zone)}
+    with call.reading() as persona:
+        name, by_meaning = entity_views.whom(call, persona, _name(entity, "entity"))
+        with persona.database.read() as connection:
+            found = neighbours(connection, name, hops, relation_types, _share(min_confidence), many)
+        return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone)}
 
 
 @answering

@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import mentions, merging, names, relations
+from memory_mcp.store.graph import entity_vectors, mentions, merging, names, relations
 from memory_mcp.text.entities.folding import bare
 
 # Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
@@ -38,6 +38,7 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: dat
     pairs = relations.pairs_of_memories(connection, json.loads(ids))
     named |= {entity for pair in pairs for entity in pair}
     aliases = _aliases_in(connection, ids)
+    entity_vectors.drop(connection, named)
     yield
     connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     relations.sum_up(connection, pairs, now)
