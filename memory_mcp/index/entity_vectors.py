@@ -12,7 +12,7 @@ from memory_mcp.store.graph import entity_vectors
 from memory_mcp.store.graph.entity_vectors import Outdated
 
 # Finding what is outdated looks at every mention: so many are then made at once.
-BATCH = 256
+BATCH = 512
 
 
 def embed_entities(persona: Persona, models: Models) -> bool:

@@ -15,7 +15,7 @@ from memory_mcp.store.graph.entities import Entity
 
 # Models differ in what cosine two things have that have nothing to do with each other. So what counts is how much of the way from there
 # to the same text an entity has come: of the best at least so much, of others nearly as much as of the best.
-FLOOR, BESIDE_THE_BEST = 0.3, 0.8
+FLOOR, BESIDE_THE_BEST = 0.15, 0.8
 MEANT_LIMIT = 3
 # They stand for whatever else there is: a persona with three entities tells little about what is far.
 ANYTHING = ("天気", "音楽", "数学", "朝ごはん", "政治", "a river", "the weather", "a number", "an old song", "paint")

@@ -20,17 +20,18 @@ PIECES_LIMIT = 100
 # What an entity is called, with all names of what is merged into it, and what is said of it; and a mark of the vectors of the memories
 # that name it, which is another one as soon as one of them comes, goes or changes: pieces are never renumbered.
 _NOW = f"""
+kept AS MATERIALIZED (
+    SELECT c.memory_id AS memory, count(*) AS many, sum(c.id) AS total, max(c.id) AS latest FROM vectors v JOIN chunks c ON c.id = v.chunk
+    JOIN memories m ON m.id = c.memory_id WHERE v.generation = ?1 AND c.question IS NULL AND {SEARCHABLE} GROUP BY c.memory_id),
 named AS (
     SELECT DISTINCT coalesce(e.merged_into, e.id) AS id, em.memory FROM entity_mentions em JOIN entities e ON e.id = em.entity),
-pieces AS (
-    SELECT n.id, count(*) || ':' || sum(v.chunk) || ':' || max(v.chunk) AS mark FROM named n JOIN memories m ON m.id = n.memory
-    JOIN chunks c ON c.memory_id = m.id AND c.question IS NULL JOIN vectors v ON v.generation = ?1 AND v.chunk = c.id
-    WHERE {SEARCHABLE} GROUP BY n.id),
+pieces AS MATERIALIZED (
+    SELECT n.id, sum(k.many) || ':' || sum(k.total) || ':' || max(k.latest) AS mark FROM named n JOIN kept k ON k.memory = n.memory GROUP BY n.id),
 now AS (
     SELECT e.id, e.name || coalesce((SELECT ' ' || group_concat(alias, ' ') FROM (
         SELECT DISTINCT a.alias FROM entities g CROSS JOIN entity_aliases a ON a.entity = g.id
         WHERE coalesce(g.merged_into, g.id) = +e.id AND a.alias <> e.name ORDER BY a.alias)), '') || coalesce(': ' || e.description, '') AS said,
-        coalesce(p.mark, '') AS mark FROM entities e LEFT JOIN pieces p ON p.id = e.id WHERE {PRESENT})
+        coalesce(p.mark, '') AS mark FROM entities e LEFT JOIN pieces p ON p.id = +e.id WHERE {PRESENT})
 """
 
 
