@@ -166,6 +166,23 @@ def test_what_is_erased_for_good_has_no_share_in_any_vector_any_more(dentist, mi
     assert "みどり" in minds.vectors()
 
 
+def test_a_name_that_only_an_erased_memory_held_stands_beside_no_vector(minds, say, nilou, now):
+    say("[[みどり]]の予約")
+    only = say("[[みどり|緑の館]]").key
+    minds.settle()
+
+    def said():
+        with nilou.database.read() as connection:
+            return [row[0] for row in connection.execute("SELECT said FROM entity_vectors")]
+
+    assert said() == ["みどり 緑の館"]
+    forget(nilou, [only], reason=None, dry_run=False, now=now)
+    nilou.database.write(lambda connection: erasure.erase(connection, list(memories.by_keys(connection, [only]).values()), now, "test"))
+    assert said() == []
+    minds.settle()
+    assert said() == ["みどり"]
+
+
 def test_another_model_gets_vectors_of_its_own_and_those_of_the_earlier_one_go(dentist, minds):
     earlier = minds.embedder
     minds.embedder = HashingEmbedder(64, "another")

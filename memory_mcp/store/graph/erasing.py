@@ -38,7 +38,9 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: dat
     pairs = relations.pairs_of_memories(connection, json.loads(ids))
     named |= {entity for pair in pairs for entity in pair}
     aliases = _aliases_in(connection, ids)
-    entity_vectors.drop(connection, named)
+    # What a vector was made of stands beside it: the erased memories' share goes, and a name that only they held.
+    called = connection.execute("SELECT entity FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(aliases),))
+    entity_vectors.drop(connection, named | {row[0] for row in called})
     yield
     connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     relations.sum_up(connection, pairs, now)
