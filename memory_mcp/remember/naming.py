@@ -14,6 +14,7 @@ from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
 from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
 from memory_mcp.text.entities.mention import TRUST, Mention
+from memory_mcp.text.entities.stated import with_types
 
 # How strong a relation is that a caller states, if nothing else speaks for it.
 STATED_WEIGHT = 0.8
@@ -35,7 +36,8 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
     if not stated:
         return
     evidence = []
-    for relation in stated:
+    types = entities.types(connection)
+    for relation in (with_types(one, types) for one in stated):
         source = entities.find_or_make(connection, relation.source, relation.source_type, TRUST["stated"], now)
         target = entities.find_or_make(connection, relation.target, relation.target_type, TRUST["stated"], now)
         if source != target:
@@ -68,7 +70,7 @@ def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int]
 def _named(connection: apsw.Connection, names: KnownNames, content: str, now: datetime) -> list[tuple[int, Mention]]:
     """The entities that a text names. One that is new is made."""
     read = content[:TEXT_LIMIT]
-    known = {mention: entity for entity, mention in names.find(connection, read)}
+    known = {mention: entity for entity, mention in names.find_as_named(connection, read)}
     made: dict[tuple[str, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
     for mention in found_in(read, entities.types(connection), known):

@@ -14,6 +14,7 @@ from memory_mcp.graph.neighbours import neighbours
 from memory_mcp.graph.paths import find_path
 from memory_mcp.graph.snapshot import snapshot
 from memory_mcp.personas.registry import Persona
+from memory_mcp.server import entity_views
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
 from memory_mcp.server.api_route import ApiRoute
@@ -71,9 +72,10 @@ async def graph_neighbours(request: Request) -> Response:
     least = arguments.share(_number(request, "min_confidence"))
 
     def told(call: Call, persona: Persona) -> dict[str, Any]:
+        known, by_meaning = entity_views.whom(call, persona, name)
         with persona.database.read() as connection:
-            found = neighbours(connection, name, depth, types, least, limit)
-            return {**heading(call, persona), **neighbourhood_view(found, call.settings.zone)}
+            found = neighbours(connection, known, depth, types, least, limit)
+            return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone)}
 
     return await _told(request, told)
 

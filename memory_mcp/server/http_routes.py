@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from memory_mcp import __version__
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.server import backup_routes, graph_routes, openapi, organize_routes, persona_routes, upkeep_routes
+from memory_mcp.server import backup_routes, entity_routes, graph_routes, openapi, organize_routes, persona_routes, upkeep_routes
 from memory_mcp.server.admission import ADMISSION, Admission
 from memory_mcp.server.api_route import ApiRoute, Handler
 from memory_mcp.server.refusals import http_refusal
@@ -89,6 +89,7 @@ ROUTES = (
     *graph_routes.ROUTES,
     *upkeep_routes.ROUTES,
     *persona_routes.ROUTES,
+    *entity_routes.ROUTES,
 )
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_mcp import __version__
-from memory_mcp.server import openapi_backups, openapi_graph, openapi_organize, openapi_upkeep
+from memory_mcp.server import openapi_backups, openapi_entities, openapi_graph, openapi_organize, openapi_upkeep
 from memory_mcp.server.openapi_parts import COUNT, COUNTS, JSON, TEXT, Schema, answer_of, named, schema_of
 
 JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
-_PARTS = (openapi_backups, openapi_graph, openapi_organize, openapi_upkeep)
+_PARTS = (openapi_backups, openapi_entities, openapi_graph, openapi_organize, openapi_upkeep)
 
 _MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
 

@@ -90,7 +90,13 @@ SCHEMAS: dict[str, Schema] = {
         relations_in_all=COUNT,
     ),
     "GraphNeighbors": schema_of(
-        *("persona", "entity", "neighbors"), **_WHOSE, entity=_OBJECT, neighbors=_OBJECTS, more=COUNT, namesakes=_OBJECTS
+        *("persona", "entity", "neighbors"),
+        **_WHOSE,
+        entity=_OBJECT,
+        by_meaning=_OBJECT,
+        neighbors=_OBJECTS,
+        more=COUNT,
+        namesakes=_OBJECTS,
     ),
     "GraphPaths": schema_of("persona", "source", "target", "paths", **_WHOSE, source=TEXT, target=TEXT, paths=_OBJECTS, note=TEXT),
     "NodeLink": schema_of(

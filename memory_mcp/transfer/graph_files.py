@@ -124,7 +124,7 @@ def _of_entity(entity: Entity, colors: Mapping[str, str]) -> Told:
         type=entity.type,
         subtype=entity.subtype,
         color=colors.get(entity.type),
-        aliases=list(entity.aliases),
+        aliases=[*entity.aliases, *entity.merged_names],
         description=entity.description,
         attributes=dict(entity.attributes),
         mentions=entity.extraction_count,

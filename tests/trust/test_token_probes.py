@@ -61,6 +61,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "graph_snapshot": {"format": "json"},
     "relate": {"relations": ["睡蓮 > knows > 水辺"]},
     "unrelate": {"relation": "睡蓮 > knows > 水辺"},
+    "merge_entities": {"entity": "睡蓮", "into": "水辺"},
 }
 # What is sent to a route. None of it would change a persona that exists: the other name is always somebody else's.
 BODIES: dict[str, dict[str, Any]] = {
@@ -73,23 +74,23 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/persona/copy": {"to": OWN},
     "/api/persona/merge": {"into": OWN},
     "/api/persona/erase": {},
+    "/api/graph/entities": {"name": "x"},
+    "/api/graph/entity": {"entity": "睡蓮", "description": "x"},
+    "/api/graph/types": {"kind": "entity", "name": "x"},
+    "/api/graph/merges": {"entity": "睡蓮", "into": "水辺"},
 }
 QUERIES: dict[str, dict[str, str]] = {
     "/api/history": {"key": KEY},
+    "/api/graph/entity": {"entity": "睡蓮"},
     "/api/graph/neighbors": {"entity": "睡蓮"},
     "/api/graph/paths": {"source": "睡蓮", "target": "水辺"},
     "/api/graph/export": {"format": "json"},
+    "/api/graph/types": {"kind": "entity", "name": "x"},
 }
 # They are about a memory, an entity or a persona that has to be there.
 WANT_SOMEBODY = (
-    "/api/graph/neighbors",
-    "/api/graph/paths",
-    "/api/history",
-    "/api/restore",
-    "/api/organize",
-    "/api/backups",
-    "/api/persona",
-    "/api/persona/",
+    *("/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/graph/entity", "/api/graph/merges"),
+    *("/api/graph/neighbors", "/api/graph/paths", "/api/persona", "/api/persona/"),
 )
 NEEDS = scope_needs()
 ALL_SETS = [frozenset(chosen) for size in range(1, 6) for chosen in itertools.combinations(TOKEN_SCOPES, size)]
@@ -118,8 +119,9 @@ class Server:
         headers = {"Authorization": f"Bearer {secret}", **named}
         method, _, address = what.partition(" ")
         if address:
-            body = json.dumps(BODIES[address]).encode() if method == "POST" else None
-            answer = self.http.request(method, prefix + address, headers=headers, content=body, params=QUERIES.get(address))
+            body = json.dumps(BODIES[address]).encode() if method in ("POST", "PATCH") else None
+            query = QUERIES.get(address) if body is None else None
+            answer = self.http.request(method, prefix + address, headers=headers, content=body, params=query)
         else:
             call, params = _mcp_call(what)
             more = {} if era == ERAS[0] else _modern(call, what, params)

@@ -39,7 +39,9 @@ class Open:
         if not said and entity.id not in self.ends:
             return None
         name = said[0] if said and entity.name not in said else entity.name
-        return replace(entity, name=name, aliases=tuple(alias for alias in said if alias != name), description=None, attributes={})
+        return replace(
+            entity, name=name, aliases=tuple(alias for alias in said if alias != name), merged_names=(), description=None, attributes={}
+        )
 
     def relation(self, relation: Relation) -> Relation | None:
         """The relation, if something else than secret memories speaks for it, without what may be theirs."""
