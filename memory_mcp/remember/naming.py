@@ -14,6 +14,7 @@ from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
 from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
 from memory_mcp.text.entities.mention import TRUST, Mention
+from memory_mcp.text.entities.stated import with_types
 
 # How strong a relation is that a caller states, if nothing else speaks for it.
 STATED_WEIGHT = 0.8
@@ -35,7 +36,9 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
     if not stated:
         return
     evidence = []
-    for relation in stated:
+    types = entities.types(connection)
+    for told in stated:
+        relation = with_types(told, types)
         source = entities.find_or_make(connection, relation.source, relation.source_type, TRUST["stated"], now)
         target = entities.find_or_make(connection, relation.target, relation.target_type, TRUST["stated"], now)
         if source != target:

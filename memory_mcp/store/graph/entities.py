@@ -167,16 +167,15 @@ def undo_merge(connection: apsw.Connection, merge_id: int, now: datetime) -> tup
     kept, merged = row
     connection.execute("UPDATE entity_merges SET undone_at = ? WHERE id = ?", (to_text(now), merge_id))
     connection.execute("UPDATE entities SET merged_into = NULL WHERE id = ?", (merged,))
-    # Whoever is in the one group or the other follows from the merges that still stand.
-    standing = [
-        (kept, merged) for kept, merged in connection.execute("SELECT kept, merged FROM entity_merges WHERE undone_at IS NULL ORDER BY id")
-    ]
-    _regroup(connection, standing)
+    regroup(connection)
     root = connection.execute("SELECT coalesce(merged_into, id) FROM entities WHERE id = ?", (kept,)).get
     return int(root), int(merged)
 
 
-def _regroup(connection: apsw.Connection, standing: Sequence[tuple[int, int]]) -> None:
+def regroup(connection: apsw.Connection) -> None:
+    """Whoever is in one group or another follows from the merges that stand, in their order."""
+    rows = connection.execute("SELECT kept, merged FROM entity_merges WHERE undone_at IS NULL ORDER BY id")
+    standing: list[tuple[int, int]] = [(kept, merged) for kept, merged in rows]
     root: dict[int, int] = {}
 
     def find(entity: int) -> int:

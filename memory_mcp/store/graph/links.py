@@ -9,6 +9,8 @@ import apsw
 from memory_mcp.store.memories import EVENT_TIME
 from memory_mcp.store.timestamps import to_text
 
+# The ways of finding a link that follow from the memories, and are found anew.
+DERIVED = ("rule", "vectors", "contradiction")
 # The memory before each of these in its session, of those that are not in the trash.
 _BEFORE = f"""
 SELECT p.id, m.id FROM memories m JOIN memories p ON p.id = (

@@ -46,6 +46,13 @@ def told(relation: Stated) -> str | None:
         return None
 
 
+def with_types(relation: Stated, types: Collection[str]) -> Stated:
+    """The same with what stands after a bar taken for a type where it is one of these: types of a persona's own are known only there."""
+    source, source_type = (relation.source, relation.source_type) if relation.source_type else _typed(relation.source, types)
+    target, target_type = (relation.target, relation.target_type) if relation.target_type else _typed(relation.target, types)
+    return Stated(source, relation.relation, target, source_type, target_type) if source and target else relation
+
+
 def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:
     before, bar, after = name.rpartition("|")
     by_folded = {known.casefold(): known for known in types}
