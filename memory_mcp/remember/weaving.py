@@ -10,9 +10,9 @@ from itertools import combinations
 import apsw
 
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import naming
+from memory_mcp.remember import linking, naming
 from memory_mcp.remember.redact import MARK
-from memory_mcp.store.graph import entities, links, mentions, names, queue, relations
+from memory_mcp.store.graph import background, entities, links, mentions, names, queue, relations
 from memory_mcp.store.graph.relations import Evidence, Pair
 from memory_mcp.text.speakers import is_role
 
@@ -48,6 +48,8 @@ def _take_in(connection: apsw.Connection, persona: Persona, now: datetime) -> No
             entities.find_or_make(connection, label, type_, FILED_CONFIDENCE, now)
     relations.sum_up(connection, _pair_up(connection, waiting, now), now)
     links.link(connection, waiting, now)
+    linking.link_contradicting(connection, waiting, now)
+    background.enqueue(connection, waiting)
     queue.done(connection, waiting)
 
 

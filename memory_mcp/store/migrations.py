@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import apsw
 
 from memory_mcp.store import legacy_tables, operations, tidying_tables, timestamps
+from memory_mcp.store.graph import background
 from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy_tables import MEMORIES
 from memory_mcp.store.operations import Operation
@@ -218,6 +219,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0008 erasing", _erasing),
     ("0009 graph", graph_schema.create),
     ("0010 chunks by generation", _chunks_by_generation),
+    ("0012 background of the graph", background.create),
 ]
 
 
