@@ -10,7 +10,6 @@ from memory_mcp.store.graph import entities, quality, relations
 from memory_mcp.store.graph.relations import Evidence
 from memory_mcp.upkeep import graph_check
 
-
 EXTRA = (
     "INSERT INTO relations SELECT 1000, 4, 1, 'nonsense', subtype, directed, weight, evidence_count, confidence, NULL, NULL, method, "
     "validation_status, NULL, created_at, updated_at, last_evidence_at FROM relations WHERE id = 1"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import apsw
 
@@ -106,7 +107,7 @@ def replace(connection: apsw.Connection, memory_ids: Iterable[int], method: str,
 def contradictions(connection: apsw.Connection, limit: int) -> tuple[list[tuple[int, int]], int]:
     """Pairs of current memories that may contradict each other, the latest first, and how many there are."""
     current = f"EXISTS (SELECT 1 FROM memories m WHERE m.id = l.{{}} AND {CURRENT})"
-    rows: list[tuple[int, int]] = connection.execute(
+    rows: list[Any] = connection.execute(
         f"SELECT l.source, l.target FROM memory_links l WHERE l.type = 'contradiction' AND {current.format('source')} "
         f"AND {current.format('target')} ORDER BY max(l.source, l.target) DESC, min(l.source, l.target) DESC"
     ).fetchall()

@@ -57,7 +57,7 @@ def orphans(connection: apsw.Connection, limit: int) -> tuple[list[str], int]:
 def opposed(connection: apsw.Connection, limit: int) -> tuple[list[tuple[Told, Told]], int]:
     """Pairs of relations of which only one can hold at a time, the latest first, and how many there are."""
     opposite = [json.dumps(pair, separators=(",", ":")) for pair in OPPOSITE_TYPES]
-    rows: list[tuple[str, ...]] = connection.execute(_OPPOSED, (json.dumps(SINGLE_TYPES), json.dumps(opposite))).fetchall()
+    rows: list[Any] = connection.execute(_OPPOSED, (json.dumps(SINGLE_TYPES), json.dumps(opposite))).fetchall()
     return [((source, type_, target), (source, other, others)) for source, type_, target, other, others in rows[:limit]], len(rows)
 
 
