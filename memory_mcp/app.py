@@ -27,6 +27,7 @@ from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
+from memory_mcp.remember import model_reading
 from memory_mcp.remember.linking import link_alike
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.index_shelf import IndexShelf
@@ -157,6 +158,12 @@ def _chores(personas: Personas, indexes: IndexShelf, caches: Caches, usage: Usag
             "links",
             lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),
             lambda settings: settings.graph.link_alike,
+            lambda _: LINKS_INTERVAL,
+        ),
+        Chore(
+            "graph model",
+            lambda persona, now, settings: model_reading.step(persona, now, settings, chat),
+            lambda settings: settings.graph.ask_model and settings.llm.chat_class is not None,
             lambda _: LINKS_INTERVAL,
         ),
         Chore(

@@ -187,6 +187,10 @@ class Graph(Group):
     """What the knowledge graph makes of the memories in the background."""
 
     link_alike: bool = Field(True, description="Whether memories are linked to those whose vectors are nearest.")
+    ask_model: bool = Field(
+        False,
+        description="Whether the chat model of `llm` names people and relations in memories that are neither private nor secret.",
+    )
     alike_from: float = Field(0.86, ge=0, le=1, description="From which cosine on two memories are linked as alike.")
 
 

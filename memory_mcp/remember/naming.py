@@ -46,14 +46,19 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
 
 
-def name_again(connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime) -> None:
-    """Whom a memory names after its text has changed. What its writer stated stands."""
+def name_again(
+    connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool = True
+) -> None:
+    """Whom a memory names after its text has `changed`, or more names are known. What its writer stated stands; what a chat model read in
+    the same text, too."""
     before = mentions.entities_of(connection, memory_id)
-    mentions.remove(connection, memory_id)
+    mentions.remove(connection, memory_id, besides=() if changed else ("model",))
     named = _named(connection, names, content, now)
     mentions.add(connection, memory_id, named, now)
     mentions.count_again(connection, before | {entity for entity, _ in named})
-    relations.sum_up(connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT), now)
+    relations.sum_up(
+        connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT if changed else ("co_occurrence",)), now
+    )
     queue.enqueue(connection, [memory_id])
 
 

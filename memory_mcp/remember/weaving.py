@@ -42,7 +42,7 @@ def weave(persona: Persona, now: datetime) -> bool:
 def _take_in(connection: apsw.Connection, persona: Persona, now: datetime) -> None:
     waiting = queue.first(connection, BATCH_MEMORIES)
     for memory, content in queue.unnamed(connection, waiting).items():
-        naming.name_again(connection, persona.names, memory, content, now)
+        naming.name_again(connection, persona.names, memory, content, now, changed=False)
     for label, type_ in names.filed_under(connection, waiting):
         if not label.startswith(MARK) and (type_ is None or not is_role(label)):
             entities.find_or_make(connection, label, type_, FILED_CONFIDENCE, now)
