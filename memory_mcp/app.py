@@ -33,6 +33,7 @@ from memory_mcp.remember.weaving import weave
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
+from memory_mcp.text.entities.dictionary import Dictionary
 from memory_mcp.text.tokens import forget_stems
 from memory_mcp.upkeep import backup, encryption, graph_check, legacy, retention, summaries
 
@@ -150,10 +151,13 @@ def _chores(personas: Personas, indexes: IndexShelf, caches: Caches, usage: Usag
     def keep_to_retention(persona: Persona, now: datetime, settings: Settings) -> bool:
         return retention.step(persona, now, settings, indexes, forget_cached=lambda: _forget_cached(caches))
 
-    always = timedelta()
+    def weave_all(persona: Persona, now: datetime, settings: Settings) -> bool:
+        return weave(persona, now, dictionary.get() if settings.graph.names_by == "sudachi" else None)
+
+    always, dictionary = timedelta(), Dictionary()
     backups = backup.Backups(personas.directory, personas.keys)
     return [
-        Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True),
+        Chore("graph", weave_all, lambda _: True, lambda _: always, only_after_writes=True),
         Chore(
             "links",
             lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),

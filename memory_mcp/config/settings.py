@@ -187,6 +187,9 @@ class Graph(Group):
     """What the knowledge graph makes of the memories in the background."""
 
     link_alike: bool = Field(True, description="Whether memories are linked to those whose vectors are nearest.")
+    names_by: Literal["rules", "sudachi"] = Field(
+        "rules", description="What finds names that nobody marked or knows: light rules alone, or SudachiPy's dictionary beside them."
+    )
     ask_model: bool = Field(
         False,
         description="Whether the chat model of `llm` names people and relations in memories that are neither private nor secret.",

@@ -3,12 +3,13 @@
 What is made of it later (who is named together, what follows what) waits in the graph's queue: `weaving` does it while nobody calls.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import apsw
 
 from memory_mcp.domain import Draft, Stated
+from memory_mcp.store import memories
 from memory_mcp.store.graph import entities, mentions, queue, relations
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
@@ -60,6 +61,21 @@ def name_again(
         connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT if changed else ("co_occurrence",)), now
     )
     queue.enqueue(connection, [memory_id])
+
+
+def name_further(connection: apsw.Connection, memory_ids: Sequence[int], find: Callable[[str], Iterable[Mention]], now: datetime) -> None:
+    """Whom these memories name beside what was found when they were stored."""
+    for memory in memories.by_ids(connection, memory_ids).values():
+        taken = mentions.places(connection, memory.id)
+        free = [one for one in find(memory.content) if all(one.end <= start or one.start >= end for start, end in taken)]
+        named = [
+            (entities.find_or_make(connection, mention.name, mention.type, mention.confidence, now), mention)
+            for mention in free
+            if memory.kind != "summary"
+        ]
+        if named:
+            mentions.add(connection, memory.id, named, now)
+            mentions.count_again(connection, {entity for entity, _ in named})
 
 
 def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
