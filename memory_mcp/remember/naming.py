@@ -17,6 +17,8 @@ from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
 from memory_mcp.text.entities.mention import TRUST, Mention
 from memory_mcp.text.entities.stated import with_types
 
+# Without it a text marks nothing, and nobody has to know the types.
+MARK = "[["
 # How strong a relation is that a caller states, if nothing else speaks for it.
 STATED_WEIGHT = 0.8
 
@@ -95,7 +97,8 @@ def _named(connection: apsw.Connection, names: KnownNames, content: str, now: da
     known = {mention: entity for entity, mention in names.find(connection, read)}
     made: dict[tuple[str, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
-    for mention in found_in(read, entities.types(connection), known):
+    types = entities.types(connection) if MARK in read else ()
+    for mention in found_in(read, types, known):
         entity = known.get(mention) or made.get((mention.name, mention.type))
         if entity is None:
             entity = entities.find_or_make(connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype)
