@@ -22,6 +22,7 @@ from memory_mcp.encoders.onnx_files import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
+from memory_mcp.index.entity_vectors import embed_entities
 from memory_mcp.jobs.chores import Chore, ChoreWorker
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
@@ -87,8 +88,9 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
     chat = Chat(lambda: config.current().llm)
     with (
         _index(config, personas, clock, caches) as (models, indexes, worker),
-        _upkeep(config, personas, clock, _chores(personas, indexes, caches, usage, chat)) as chores,
+        _upkeep(config, personas, clock, _chores(personas, models, indexes, caches, usage, chat)) as chores,
     ):
+        worker.subscribe(chores.wake)
         runtime = Runtime(
             config=config,
             personas=personas,
@@ -145,19 +147,20 @@ def _index(
         pool.close()
 
 
-def _chores(personas: Personas, indexes: IndexShelf, caches: Caches, usage: Usage, chat: Chat) -> list[Chore]:
+def _chores(personas: Personas, models: ModelShelf, indexes: IndexShelf, caches: Caches, usage: Usage, chat: Chat) -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
 
     def keep_to_retention(persona: Persona, now: datetime, settings: Settings) -> bool:
         return retention.step(persona, now, settings, indexes, forget_cached=lambda: _forget_cached(caches))
 
-    def weave_all(persona: Persona, now: datetime, settings: Settings) -> bool:
-        return weave(persona, now, dictionary.get() if settings.graph.names_by == "sudachi" else None)
+    def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
+        known = dictionary.get() if settings.graph.names_by == "sudachi" else None
+        return weave(persona, now, known) or embed_entities(persona, models.current(settings))
 
     always, dictionary = timedelta(), Dictionary()
     backups = backup.Backups(personas.directory, personas.keys)
     return [
-        Chore("graph", weave_all, lambda _: True, lambda _: always, only_after_writes=True),
+        Chore("graph", keep_graph, lambda _: True, lambda _: always, only_after_writes=True),
         Chore(
             "links",
             lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),

@@ -232,7 +232,8 @@ class Hit:
 class Recalled:
     """What recall answers. `mode` is the pipeline that ran; `degraded` says what was missing from the configured one.
 
-    `more` counts further memories that matched and did not fit; `missing` the keys that were asked for and do not exist.
+    `more` counts further memories that matched and did not fit; `missing` the keys that were asked for and do not exist. `meant` are the
+    names of entities that the query was taken to mean, each with its cosine, where it names nobody.
     """
 
     hits: tuple[Hit, ...]
@@ -243,6 +244,7 @@ class Recalled:
     more: int = 0
     missing: tuple[str, ...] = ()
     best_score: float | None = None
+    meant: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

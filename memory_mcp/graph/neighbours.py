@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 import apsw
 
-from memory_mcp.errors import EntityNotFound
 from memory_mcp.store.graph import entities, hops
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph.entities import Entity, known_as
 from memory_mcp.store.graph.hops import Step
-
-SUGGESTIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +29,6 @@ class Neighbourhood:
     named: dict[int, str]
     more: int = 0
     namesakes: tuple[Entity, ...] = ()
-
-
-def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
-    """The entities of that name or id, most mentioned first.
-
-    Raises:
-        EntityNotFound: nobody is called so; says who is called alike.
-    """
-    found = entities.by_entity_id(connection, name) or entities.by_name(connection, name)
-    if not found:
-        alike = entities.alike(connection, name, SUGGESTIONS)
-        known = f"known are {', '.join(entity.name for entity in alike)}" if alike else "no name is like it"
-        raise EntityNotFound(f"nobody and nothing is called {name[:80]!r}", known, "Take a name from a memory, or look at graph_snapshot")
-    return found
 
 
 def neighbours(

@@ -9,9 +9,8 @@ from typing import Literal, get_args
 
 import apsw
 
-from memory_mcp.graph.neighbours import known_as
 from memory_mcp.store.graph import entities, hops
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph.entities import Entity, known_as
 from memory_mcp.store.graph.hops import Step
 
 Algorithm = Literal["shortest", "strongest", "all"]

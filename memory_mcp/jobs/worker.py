@@ -67,9 +67,14 @@ class IndexWorker:
         self._called_at = clock()
         self._last_rebuild: datetime | None = None
         self._last_error: str | None = None
+        self._settled: Callable[[str], None] = lambda _: None
         self._something = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
+
+    def subscribe(self, settled: Callable[[str], None]) -> None:
+        """Calls this with the name of a persona whenever all that it has is embedded in the generation that answers."""
+        self._settled = settled
 
     def wake(self, persona_name: str) -> None:
         """A write of this persona is on the disk."""
@@ -209,6 +214,7 @@ class IndexWorker:
         elif not sync.drop_unused(persona, [embedder.generation], self._indexes):
             task.outdated = sync.needs_rebuild(persona, embedder.generation, self._indexes)
             task.looked = woken
+            self._settled(persona.name)
 
     def _look_over(self, persona: Persona, task: Task, models: Models, embedder: Embedder, settings: Settings) -> None:
         loaded = _sought(models, settings)

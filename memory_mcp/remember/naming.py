@@ -40,8 +40,7 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
         return
     evidence = []
     types = entities.types(connection)
-    for told in stated:
-        relation = with_types(told, types)
+    for relation in (with_types(one, types) for one in stated):
         source = entities.find_or_make(connection, relation.source, relation.source_type, TRUST["stated"], now)
         target = entities.find_or_make(connection, relation.target, relation.target_type, TRUST["stated"], now)
         if source != target:
@@ -94,7 +93,7 @@ def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int]
 def _named(connection: apsw.Connection, names: KnownNames, content: str, now: datetime) -> list[tuple[int, Mention]]:
     """The entities that a text names. One that is new is made."""
     read = content[:TEXT_LIMIT]
-    known = {mention: entity for entity, mention in names.find(connection, read)}
+    known = {mention: entity for entity, mention in names.find_as_named(connection, read)}
     made: dict[tuple[str, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
     types = entities.types(connection) if MARK in read else ()

@@ -46,13 +46,23 @@ def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Can
     return _shares(found)
 
 
-def along_the_graph(connection: apsw.Connection, names: KnownNames, question: Question, limit: int) -> dict[int, float]:
-    """Memories that name whom the query names, or who is related to those within three hops: by id, with their share of the best, 0 to 1."""
-    start = {entity: 1.0 for entity, _ in names.find(connection, question.query)}
+def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], question: Question, limit: int) -> dict[int, float]:
+    """Memories that name these entities, or who is related to them within three hops, or state a relation of theirs: by id, with their
+    share of the best, 0 to 1. `start`: how much each counts, 0 to 1."""
     reached = hops.reached(connection, start, HOPS, limit=NEAREST)
     nearest = nlargest(max(NEAREST - len(start), 0), reached.items(), key=lambda item: item[1].nearness)
     near = {**start, **{entity: one.nearness for entity, one in nearest}}
-    return _shares(mentions.memories_of(connection, near, question.filters, limit) if near else {})
+    if not near:
+        return {}
+    found = mentions.memories_of(connection, near, question.filters, limit)
+    for memory_id, score in mentions.memories_stating(connection, start, question.filters, limit).items():
+        found.setdefault(memory_id, score)
+    return dict(nlargest(limit, _shares(found).items(), key=lambda item: item[1]))
+
+
+def named_in(connection: apsw.Connection, names: KnownNames, question: Question) -> dict[int, float]:
+    """The known entities that the query names, all alike."""
+    return {entity: 1.0 for entity, _ in names.find(connection, question.query)}
 
 
 def _telling(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, float]:

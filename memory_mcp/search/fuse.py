@@ -49,7 +49,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         meaning = share if candidate.dense is None else (candidate.dense - low) / span
         words = share + settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
-        candidate.in_named_date = any([start <= origin.happened < end for start, end in days])
+        candidate.in_named_date = any([start <= origin.happened < end for start, end in days])  # noqa: C419  a generator takes longer than the few days
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)

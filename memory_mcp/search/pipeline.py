@@ -16,8 +16,9 @@ from memory_mcp.domain import Candidate, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.association import along_the_graph, led_to
+from memory_mcp.search.association import along_the_graph, led_to, named_in
 from memory_mcp.search.candidates import from_named_dates, from_words, union
+from memory_mcp.search.entities import Meant, meant
 from memory_mcp.search.floor import Floor, floor_for
 from memory_mcp.search.freshness import freshness
 from memory_mcp.search.fuse import Hints, best_first, fuse
@@ -67,18 +68,25 @@ def recall(
         return _recent(persona, question)
     with on_behalf_of(persona.name):
         meaning = meaning_of(persona, question, models, indexes)
+        guided = _guided(persona, question, models)
         with persona.database.read_briefly() as connection:
-            ranked = _ranked(persona, connection, question, meaning, settings, now)
+            ranked = _ranked(persona, connection, question, meaning, settings, now, guided)
         reranked = _reranked(ranked, question, models, settings, deadline)
     floor = floor_for(settings, models, meaning, reranked=reranked.done)
-    return _answer(question, floor, meaning, ranked, reranked)
+    return _answer(question, floor, meaning, ranked, reranked, guided)
 
 
 def _ranked(
-    persona: Persona, connection: apsw.Connection, question: Question, meaning: Meaning, settings: Settings, now: datetime
+    persona: Persona,
+    connection: apsw.Connection,
+    question: Question,
+    meaning: Meaning,
+    settings: Settings,
+    now: datetime,
+    guided: Meant,
 ) -> _Ranked:
     hints, ranked = (
-        _by_graph(persona, connection, question, settings)
+        _by_graph(persona, connection, question, settings, guided)
         if question.mode == "graph"
         else _fused(connection, question, meaning, settings, now)
     )
@@ -132,9 +140,21 @@ def _associated(
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
 
 
-def _by_graph(persona: Persona, connection: apsw.Connection, question: Question, settings: Settings) -> tuple[Hints, list[Candidate]]:
-    """The memories around whom the question names, by the graph alone."""
-    led = along_the_graph(connection, persona.names, question, settings.fusion.candidates_per_source)
+def _guided(persona: Persona, question: Question, models: Models) -> Meant:
+    """Whom a question for the graph means that names nobody."""
+    if question.mode != "graph":
+        return Meant()
+    with persona.database.read() as connection:
+        named = named_in(connection, persona.names, question)
+    return Meant() if named else meant(persona, question.query, models)
+
+
+def _by_graph(
+    persona: Persona, connection: apsw.Connection, question: Question, settings: Settings, guided: Meant
+) -> tuple[Hints, list[Candidate]]:
+    """The memories around whom the question names, or means, by the graph alone."""
+    start = named_in(connection, persona.names, question) or guided.shares
+    led = along_the_graph(connection, start, question, settings.fusion.candidates_per_source)
     origins = memories.origins(connection, led)
     candidates = [Candidate(memory_id, graph_share=share, score=share) for memory_id, share in led.items()]
     return Hints((), (), origins, led), best_first(candidates, origins)
@@ -153,7 +173,7 @@ def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Set
     return rerank(ranked.pool, question, passages, models, settings, deadline)
 
 
-def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked) -> Recalled:
+def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked, guided: Meant) -> Recalled:
     passing = floor.passing(reranked.pool)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
     hits = within_budget(shown, question.detail, question.max_tokens, ranked.best_part(question.query))
@@ -164,9 +184,10 @@ def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked,
         hits=hits,
         mode=_mode(question, meaning),
         reranked=reranked.done,
-        degraded=tuple(reason for reason in (meaning.skipped, reranked.skipped) if reason),
+        degraded=tuple(reason for reason in (meaning.skipped, guided.skipped, reranked.skipped) if reason),
         index_lag=ranked.index_lag,
         more=len(passing) + rest - len(hits),
+        meant=tuple((entity.name, near) for entity, near in guided.entities),
         best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
     )
 

@@ -52,10 +52,16 @@ async def object_of(request: Request, **expected: type) -> dict[str, Any]:
     for name, value in told.items():
         if name not in expected:
             raise InvalidInput(f"unknown field {name[:80]!r}", "", f"Known fields are {', '.join(expected)}")
-        # To Python true is a whole number.
-        if value is not None and (not isinstance(value, expected[name]) or (isinstance(value, bool) and expected[name] is not bool)):
+        if value is not None and not _is_a(value, expected[name]):
             raise InvalidInput(f"{name} has the wrong type", "", f"Send {_TYPES[expected[name]]}")
     return {name: value for name, value in told.items() if value is not None}
 
 
-_TYPES = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}
+def _is_a(value: object, expected: type) -> bool:
+    """To Python true is a whole number, and a whole number is none with a fraction."""
+    if isinstance(value, bool):
+        return expected is bool
+    return isinstance(value, int | float if expected is float else expected)
+
+
+_TYPES = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", list: "a list of strings"}

@@ -22,7 +22,7 @@ def entity_view(entity: Entity, zone: ZoneInfo) -> dict[str, Any]:
         name=entity.name,
         type=entity.type,
         subtype=entity.subtype,
-        aliases=list(entity.aliases),
+        aliases=[*entity.aliases, *(name for name in entity.merged_names if name not in entity.aliases)],
         description=entity.description,
         attributes=dict(entity.attributes),
         mentions=entity.extraction_count or None,

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from memory_mcp import __version__
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.server import backup_routes, openapi, organize_routes, persona_routes, upkeep_routes
+from memory_mcp.server import backup_routes, entity_routes, openapi, organize_routes, persona_routes, upkeep_routes
 from memory_mcp.server.admission import ADMISSION, Admission
 from memory_mcp.server.api_route import ApiRoute, Handler
 from memory_mcp.server.refusals import http_refusal
@@ -88,6 +88,7 @@ ROUTES = (
     ApiRoute("/api/backups", "POST", backup_routes.make, frozenset({"admin"})),
     *upkeep_routes.ROUTES,
     *persona_routes.ROUTES,
+    *entity_routes.ROUTES,
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_mcp import __version__
-from memory_mcp.server import openapi_backups, openapi_organize, openapi_upkeep
+from memory_mcp.server import openapi_backups, openapi_entities, openapi_organize, openapi_upkeep
 from memory_mcp.server.openapi_parts import COUNT, COUNTS, JSON, TEXT, Schema, answer_of, named, schema_of
 
 JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
@@ -27,12 +27,24 @@ def document() -> dict[str, Any]:
         },
         "paths": {
             path: {method: _operation(**told) for method, told in methods.items()}
-            for path, methods in {**_PATHS, **openapi_backups.PATHS, **openapi_organize.PATHS, **openapi_upkeep.PATHS}.items()
+            for path, methods in {
+                **_PATHS,
+                **openapi_backups.PATHS,
+                **openapi_entities.PATHS,
+                **openapi_organize.PATHS,
+                **openapi_upkeep.PATHS,
+            }.items()
         },
         "components": {
             "schemas": {
                 name: {"type": "object", **schema}
-                for name, schema in {**_SCHEMAS, **openapi_backups.SCHEMAS, **openapi_organize.SCHEMAS, **openapi_upkeep.SCHEMAS}.items()
+                for name, schema in {
+                    **_SCHEMAS,
+                    **openapi_backups.SCHEMAS,
+                    **openapi_entities.SCHEMAS,
+                    **openapi_organize.SCHEMAS,
+                    **openapi_upkeep.SCHEMAS,
+                }.items()
             },
             "parameters": {"persona": _PERSONA},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "Only where tokens are in use."}},

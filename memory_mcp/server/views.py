@@ -70,7 +70,11 @@ def recalled_view(recalled: Recalled, call: Call, query: str = "") -> dict[str, 
         "degraded": list(recalled.degraded),
         "index_lag": recalled.index_lag,
         "more": recalled.more,
-        **told(missing=list(recalled.missing), best_score=recalled.best_score),
+        **told(
+            missing=list(recalled.missing),
+            best_score=recalled.best_score,
+            meant=[{"name": name, "similarity": similarity} for name, similarity in recalled.meant],
+        ),
         "hits": [hit_view(hit, call, language) for hit in recalled.hits],
     }
 

@@ -219,6 +219,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0008 erasing", _erasing),
     ("0009 graph", graph_schema.create),
     ("0010 chunks by generation", _chunks_by_generation),
+    ("0011 many names", graph_schema.many_names),
     ("0012 background of the graph", background.create),
 ]
 

@@ -11,6 +11,7 @@ from model_directories import make_embedder
 from processes import RunningServer, serving
 
 from memory_mcp.client.connection import Connection
+from memory_mcp.errors import MemoryMCPError
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -113,3 +114,26 @@ def test_a_model_of_another_dimension_takes_over_live_without_one_wrong_answer(t
         settled(server, "embedder", dimension=48)
         assert ask(server, "海辺の散歩 7")["degraded"] == []
         assert modes == {("hybrid",)}
+
+
+def test_entities_get_vectors_of_a_real_model_beside_the_serving(tmp_path, embedder_directory):
+    config = {**json.loads(settings(embedder_directory)), "toolsets": ["core", "graph"], "upkeep": {"idle_seconds": 0}}
+
+    def answer(server: RunningServer) -> str:
+        try:
+            return json.dumps(
+                Connection(server.url, persona="nilou").call_tool("entity_neighbors", {"entity": "量子の話"}), ensure_ascii=False
+            )
+        except MemoryMCPError as error:
+            return str(error)
+
+    with serving(tmp_path, json.dumps(config)) as server:
+        say(server, "[[みどり|Organization]]で歯の治療をした")
+        settled(server, "embedder")
+        pause, told = threading.Event(), ""
+        for _ in range(SETTLE_SECONDS * 4):
+            told = answer(server)
+            if "by_meaning" in told or "nobody is near by meaning" in told:
+                return
+            pause.wait(0.25)
+        pytest.fail(f"no entity has a vector: {told}")

@@ -11,7 +11,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import entities, mentions, relations
+from memory_mcp.store.graph import entities, mentions, merging, relations
 
 
 class Graph:
@@ -141,23 +141,13 @@ def test_two_names_of_one_person_become_one_and_two_again(say, graph, nilou, now
     before = graph.summed_up()
     one, other = graph.of("田中")[0].id, graph.of("たなっち")[0].id
 
-    def changed(connection, kept, merged):
-        relations.sum_up_anew(connection, [kept, merged], now)
-        mentions.count_again(connection, [kept, merged])
-
-    def merge(connection):
-        number = entities.merge(connection, one, other, "the same", now)
-        changed(connection, one, other)
-        return number
-
-    number = nilou.database.write(merge)
+    number = nilou.database.write(lambda connection: merging.merge(connection, one, other, "the same", now))
     assert set(graph.neighbours("田中")) == {"京都", "プロジェクトA"}
     assert graph.of("たなっち")[0].name == "田中"
     assert graph.of("田中")[0].extraction_count == 2
 
     def undo(connection):
-        kept, merged = entities.undo_merge(connection, number, now)
-        changed(connection, kept, merged)
+        merging.undo(connection, number, now)
 
     nilou.database.write(undo)
     assert graph.summed_up() == before

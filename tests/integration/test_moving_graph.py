@@ -14,7 +14,7 @@ from memory_mcp.remember.merge import merge
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store import persona_merge
-from memory_mcp.store.graph import entities, mentions, names, relations
+from memory_mcp.store.graph import entities, mentions, merging, names, relations
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
 
@@ -71,12 +71,12 @@ def told(nilou, say, now):
 
     def one_and_another(connection):
         kept, merged = (entities.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "たなっち"))
-        entities.merge(connection, kept, merged, "同じ人", now)
+        merging.merge(connection, kept, merged, "同じ人", now)
         relations.sum_up_anew(connection, [kept, merged], now)
         mentions.count_again(connection, [kept, merged])
         other = entities.find_or_make(connection, "鈴木", "Person", 1.0, now)
-        number = entities.merge(connection, other, kept, None, now)
-        entities.undo_merge(connection, number, now)
+        number = merging.merge(connection, other, kept, None, now)
+        merging.undo(connection, number, now)
         relations.sum_up_anew(connection, [kept, merged, other], now)
         mentions.count_again(connection, [kept, merged, other])
         names.changed(connection)
@@ -165,7 +165,7 @@ def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, 
         found = entities.by_name(connection, "山田太郎")[0].id
         connection.execute("UPDATE entities SET description = 'ひみつの人', made_by = 'user' WHERE id = ?", (found,))
         other = entities.find_or_make(connection, "太郎", "Person", 1.0, now)
-        entities.merge(connection, found, other, "ひみつ", now)
+        merging.merge(connection, found, other, "ひみつ", now)
         entities.add_aliases(connection, entities.by_name(connection, "花子")[0].id, ["はなちゃん"])
 
     nilou.database.write(describe)

@@ -21,7 +21,7 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 from memory_mcp.store import index_queue, tombstones
-from memory_mcp.store.graph import entities
+from memory_mcp.store.graph import entities, merging
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.entities.stated import stated
 from memory_mcp.upkeep import history, purge, summaries
@@ -306,7 +306,7 @@ def test_a_merge_takes_along_who_is_one_with_whom(personas, says, now):
     says("collei", "別の話")
     with personas.writing("nilou") as nilou:
         one, other = (entity_named(nilou, name) for name in ("田中", "たなっち"))
-        nilou.database.write(lambda connection: entities.merge(connection, one, other, None, now))
+        nilou.database.write(lambda connection: merging.merge(connection, one, other, None, now))
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         merge(nilou, collei, now)
         merge(nilou, collei, now)

@@ -17,10 +17,15 @@ QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we trave
 ROUTES = (
     "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/history", "/api/restore",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase",
+    "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
 )  # fmt: skip
 # These are about a memory, or a persona, that is there.
 OF_SOMEBODY = frozenset(
-    {"/api/import", "/api/history", "/api/restore", "/api/purge", *(route for route in ROUTES if "/persona" in route)}
+    {
+        *("/api/import", "/api/history", "/api/restore", "/api/purge"),
+        *("/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges"),
+        *(route for route in ROUTES if "/persona" in route),
+    }
 ) - {"/api/personas"}
 
 Call = tuple[str, dict[str, Any]]
@@ -94,6 +99,9 @@ def tool_calls(caller: Caller) -> list[Call]:
         ("graph_snapshot", {"format": "json", "limit": 500}),
         ("relate", {"relations": [f"{mark} > likes > 苺"]}),
         ("unrelate", {"relation": f"{named} > likes > 苺", "reason": mark}),
+        ("merge_entities", {}),
+        ("merge_entities", {"entity": f"{named}の友", "into": named, "reason": named}),
+        ("merge_entities", {"undo": chance.randrange(10**6, 10**7)}),
         ("ingest", {"text": own, "source": mark}),
         ("save_memory", {"content": f"{own} 保存", "category": mark, "importance_score": 0.7}),
         ("search_memories", {"query": ask, "top_k": 20}),
@@ -125,7 +133,7 @@ def tool_calls(caller: Caller) -> list[Call]:
 
 
 READING = ("recall", "get_context", "search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag",
-           "get_persona_context", "rebuild_vector_store", "entity_neighbors", "find_path", "graph_snapshot", "unrelate", "forget", "delete_memory", "revise", "update_memory", "history", "restore_version", "purge", "organize")  # fmt: skip
+           "get_persona_context", "rebuild_vector_store", "entity_neighbors", "find_path", "graph_snapshot", "unrelate", "merge_entities", "forget", "delete_memory", "revise", "update_memory", "history", "restore_version", "purge", "organize")  # fmt: skip
 
 
 async def a_day(caller: Caller) -> set[str]:
@@ -155,6 +163,9 @@ async def visit(caller: Caller, route: str) -> None:
         return
     if route.startswith("/api/persona/"):
         await visit_whole(caller, route)
+        return
+    if route.startswith("/api/graph/"):
+        await visit_graph(caller, route)
         return
     if route == "/api/import":
         mark = caller.mark
@@ -187,6 +198,29 @@ async def visit_memory(caller: Caller, route: str) -> None:
         await caller.tool("forget", keys=[key])
         code = (await posted(caller, route, json={"keys": [key]}))["confirm"]
         assert (await posted(caller, route, json={"keys": [key], "confirm": code}))["outcomes"] == [{"key": key, "outcome": "erased"}]
+
+
+async def visit_graph(caller: Caller, route: str) -> None:
+    """What the route shows, and somebody, or a type, made, merged, changed and taken away."""
+    side = f"{caller.mark}-{caller.chance.getrandbits(64):x}"
+    if route.endswith("types"):
+        await posted(caller, route, json={"kind": "entity", "name": side})
+        query = {"kind": "entity", "name": side}
+    else:
+        for name in (side, f"{side}-two"):
+            await posted(
+                caller, "/api/graph/entities", json={"name": name, "type": "Concept", "description": caller.mark, "aliases": [f"{name}-x"]}
+            )
+        if route.endswith("merges"):
+            number = (await posted(caller, route, json={"entity": side, "into": f"{side}-two", "reason": caller.mark}))["merge"]
+            await posted(caller, route, json={"undo": number})
+        changed = await caller.http.patch(caller.prefix + "/api/graph/entity", json={"entity": side, "description": f"改 {caller.mark}"})
+        assert (changed.status_code, changed.json()["persona"]) == (200, caller.persona), changed.text
+        query = {"entity": side}
+    shown = await caller.http.get(caller.prefix + route, params={"limit": "100", **query})
+    assert (shown.status_code, shown.json()["persona"]) == (200, caller.persona), shown.text
+    gone = await caller.http.delete(caller.prefix + ("/api/graph/types" if "kind" in query else "/api/graph/entity"), params=query)
+    assert (gone.status_code, gone.json()["persona"]) == (200, caller.persona), gone.text
 
 
 async def visit_whole(caller: Caller, route: str) -> None:

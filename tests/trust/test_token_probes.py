@@ -61,6 +61,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "graph_snapshot": {"format": "json"},
     "relate": {"relations": ["睡蓮 > knows > 水辺"]},
     "unrelate": {"relation": "睡蓮 > knows > 水辺"},
+    "merge_entities": {"entity": "睡蓮", "into": "水辺"},
 }
 # What is sent to a route. None of it would change a persona that exists: the other name is always somebody else's.
 BODIES: dict[str, dict[str, Any]] = {
@@ -73,9 +74,21 @@ BODIES: dict[str, dict[str, Any]] = {
     "/api/persona/copy": {"to": OWN},
     "/api/persona/merge": {"into": OWN},
     "/api/persona/erase": {},
+    "/api/graph/entities": {"name": "x"},
+    "/api/graph/entity": {"entity": "睡蓮", "description": "x"},
+    "/api/graph/types": {"kind": "entity", "name": "x"},
+    "/api/graph/merges": {"entity": "睡蓮", "into": "水辺"},
+}
+QUERIES = {
+    "/api/history": {"key": KEY},
+    "/api/graph/entity": {"entity": "睡蓮"},
+    "/api/graph/types": {"kind": "entity", "name": "x"},
 }
 # They are about a memory, or a persona, that has to be there.
-WANT_SOMEBODY = ("/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/persona", "/api/persona/")
+WANT_SOMEBODY = (
+    *("/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/graph/entity", "/api/graph/merges"),
+    *("/api/persona", "/api/persona/"),
+)
 NEEDS = scope_needs()
 ALL_SETS = [frozenset(chosen) for size in range(1, 6) for chosen in itertools.combinations(TOKEN_SCOPES, size)]
 ERAS = ("2025-11-25", "2026-07-28")
@@ -103,8 +116,8 @@ class Server:
         headers = {"Authorization": f"Bearer {secret}", **named}
         method, _, address = what.partition(" ")
         if address:
-            body = json.dumps(BODIES[address]).encode() if method == "POST" else None
-            query = {"key": KEY} if address == "/api/history" else None
+            body = json.dumps(BODIES[address]).encode() if method in ("POST", "PATCH") else None
+            query = QUERIES.get(address) if body is None else None
             answer = self.http.request(method, prefix + address, headers=headers, content=body, params=query)
         else:
             call, params = _mcp_call(what)

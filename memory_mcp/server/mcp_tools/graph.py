@@ -11,8 +11,9 @@ from memory_mcp.graph.paths import ALGORITHMS, Algorithm
 from memory_mcp.graph.paths import find_path as find_paths
 from memory_mcp.graph.snapshot import snapshot
 from memory_mcp.remember import drafts, relating
+from memory_mcp.server import entity_views
 from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view
-from memory_mcp.server.mcp_tools.arguments import Number, ScopedTool, Text, TextList, WholeNumber, tool_of
+from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, told
@@ -27,7 +28,7 @@ FORMATS = ("vis", "json")
 
 @answering
 def entity_neighbors(
-    entity: Annotated[Text, Field(description="a name or an id")],
+    entity: Annotated[Text, Field(description="a name, an id, or a description")],
     depth: Annotated[WholeNumber, Field(description="hops, 1..3")] = None,
     relation_types: TextList = [],
     min_confidence: Annotated[Number, Field(description="0..1")] = None,
@@ -36,9 +37,11 @@ def entity_neighbors(
 ) -> dict[str, Any]:
     """Whom or what a person, place or project is related to."""
     hops, many = _within(depth, "depth", 1, DEPTH_LIMIT, 1), _within(limit, "limit", 1, NEIGHBOURS_LIMIT, 20)
-    with call.reading() as persona, persona.database.read() as connection:
-        found = neighbours(connection, _name(entity, "entity"), hops, relation_types, _share(min_confidence), many)
-        return {**heading(call, persona), **neighbourhood_view(found, call.settings.zone)}
+    with call.reading() as persona:
+        name, by_meaning = entity_views.whom(call, persona, _name(entity, "entity"))
+        with persona.database.read() as connection:
+            found = neighbours(connection, name, hops, relation_types, _share(min_confidence), many)
+        return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone)}
 
 
 @answering
@@ -102,6 +105,20 @@ def unrelate(
         return {**heading(call, persona), "unrelated": gone, **told(note=note)}
 
 
+@answering
+def merge_entities(
+    entity: Annotated[Text, Field(description="who goes into the other, when the user agrees")] = "",
+    into: Annotated[Text, Field(description="who stays")] = "",
+    undo: Annotated[WholeNumber, Field(description="number of a merge to take back")] = None,
+    distinct: Annotated[Flag, Field(description="they are two: propose them no more")] = False,
+    reason: Text = "",
+    limit: Annotated[WholeNumber, Field(description="1..100 to list")] = None,
+    call: Call = Depends(current_call),
+) -> dict[str, Any]:
+    """List who may be one person or thing under two names (no arguments); merge two; undo a merge. Nothing is merged by itself."""
+    return entity_views.merged(call, entity, into, undo, distinct, reason, limit)
+
+
 def tools() -> list[ScopedTool]:
     """The toolset, in the order in which clients list it."""
     return [
@@ -110,6 +127,7 @@ def tools() -> list[ScopedTool]:
         tool_of(graph_snapshot, title="Picture of the graph", needs=["read"], read_only=True, idempotent=True),
         tool_of(relate, title="Relate", needs=["write"], idempotent=True),
         tool_of(unrelate, title="Take a relation back", needs=["read", "write"], idempotent=True),
+        tool_of(merge_entities, title="One entity, many names", needs=["read", "write"]),
     ]
 
 

@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories
-from memory_mcp.store.graph import entities, mentions, names, taking
+from memory_mcp.store.graph import entities, mentions, merging, names, taking
 from memory_mcp.store.graph.relations import Pair, sum_up, sum_up_anew
 from memory_mcp.text.entities.folding import fold
 
@@ -45,7 +45,7 @@ class Arrivals:
     def settle(self) -> None:
         """Relations, counts and names as they are now."""
         if self._merged:
-            entities.regroup(self._connection)
+            merging.regroup(self._connection)
             sum_up_anew(self._connection, sorted(self._merged), self._now)
             mentions.count_again(self._connection, self._merged)
             names.changed(self._connection)

@@ -1,4 +1,4 @@
-"""Entities and their names: found by a name, made when a text names somebody new, merged and told apart again."""
+"""Entities and their names: found by a name, made when a text names somebody new."""
 
 import json
 import uuid
@@ -9,22 +9,29 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.errors import InvalidInput
+from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.store.timestamps import optional_from_text, to_text
 from memory_mcp.text.entities.folding import bare, fold
 
 # What an entity is when nothing tells: something one speaks of.
 UNKNOWN_TYPE = "Concept"
+SUGGESTIONS = 5
+# +e.id: with the affinity of a column SQLite would not use the index of the groups.
 _COLUMNS = (
     "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
     "e.first_mentioned_at, e.last_mentioned_at, e.merged_into, "
-    "(SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name ORDER BY a.alias))"
+    "(SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name ORDER BY a.alias)), "
+    "(SELECT json_group_array(alias) FROM (SELECT DISTINCT a.alias FROM entities g CROSS JOIN entity_aliases a ON a.entity = g.id "
+    "WHERE coalesce(g.merged_into, g.id) = +e.id AND g.id <> e.id ORDER BY a.alias))"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Someone or something that memories speak of. `confidence` and `importance` run from 0 to 1; times are aware, UTC."""
+    """Someone or something that memories speak of. `confidence` and `importance` run from 0 to 1; times are aware, UTC.
+
+    `aliases` are further names of its own, `merged_names` all those of what was merged into it.
+    """
 
     id: int
     entity_id: str
@@ -40,6 +47,7 @@ class Entity:
     last_mentioned_at: datetime | None = None
     merged_into: int | None = None
     aliases: tuple[str, ...] = ()
+    merged_names: tuple[str, ...] = ()
 
 
 def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]:
@@ -71,6 +79,34 @@ def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
     return [_entity(row) for row in rows]
 
 
+def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
+    """The entities of that name or id, most mentioned first.
+
+    Raises:
+        EntityNotFound: nobody is called so; says who is called alike.
+    """
+    found = by_entity_id(connection, name) or by_name(connection, name)
+    if not found:
+        near = alike(connection, name, SUGGESTIONS)
+        known = f"known are {', '.join(entity.name for entity in near)}" if near else "no name is like it"
+        raise EntityNotFound(f"nobody and nothing is called {name[:80]!r}", known, "Take a name from a memory, or look at graph_snapshot")
+    return found
+
+
+def the_one(connection: apsw.Connection, name: str) -> Entity:
+    """The only entity of that name or id: for what changes it.
+
+    Raises:
+        EntityNotFound: nobody is called so.
+        InvalidInput: several are; says which.
+    """
+    found = known_as(connection, name)
+    if len(found) > 1:
+        ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in found[:SUGGESTIONS])
+        raise InvalidInput(f"{len(found)} are called {name[:80]!r}", f"their ids are {ids}", "Name the one that you mean by its id")
+    return found[0]
+
+
 def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
     """Entities with a name that holds this one or is held by it, most mentioned first."""
     wanted = bare(name)
@@ -86,14 +122,15 @@ def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
 def find_or_make(
     connection: apsw.Connection, name: str, type_: str | None, confidence: float, now: datetime, *, subtype: str | None = None
 ) -> int:
-    """The id of the entity of this name, and of this type where one is told; a new one if there is none."""
+    """The id of the entity of this name, and of this type where one is told; a new one if there is none. Of merged ones it is the one whose
+    own the name is, so that they can be told apart again."""
     found = by_name(connection, name)
     of_type = [entity for entity in found if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
     if of_type:
         entity = of_type[0]
         if type_ and entity.type == UNKNOWN_TYPE and type_ != UNKNOWN_TYPE:
             connection.execute("UPDATE entities SET type = ?, updated_at = ? WHERE id = ?", (type_, to_text(now), entity.id))
-        return entity.id
+        return _whose_own(connection, entity, name)
     return make(connection, name, type_ or UNKNOWN_TYPE, confidence, now, subtype=subtype)
 
 
@@ -135,59 +172,18 @@ def make(
 def add_aliases(connection: apsw.Connection, entity_id: int, aliases: Sequence[str]) -> None:
     """Further names of an entity; the ones that it has already change nothing."""
     rows = [(fold(alias), entity_id, bare(alias), alias) for alias in aliases if fold(alias)]
-    connection.executemany("INSERT OR IGNORE INTO entity_aliases(folded, entity, bare, alias) VALUES (?,?,?,?)", rows)
+    connection.executemany("INSERT OR IGNORE INTO entity_aliases(folded, entity, bare, alias, mark) VALUES (?,?,?,?,random())", rows)
 
 
-def merge(connection: apsw.Connection, kept: int, merged: int, reason: str | None, now: datetime) -> int:
-    """Takes two entities for one: whatever speaks of `merged` counts for `kept` from now on. Returns the number to undo it by.
-
-    Raises:
-        InvalidInput: they are one already.
-    """
-    found = by_ids(connection, [kept, merged])
-    roots = {found[entity].merged_into or entity for entity in (kept, merged)}
-    if len(roots) < 2:
-        raise InvalidInput("these two are one already", "", "Name two different entities")
-    root = found[kept].merged_into or kept
-    lost = found[merged].merged_into or merged
-    connection.execute("UPDATE entities SET merged_into = ?1 WHERE id = ?2 OR merged_into = ?2", (root, lost))
-    connection.execute("INSERT INTO entity_merges(kept, merged, reason, merged_at) VALUES (?,?,?,?)", (root, lost, reason, to_text(now)))
-    return connection.last_insert_rowid()
-
-
-def undo_merge(connection: apsw.Connection, merge_id: int, now: datetime) -> tuple[int, int]:
-    """Takes them apart again, with all that was merged into the one before. Returns the kept and the one that is itself again.
-
-    Raises:
-        InvalidInput: there is no such merge, or it is undone.
-    """
-    row = connection.execute("SELECT kept, merged FROM entity_merges WHERE id = ? AND undone_at IS NULL", (merge_id,)).fetchone()
-    if row is None:
-        raise InvalidInput(f"there is no merge {merge_id} to undo", "it does not exist, or was undone already", "")
-    kept, merged = row
-    connection.execute("UPDATE entity_merges SET undone_at = ? WHERE id = ?", (to_text(now), merge_id))
-    connection.execute("UPDATE entities SET merged_into = NULL WHERE id = ?", (merged,))
-    regroup(connection)
-    root = connection.execute("SELECT coalesce(merged_into, id) FROM entities WHERE id = ?", (kept,)).get
-    return int(root), int(merged)
-
-
-def regroup(connection: apsw.Connection) -> None:
-    """Whoever is in one group or another follows from the merges that stand, in their order."""
-    rows = connection.execute("SELECT kept, merged FROM entity_merges WHERE undone_at IS NULL ORDER BY id")
-    standing: list[tuple[int, int]] = [(kept, merged) for kept, merged in rows]
-    root: dict[int, int] = {}
-
-    def find(entity: int) -> int:
-        while entity in root:
-            entity = root[entity]
-        return entity
-
-    for kept, merged in standing:
-        if find(kept) != find(merged):
-            root[find(merged)] = find(kept)
-    connection.execute("UPDATE entities SET merged_into = NULL WHERE merged_into IS NOT NULL")
-    connection.executemany("UPDATE entities SET merged_into = ? WHERE id = ?", [(find(entity), entity) for entity in root])
+def _whose_own(connection: apsw.Connection, entity: Entity, name: str) -> int:
+    if not entity.merged_names:
+        return entity.id
+    owner = connection.execute(
+        "SELECT a.entity FROM entities e JOIN entity_aliases a ON a.entity = e.id WHERE coalesce(e.merged_into, e.id) = ?1 "
+        "AND a.bare = ?3 ORDER BY a.folded = ?2 DESC, a.entity = ?1 DESC, a.entity LIMIT 1",
+        (entity.id, fold(name), bare(name)),
+    ).get
+    return int(owner or entity.id)
 
 
 def types(connection: apsw.Connection) -> tuple[str, ...]:
@@ -211,4 +207,5 @@ def _entity(row: Sequence[Any]) -> Entity:
         last_mentioned_at=optional_from_text(row[11]),
         merged_into=row[12],
         aliases=tuple(json.loads(row[13])),
+        merged_names=tuple(json.loads(row[14])),
     )

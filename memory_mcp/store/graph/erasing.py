@@ -1,13 +1,14 @@
 """What the graph loses when memories are erased for good: who is named in none that is left is forgotten, and every name with it."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import mentions, names, relations
+from memory_mcp.store.graph import entity_vectors, mentions, merging, names, relations
 from memory_mcp.text.entities.folding import bare
 
 # Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
@@ -16,6 +17,12 @@ SELECT e.id FROM entities e WHERE e.made_by = 'text' AND NOT EXISTS (SELECT 1 FR
 AND NOT EXISTS (SELECT 1 FROM relation_evidence r WHERE r.validation_status <> 'rejected' AND (r.source = e.id OR r.target = e.id))
 AND e.id NOT IN (SELECT merged_into FROM entities WHERE merged_into IS NOT NULL)
 """
+
+# Operations that tell of entities by their names.
+_ABOUT_NAMES = (
+    *("relate", "unrelate", "create_entity", "change_entity", "delete_entity"),
+    *("merge_entities", "unmerge_entities", "distinguish_entities"),
+)
 
 
 @contextmanager
@@ -31,6 +38,9 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: dat
     pairs = relations.pairs_of_memories(connection, json.loads(ids))
     named |= {entity for pair in pairs for entity in pair}
     aliases = _aliases_in(connection, ids)
+    # What a vector was made of stands beside it: the erased memories' share goes, and a name that only they held.
+    called = connection.execute("SELECT entity FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(aliases),))
+    entity_vectors.drop(connection, named | {row[0] for row in called})
     yield
     connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     relations.sum_up(connection, pairs, now)
@@ -65,6 +75,7 @@ def _forget_unnamed(connection: apsw.Connection) -> None:
         gone = found - {entity for entity, name in known if name in filed}
         if not gone:
             return
+        merging.bridge(connection, gone)
         # Then whatever they were merged into may have nothing left either.
         connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
 
@@ -79,13 +90,21 @@ def _forget_aliases(connection: apsw.Connection, aliases: Sequence[int]) -> None
 
 
 def _empty_operations(connection: apsw.Connection) -> None:
-    """That a relation was stated or taken back stays; between whom goes, where one of them is known no more."""
+    """That somebody stated, changed or merged something stays; of whom goes, where one of the names is known no more."""
     known = {row[0] for row in connection.execute("SELECT bare FROM entity_aliases")}
     told = connection.execute(
-        "SELECT id, coalesce(after, before) FROM operations WHERE operation IN ('relate', 'unrelate') AND coalesce(after, before) IS NOT NULL"
+        "SELECT id, before, after FROM operations WHERE operation IN (SELECT value FROM json_each(?)) AND coalesce(after, before) IS NOT NULL",
+        (json.dumps(_ABOUT_NAMES),),
     )
-    emptied = [number for number, row in told if not {bare(json.loads(row)[end]) for end in ("source", "target")} <= known]
+    emptied = [
+        number for number, *sides in told if not {bare(name) for side in sides if side for name in _names_in(json.loads(side))} <= known
+    ]
     connection.execute(
         "UPDATE operations SET before = NULL, after = NULL, error = NULL, metadata = NULL WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(emptied),),
     )
+
+
+def _names_in(told: Mapping[str, Any]) -> list[str]:
+    """The names of a row: of a relation's ends, or of the entities that it is about."""
+    return told["names"] if "names" in told else [told["source"], told["target"]]

@@ -117,6 +117,23 @@ def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filt
     return {memory: float(score) for memory, score in rows}
 
 
+def memories_stating(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:
+    """Current memories that pass the filters and state a relation of these entities, whether or not their text names them; each with the
+    greatest weight of an entity × that of the relation. The best first."""
+    condition, values = where(filters)
+    rows = connection.execute(
+        "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "
+        "own AS (SELECT e.id, w.weight FROM wanted w JOIN entities e ON coalesce(e.merged_into, e.id) = CAST(w.entity AS INTEGER)), "
+        "said AS (SELECT v.memory, v.weight * o.weight AS share FROM own o JOIN relation_evidence v ON v.source = o.id "
+        "WHERE v.method = 'stated' UNION ALL "
+        "SELECT v.memory, v.weight * o.weight FROM own o JOIN relation_evidence v ON v.target = o.id WHERE v.method = 'stated') "
+        "SELECT m.id, max(s.share) AS score FROM said s JOIN memories m ON m.id = s.memory "
+        f"WHERE {CURRENT} AND m.kind <> 'summary' {condition} GROUP BY m.id ORDER BY score DESC, m.id DESC LIMIT ?",
+        (json.dumps({str(entity): weight for entity, weight in entities.items()}), *values, limit),
+    )
+    return {memory: float(score) for memory, score in rows}
+
+
 def count_one_more(connection: apsw.Connection, entities: Iterable[int], happened: datetime) -> None:
     """A new memory, of that moment, names these. The same as `count_again`, without looking at all the others."""
     moment = to_text(happened)

@@ -14,46 +14,60 @@ RECENT_LIMIT = 300
 
 # A relative is the writer's own or somebody else's, which only the rules tell apart.
 _NAMES = (
-    "SELECT a.id, a.alias, coalesce(e.merged_into, e.id), k.name, k.type FROM entity_aliases a JOIN entities e ON e.id = a.entity "
+    "SELECT a.id, a.alias, e.id, k.name, k.type FROM entity_aliases a JOIN entities e ON e.id = a.entity "
     "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND k.subtype IS NOT 'family' ORDER BY a.id"
 )
 
 
 class KnownNames:
-    """Looks for the names that a persona's database knows. Follows it: a name that was just stored is found in the next text."""
+    """Looks for the names that a persona's database knows. Follows it: a name that was just stored is found in the next text.
+
+    What it holds may have been read within a write that was given up: the numbers of names are given again then, so each has a mark
+    of chance, and what is held is good for as long as the last of its names still has the same.
+    """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._changed: str | None = None
         self._all, self._recent = Gazetteer({}), Gazetteer({})
-        self._recent_since = self._recent_until = 0
+        self._all_until = self._recent_until = (0, 0)
 
     def find(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
-        """Each known entity that the text names, with its id, in the order of the text."""
+        """Each known entity that the text names, with its id, in the order of the text; merged ones as what they are merged into."""
+        found = self.find_as_named(connection, text)
+        wanted = json.dumps([entity for entity, _ in found])
+        rows = connection.execute(
+            "SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
+        )
+        roots: dict[int, int] = dict(rows)
+        return [(roots[entity], mention) for entity, mention in found]
+
+    def find_as_named(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
+        """The same, with the ids of those whose own the names are: merges aside."""
         everything, recent = self._ready(connection)
         ids = {mention: entity for entity, mention in (*everything.find(text), *recent.find(text))}
         return [(ids[mention], mention) for mention in without_overlaps(ids)]
 
     def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
         changed = connection.execute("SELECT value FROM properties WHERE name = 'names_changed'").get or ""
-        newest = connection.execute("SELECT coalesce(max(id), 0) FROM entity_aliases").get
+        newest = connection.execute("SELECT id, mark FROM entity_aliases ORDER BY id DESC LIMIT 1").fetchone() or (0, 0)
         with self._guard:
-            if changed != self._changed or newest < self._recent_until or newest - self._recent_since > RECENT_LIMIT:
+            if changed == self._changed and newest == self._recent_until:
+                return self._all, self._recent
+            since = self._all_until[0]
+            mark = connection.execute("SELECT mark FROM entity_aliases WHERE id = ?", (since,)).get if since else 0
+            if changed != self._changed or mark != self._all_until[1] or newest[0] - since > RECENT_LIMIT:
                 self._all, self._recent = _gazetteer(connection, 0), Gazetteer({})
-                self._changed = changed
-                self._recent_since = self._recent_until = newest
-            elif newest > self._recent_until:
-                self._recent = _gazetteer(connection, self._recent_since)
-                self._recent_until = newest
+                self._changed, self._all_until = changed, newest
+            else:
+                self._recent = _gazetteer(connection, since)
+            self._recent_until = newest
             return self._all, self._recent
 
 
 def changed(connection: apsw.Connection) -> None:
     """Names were taken away, or mean somebody else now: whoever keeps them ready has to begin anew."""
-    connection.execute(
-        "INSERT INTO properties(name, value) VALUES ('names_changed', '1') "
-        "ON CONFLICT(name) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT)"
-    )
+    connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_changed', lower(hex(randomblob(8))))")
 
 
 def filed_under(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:

@@ -142,6 +142,12 @@ DELETE FROM relations WHERE id IN (
 """
 
 
+# Evidence from the one end to the other, whoever of those that are merged with them it was written for.
+_ONE_WITH = "(SELECT g.id FROM entities e JOIN entities g ON coalesce(g.merged_into, g.id) = coalesce(e.merged_into, e.id) WHERE e.id = {})"
+_BETWEEN = f"(source IN {_ONE_WITH.format('?1')} AND target IN {_ONE_WITH.format('?2')})"
+_THE_OTHER_WAY = f"(source IN {_ONE_WITH.format('?2')} AND target IN {_ONE_WITH.format('?1')})"
+
+
 def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) -> None:
     """The relations of these pairs from the evidence that there is now; one that nothing current speaks for is gone."""
     changed = set(pairs)
@@ -172,8 +178,8 @@ def reject(connection: apsw.Connection, source: int, target: int, type_: str, re
         return False
     # What was said outside of any memory is taken back with it; what a memory says goes with the memory.
     connection.execute(
-        "DELETE FROM relation_evidence WHERE memory IS NULL AND type = ?3 AND ((source = ?1 AND target = ?2) OR "
-        "(source = ?2 AND target = ?1 AND NOT (SELECT coalesce(max(directed), 1) FROM relation_types WHERE name = ?3)))",
+        f"DELETE FROM relation_evidence WHERE memory IS NULL AND type = ?3 AND ({_BETWEEN} OR "
+        f"({_THE_OTHER_WAY} AND NOT (SELECT coalesce(max(directed), 1) FROM relation_types WHERE name = ?3)))",
         (source, target, type_),
     )
     no = Evidence(source, target, type_, 1.0, 1.0, REJECTED, validation_status="rejected", notes=reason)
@@ -182,9 +188,9 @@ def reject(connection: apsw.Connection, source: int, target: int, type_: str, re
 
 
 def allow(connection: apsw.Connection, source: int, target: int, type_: str) -> None:
-    """Takes a rejection back."""
+    """Takes a rejection back, also of what is merged with the two."""
     connection.execute(
-        "DELETE FROM relation_evidence WHERE method = ?4 AND type = ?3 AND ((source = ?1 AND target = ?2) OR (source = ?2 AND target = ?1))",
+        f"DELETE FROM relation_evidence WHERE method = ?4 AND type = ?3 AND ({_BETWEEN} OR {_THE_OTHER_WAY})",
         (source, target, type_, REJECTED),
     )
 

@@ -177,3 +177,31 @@ def create(connection: apsw.Connection) -> None:
     connection.executemany("INSERT INTO entity_types(name, display_name, description, color) VALUES (?,?,?,?)", ENTITY_TYPES)
     connection.executemany("INSERT INTO relation_types(name, display_name, description, directed) VALUES (?,?,?,?)", RELATION_TYPES)
     connection.execute("INSERT INTO graph_queue(memory, named) SELECT id, 0 FROM memories")
+
+
+# mark: of chance, so that a name that was read and never committed is not taken for the one that has its number since.
+_MANY_NAMES = """
+ALTER TABLE entity_aliases ADD COLUMN mark INTEGER NOT NULL DEFAULT 0;
+
+-- Two who are not the same, whatever their names say: one < other. Nobody proposes to merge them.
+CREATE TABLE entity_distinctions (
+    one INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    other INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+    reason TEXT,
+    decided_at TEXT NOT NULL,
+    PRIMARY KEY (one, other),
+    CHECK (one < other)
+) WITHOUT ROWID;
+CREATE INDEX entity_distinctions_by_other ON entity_distinctions(other);
+CREATE INDEX entity_merges_by_kept ON entity_merges(kept);
+CREATE INDEX entity_merges_by_merged ON entity_merges(merged);
+
+-- What is made of the name alone, so that the model is asked again only when that changes.
+ALTER TABLE entity_vectors ADD COLUMN said TEXT NOT NULL DEFAULT '';
+ALTER TABLE entity_vectors ADD COLUMN name_blob BLOB;
+"""
+
+
+def many_names(connection: apsw.Connection) -> None:
+    """Who is not the same as whom, and what keeps names and vectors of entities in step."""
+    connection.execute(_MANY_NAMES)

@@ -10,9 +10,9 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import entities
+from memory_mcp.store.graph import entities, merging
 from memory_mcp.store.graph.links import DERIVED
-from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, sum_up, sum_up_anew
+from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, sum_up
 from memory_mcp.store.timestamps import to_text
 
 _EVIDENCE = "memory, source, target, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, notes, created_at"
@@ -40,9 +40,9 @@ def take_in(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[i
     sum_up(here, put_down(here, [(memory_ids.get(row[0]), ours[row[1]], ours[row[2]], *row[3:]) for row in said]), now)
     for kept, merged, reason in merges:
         found = entities.by_ids(here, [ours[kept], ours[merged]])
-        if len({entity.merged_into or entity.id for entity in found.values()}) == 2:
-            entities.merge(here, ours[kept], ours[merged], reason, now)
-            sum_up_anew(here, [ours[kept], ours[merged]], now)
+        roots = sorted({entity.merged_into or entity.id for entity in found.values()})
+        if len(roots) == 2 and tuple(roots) not in merging.distinguished(here):
+            merging.merge(here, ours[kept], ours[merged], reason, now)
 
 
 def _take_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int]) -> None:

@@ -34,6 +34,15 @@ def stated(text: str, types: Collection[str]) -> Stated:
     return Stated(source, relation, target, source_type, target_type)
 
 
+def with_types(relation: Stated, types: Collection[str]) -> Stated:
+    """The relation with the types behind bars that are known only where it is stored: those that somebody added."""
+    source = (relation.source, relation.source_type) if relation.source_type else _typed(relation.source, types)
+    target = (relation.target, relation.target_type) if relation.target_type else _typed(relation.target, types)
+    if not (source[0] and target[0]):
+        return relation
+    return Stated(source[0], relation.relation, target[0], source[1], target[1])
+
+
 def told(relation: Stated) -> str | None:
     """A relation as text that `stated` reads: `田中|Person > works_on > プロジェクトA`. None where a name has an arrow of its own."""
     types = [type_ for type_ in (relation.source_type, relation.target_type) if type_]
@@ -44,13 +53,6 @@ def told(relation: Stated) -> str | None:
         return text if stated(text, types) == relation else None
     except InvalidInput:
         return None
-
-
-def with_types(relation: Stated, types: Collection[str]) -> Stated:
-    """The same with what stands after a bar taken for a type where it is one of these: types of a persona's own are known only there."""
-    source, source_type = (relation.source, relation.source_type) if relation.source_type else _typed(relation.source, types)
-    target, target_type = (relation.target, relation.target_type) if relation.target_type else _typed(relation.target, types)
-    return Stated(source, relation.relation, target, source_type, target_type) if source and target else relation
 
 
 def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:

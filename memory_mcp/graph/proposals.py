@@ -1,0 +1,154 @@
+"""Who may be one under two names: by their names, and by whom they know. Proposed, never merged; who was said to be two stays two."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import apsw
+
+from memory_mcp.store.graph import hops, merging, overview
+from memory_mcp.store.graph.entities import Entity
+from memory_mcp.text.entities import likeness
+from memory_mcp.text.entities.folding import bare
+from memory_mcp.text.entities.likeness import AMBIGUOUS, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
+
+# So many entities are compared, those that count most.
+ENTITIES_LIMIT = 20_000
+# A form that more names share tells nothing of any two of them: 山田 is a part of many names.
+SHARED_BY_MANY = 20
+# Somebody whom everybody knows says nothing; whom few know, much.
+KNOWN_BY_FEW = 30
+# Without a likeness of names: how much of whom they know must be the same, and how many at least.
+STRANGERS_SHARE, STRANGERS_SHARED = 0.6, 3
+# What sharing neighbours adds to a likeness of names at most, and what being named in one memory takes away.
+NEIGHBOURS_ADD, TOGETHER_TAKES = 0.15, 0.3
+LEAST_SCORE = 0.4
+
+Pair = tuple[int, int]
+Name = tuple[int, str, str]  # whose, what, and of which type
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Two entities of one type that may be one: how likely, 0 to 1, and why. `kept` is mentioned more often."""
+
+    kept: Entity
+    merged: Entity
+    score: float
+    why: tuple[str, ...]
+
+
+def proposals(connection: apsw.Connection, limit: int) -> tuple[list[Proposal], int]:
+    """The likeliest proposals, and how many there are in all."""
+    present = {entity.id: entity for entity in overview.most_connected(connection, ENTITIES_LIMIT)}
+    around = _Around(connection, present)
+    alike = _by_names(present.values())
+    apart = merging.distinguished(connection)
+    found = []
+    for pair in {*alike, *around.strangers()} - apart:
+        score, why = _judged(alike.get(pair), around, pair)
+        if score >= LEAST_SCORE:
+            kept, merged = sorted((present[one] for one in pair), key=lambda entity: (-entity.extraction_count, entity.id))
+            found.append(Proposal(kept, merged, score, why))
+    found.sort(key=lambda one: (-one.score, one.kept.id, one.merged.id))
+    return found[:limit], len(found)
+
+
+def _judged(likeness: Likeness | None, around: "_Around", pair: Pair) -> tuple[float, tuple[str, ...]]:
+    share, names = around.shared(pair)
+    why = [likeness.why] if likeness else []
+    score = likeness.score if likeness else 0.3 + 0.2 * share
+    if names:
+        score += NEIGHBOURS_ADD * share if likeness else 0.0
+        why.append(f"both are related to {', '.join(names)}")
+    if around.together(pair):
+        score -= TOGETHER_TAKES
+        why.append("but one memory names both")
+    return round(min(score, 0.99), 2), tuple(why)
+
+
+def _by_names(entities: Iterable[Entity]) -> dict[Pair, Likeness]:
+    """The pairs of one type whose names are alike."""
+    names = [(entity.id, name, entity.type) for entity in entities for name in (entity.name, *entity.aliases, *entity.merged_names)]
+    found: dict[Pair, list[Likeness]] = defaultdict(list)
+    for pair, says in (*_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
+        found[pair].append(says)
+    return {pair: surest(says) for pair, says in found.items()}
+
+
+def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
+    sharing: dict[tuple[str, str, Likeness], set[int]] = defaultdict(set)
+    for entity, name, type_ in names:
+        for form, says in likeness.forms(name, type_):
+            sharing[type_, form, says].add(entity)
+    for (_, _, says), who in sharing.items():
+        for pair in _pairs(who):
+            yield pair, says
+
+
+def _one_letter_apart(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
+    sharing: dict[tuple[str, str], dict[int, str]] = defaultdict(dict)
+    for entity, name, type_ in names:
+        spelled = likeness.spelled(name, type_)
+        for slip in likeness.slips(spelled):
+            sharing[type_, slip][entity] = spelled
+    for spellings in sharing.values():
+        for one, other in _pairs(spellings):
+            if likeness.is_slip(spellings[one], spellings[other]):
+                yield (one, other), SLIP
+
+
+def _shorter(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
+    whole: dict[tuple[str, str], set[int]] = defaultdict(set)
+    longer: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for entity, name, type_ in names:
+        whole[type_, bare(name)].add(entity)
+        for part in likeness.parts(name, type_):
+            longer[type_, part].add(entity)
+    for place in whole.keys() & longer.keys():
+        who = longer[place]
+        # 田中 is a shorter 田中太郎; where there is a 田中花子 too, it may be either.
+        says = SHORTER if len(who) == 1 else AMBIGUOUS
+        if len(who) <= SHARED_BY_MANY:
+            yield from (((min(one, other), max(one, other)), says) for one in whole[place] for other in who - {one})
+
+
+def _pairs(who: Collection[int]) -> Iterator[Pair]:
+    return combinations(sorted(who), 2) if 1 < len(who) <= SHARED_BY_MANY else iter(())
+
+
+class _Around:
+    """Whom each entity is related to, and with whom it is named in one memory."""
+
+    def __init__(self, connection: apsw.Connection, present: Mapping[int, Entity]) -> None:
+        self._present = present
+        self._known: dict[int, set[int]] = defaultdict(set)
+        self._related: set[Pair] = set()
+        for step in hops.steps_from(connection, present):
+            self._known[step.here].add(step.there)
+            if step.type != "similarity":
+                self._related.add((step.here, step.there))
+
+    def shared(self, pair: Pair) -> tuple[float, list[str]]:
+        """How much of whom the two know is the same, 0 to 1, and the names of some."""
+        one, other = (self._known[entity] - set(pair) for entity in pair)
+        both = [entity for entity in one & other if len(self._known[entity]) <= KNOWN_BY_FEW and entity in self._present]
+        share = len(both) / len(one | other) if both else 0.0
+        return share, [self._present[entity].name for entity in sorted(both)[:3]]
+
+    def together(self, pair: Pair) -> bool:
+        """Whether a memory names both, or relates them: nobody knows himself."""
+        return pair in self._related
+
+    def strangers(self) -> Iterator[Pair]:
+        """People who know nearly the same, and are never named together: who goes by two names is called by one at a time."""
+        common: Counter[Pair] = Counter()
+        for entity, known in self._known.items():
+            if entity in self._present and len(known) <= KNOWN_BY_FEW:
+                common.update(combinations(sorted(known & self._present.keys()), 2))
+        for pair, many in common.items():
+            one, other = (self._present[entity].type for entity in pair)
+            may_be = many >= STRANGERS_SHARED and one == other and one in SHORTENED_TYPES and not self.together(pair)
+            if may_be and self.shared(pair)[0] >= STRANGERS_SHARE:
+                yield pair

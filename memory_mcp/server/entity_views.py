@@ -1,0 +1,178 @@
+"""Entities, their types and their merges as a client sees them: for the tool `merge_entities` and the routes below /api/graph/."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from memory_mcp.errors import EntityNotFound, InvalidInput
+from memory_mcp.graph.proposals import proposals
+from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import drafts, entity_changes
+from memory_mcp.search.entities import meant
+from memory_mcp.server.graph_views import entity_view
+from memory_mcp.server.request_persona import Call
+from memory_mcp.server.views import heading, local, told
+from memory_mcp.store.graph import editing, entities, merging, types
+from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph.merging import Merge
+from memory_mcp.store.graph.types import Type
+
+SHOWN, SHOWN_LIMIT = 20, 100
+ENTITIES_SHOWN, ENTITIES_LIMIT = 50, 500
+# SQLite's whole numbers end there.
+NUMBER_LIMIT = 2**63 - 1
+
+
+def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool, reason: str, limit: int | None) -> dict[str, Any]:
+    """Merges `entity` into `into`, or says that they are two, or undoes a merge; lists proposals and merges where none of these is asked for.
+
+    Raises:
+        InvalidInput, EntityNotFound: it can't be done; nothing was changed.
+    """
+    name, kept = entity.strip(), into.strip()
+    if undo is not None and (name or kept or distinct):
+        raise InvalidInput("undo was given with other arguments", "one call does one thing", "Send two calls")
+    if undo is None and not (name or kept or distinct):
+        return listing(call, limit)
+    if undo is None and not (name and kept):
+        raise InvalidInput("one of the two is missing", "a merge takes entity and into", "Name both")
+    with call.changing() as persona:
+        if undo is not None:
+            if not 0 < undo <= NUMBER_LIMIT:
+                raise InvalidInput(f"undo is {undo}", "it is the number of a merge", "Look at the merges that are listed")
+            one, other = entity_changes.take_apart(persona, undo, now=call.now)
+            return {**heading(call, persona), "undone": undo, "into": _entity(one, call), "entity": _entity(other, call)}
+        why, privacy = drafts.label(reason, "reason"), call.settings.privacy
+        if distinct:
+            entity_changes.keep_apart(persona, name, kept, reason=why, now=call.now, privacy=privacy)
+            return {**heading(call, persona), "distinct": [name, kept]}
+        done = entity_changes.make_one(persona, name, kept, reason=why, now=call.now, privacy=privacy)
+        return {**heading(call, persona), "merge": done.number, "into": _entity(done.kept, call)}
+
+
+def listing(call: Call, limit: int | None) -> dict[str, Any]:
+    """Who may be one under two names, and the merges so far, undone ones too. Changes nothing."""
+    shown = within(limit, "limit", 1, SHOWN_LIMIT, SHOWN)
+    with call.reading() as persona, persona.database.read() as connection:
+        found, total = proposals(connection, shown)
+        return {
+            **heading(call, persona),
+            "proposals": [
+                {**_pair(one.merged, one.kept), "type": one.kept.type, "score": one.score, "why": list(one.why)} for one in found
+            ],
+            "proposals_in_all": total,
+            "merges": [_merge(one, call) for one in merging.history(connection, shown)],
+        }
+
+
+def entities_view(call: Call, query: str, type_: str, limit: int, offset: int) -> dict[str, Any]:
+    """Entities by their names, the most mentioned first."""
+    with call.reading() as persona, persona.database.read() as connection:
+        found, total = editing.listed(connection, query.strip(), type_.strip(), limit, offset)
+        return {**heading(call, persona), "entities": [_entity(one, call) for one in found], "in_all": total}
+
+
+def whom(call: Call, persona: Persona, name: str) -> tuple[str, dict[str, Any]]:
+    """By what the entity of a name is to be looked up: the name itself where somebody is called so, else the id of whoever it is nearest to by
+    meaning, and what is to be said of that.
+
+    Raises:
+        EntityNotFound: nobody is called so, and nobody is near; it says so too where no model could be asked.
+    """
+    with persona.database.read() as connection:
+        try:
+            entities.known_as(connection, name)
+        except EntityNotFound as error:
+            unknown = error
+        else:
+            return name, {}
+    found = meant(persona, name, call.models)
+    if not found.entities:
+        asked = f"by meaning nobody could be looked for ({found.skipped})" if found.skipped else "nobody is near by meaning"
+        raise EntityNotFound(unknown.what, f"{unknown.why}; {asked}", unknown.do) from unknown
+    (best, similarity), *others = found.entities
+    said = {"asked": name, "similarity": similarity}
+    return best.entity_id, {"by_meaning": {**said, **told(others=[{"name": one.name, "similarity": near} for one, near in others])}}
+
+
+def one_view(call: Call, name: str) -> dict[str, Any]:
+    """One entity with its namesakes and what was merged into it or taken apart again."""
+    with call.reading() as persona:
+        known, by_meaning = whom(call, persona, name)
+        with persona.database.read() as connection:
+            found, *namesakes = entities.known_as(connection, known)
+            merges = [_merge(one, call) for one in merging.history(connection, SHOWN_LIMIT, of=found.id)]
+        return {
+            **heading(call, persona),
+            **by_meaning,
+            "entity": _entity(found, call),
+            **told(namesakes=[_entity(one, call) for one in namesakes], merges=merges),
+        }
+
+
+def types_view(call: Call) -> dict[str, Any]:
+    """The types of entities and of relations, with how often each is used."""
+    with call.reading() as persona, persona.database.read() as connection:
+        return {
+            **heading(call, persona),
+            "entity_types": [_type(one) for one in types.of_entities(connection)],
+            "relation_types": [_type(one) for one in types.of_relations(connection)],
+        }
+
+
+def within(value: int | None, name: str, least: int, most: int, default: int) -> int:
+    """The number, or the default where there is none.
+
+    Raises:
+        InvalidInput: it is too small or too large.
+    """
+    if value is None:
+        return default
+    if not least <= value <= most:
+        raise InvalidInput(f"{name} is {value}", f"it runs from {least} to {most}", f"Leave it out for {default}")
+    return value
+
+
+def changed_view(call: Call, entity: Entity, head: dict[str, Any]) -> dict[str, Any]:
+    """An entity that was just made or changed."""
+    return {**head, "entity": _entity(entity, call)}
+
+
+def _entity(entity: Entity, call: Call) -> dict[str, Any]:
+    return entity_view(entity, call.settings.zone)
+
+
+def _pair(merged: Entity, kept: Entity) -> dict[str, Any]:
+    return {"entity": merged.name, "entity_id": merged.entity_id, "into": kept.name, "into_id": kept.entity_id}
+
+
+def _merge(merge: Merge, call: Call) -> dict[str, Any]:
+    zone = call.settings.zone
+    return {
+        "merge": merge.number,
+        "entity": merge.merged_name,
+        "into": merge.kept_name,
+        **told(reason=merge.reason, merged_at=local(merge.merged_at, zone), undone_at=local(merge.undone_at, zone)),
+    }
+
+
+def _type(known: Type) -> dict[str, Any]:
+    return {
+        "name": known.name,
+        "display_name": known.display_name,
+        "used": known.used,
+        "user_defined": known.user_defined,
+        **told(description=known.description, color=known.color, directed=known.directed),
+    }
+
+
+def names(values: Sequence[Any] | None) -> tuple[str, ...] | None:
+    """A list of names out of a JSON body.
+
+    Raises:
+        InvalidInput: one is no string.
+    """
+    if values is None:
+        return None
+    if not all(isinstance(value, str) for value in values):
+        raise InvalidInput("aliases has the wrong type", "", "Send a list of strings")
+    return tuple(values)

@@ -1,0 +1,145 @@
+"""Entities as somebody makes and changes them by hand: their names, what they are, what is said of them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.store.graph import entities, merging, names, queue
+from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph.overview import PRESENT
+from memory_mcp.store.timestamps import to_text
+from memory_mcp.text.entities.folding import bare, fold
+
+# Made or changed by hand: it stays when no memory names it any more.
+BY_HAND = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an entity is to be; None leaves it as it is. `aliases` are all its further names, an empty `description` is none."""
+
+    name: str | None = None
+    type: str | None = None
+    description: str | None = None
+    aliases: tuple[str, ...] | None = None
+    importance: float | None = None
+
+
+def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offset: int) -> tuple[list[Entity], int]:
+    """Entities that memories speak of, or that somebody made, with a name that holds `query`, of a type where one is given; the most
+    mentioned first. And how many there are in all."""
+    condition = (
+        f"{PRESENT} AND (?1 = '' OR e.type = ?1) AND (?2 = '' OR EXISTS (SELECT 1 FROM entities g JOIN entity_aliases a ON a.entity = g.id "
+        "WHERE coalesce(g.merged_into, g.id) = +e.id AND (instr(a.folded, ?2) OR instr(a.bare, ?3))))"
+    )
+    sought = (type_, fold(query), bare(query))
+    total = int(connection.execute(f"SELECT count(*) FROM entities e WHERE {condition}", sought).get)
+    rows = connection.execute(
+        f"SELECT e.id FROM entities e WHERE {condition} ORDER BY e.extraction_count DESC, e.id LIMIT ?4 OFFSET ?5", (*sought, limit, offset)
+    )
+    ids = [int(row[0]) for row in rows]
+    found = entities.by_ids(connection, ids)
+    return [found[one] for one in ids], total
+
+
+def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity:
+    """A new entity, which stays whether or not a memory names it.
+
+    Raises:
+        InvalidInput: there is no such type, or somebody else of it is called so.
+    """
+    type_ = check_new(connection, wanted)
+    made = entities.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
+    return change(connection, entities.by_ids(connection, [made])[made], replace(wanted, name=None, type=None, description=None), now)
+
+
+def check_new(connection: apsw.Connection, wanted: Wanted) -> str:
+    """The type that a new entity would have.
+
+    Raises:
+        InvalidInput: there is no such type, or somebody else of it is called so.
+    """
+    type_ = wanted.type or entities.UNKNOWN_TYPE
+    _check_type(connection, type_)
+    _check_names(connection, (wanted.name or "", *(wanted.aliases or ())), type_, [])
+    return type_
+
+
+def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: datetime) -> Entity:
+    """The entity as it is from now on. A name that it had stays one of its names unless `aliases` leaves it out.
+
+    Raises:
+        InvalidInput: there is no such type, or somebody else of it is called so.
+    """
+    type_ = wanted.type or entity.type
+    _check_type(connection, type_)
+    said = [name for name in (wanted.name, *(wanted.aliases or ())) if name]
+    _check_names(connection, said, type_, merging.group_of(connection, entity.id))
+    name = wanted.name or entity.name
+    entities.add_aliases(connection, entity.id, [name])
+    if wanted.aliases is not None:
+        _set_aliases(connection, entity, name, [alias for alias in wanted.aliases if alias not in entity.merged_names])
+    connection.execute(
+        "UPDATE entities SET name = ?, type = ?, description = ?, importance = ?, made_by = ?, updated_at = ? WHERE id = ?",
+        (
+            name,
+            type_,
+            entity.description if wanted.description is None else wanted.description or None,
+            entity.importance if wanted.importance is None else wanted.importance,
+            BY_HAND,
+            to_text(now),
+            entity.id,
+        ),
+    )
+    names.changed(connection)
+    return entities.by_ids(connection, [entity.id])[entity.id]
+
+
+def delete(connection: apsw.Connection, entity: Entity) -> None:
+    """Takes an entity away, with all that is one with it: names, mentions, relations. A text that names it again makes it anew."""
+    group = json.dumps(merging.group_of(connection, entity.id))
+    connection.execute("UPDATE entities SET merged_into = NULL WHERE id IN (SELECT value FROM json_each(?))", (group,))
+    connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (group,))
+    names.changed(connection)
+
+
+def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases: Sequence[str]) -> None:
+    kept = {fold(alias) for alias in (name, *aliases)}
+    known = connection.execute("SELECT id, folded, alias FROM entity_aliases WHERE entity = ?", (entity.id,)).fetchall()
+    gone = [(number, alias) for number, folded, alias in known if folded not in kept]
+    for number, alias in gone:
+        # They name somebody else now, or nobody.
+        read_again = connection.execute(
+            "SELECT DISTINCT em.memory FROM entity_mentions em JOIN memories m ON m.id = em.memory WHERE em.entity = ? AND instr(m.content, ?)",
+            (entity.id, alias),
+        )
+        queue.enqueue_unnamed(connection, [row[0] for row in read_again])
+        connection.execute("DELETE FROM entity_aliases WHERE id = ?", (number,))
+    entities.add_aliases(connection, entity.id, aliases)
+
+
+def _check_type(connection: apsw.Connection, type_: str) -> None:
+    known = entities.types(connection)
+    if type_ not in known:
+        raise InvalidInput(f"there is no type {type_[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or create it first")
+
+
+def _check_names(connection: apsw.Connection, said: Sequence[str], type_: str, own: Sequence[int]) -> None:
+    """Nobody else may be called so: one name leads to one entity of a type."""
+    for name in said:
+        rows = connection.execute(
+            "SELECT k.id, k.name, k.type, k.entity_id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
+            "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.folded = ?",
+            (fold(name),),
+        )
+        for other, called, other_type, entity_id in rows:
+            if other not in own and merging.compatible(type_, other_type):
+                raise InvalidInput(
+                    f"{name[:80]!r} is a name of another entity",
+                    f"it belongs to {called!r}, a {other_type} with the id {entity_id}",
+                    "If both are one, merge them; else choose another name",
+                )

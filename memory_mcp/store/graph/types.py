@@ -1,0 +1,107 @@
+"""The types of entities and relations: those that every persona begins with, and those that somebody adds."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.store.graph import relations
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type with how often it is used. `directed` is None for one of entities, `color` for one of relations."""
+
+    name: str
+    display_name: str
+    description: str | None
+    user_defined: bool
+    used: int
+    color: str | None = None
+    directed: bool | None = None
+
+
+def of_entities(connection: apsw.Connection) -> list[Type]:
+    """The types that an entity can have, those of every persona first."""
+    rows = connection.execute(
+        "SELECT t.name, t.display_name, t.description, t.user_defined, (SELECT count(*) FROM entities e WHERE e.type = t.name), t.color "
+        "FROM entity_types t ORDER BY t.user_defined, t.name"
+    )
+    return [Type(name, display, described, bool(own), used, color=color) for name, display, described, own, used, color in rows]
+
+
+def of_relations(connection: apsw.Connection) -> list[Type]:
+    """The types that a relation can have, those of every persona first. `used` counts evidence; words that are used without being a type
+    have a direction, and are not among these."""
+    rows = connection.execute(
+        "SELECT t.name, t.display_name, t.description, t.user_defined, "
+        "(SELECT count(*) FROM relation_evidence v WHERE v.type = t.name), t.directed FROM relation_types t ORDER BY t.user_defined, t.name"
+    )
+    return [Type(name, display, described, bool(own), used, directed=bool(way)) for name, display, described, own, used, way in rows]
+
+
+def create_of_entities(connection: apsw.Connection, name: str, display_name: str, description: str | None, color: str | None) -> None:
+    """A further type of entities.
+
+    Raises:
+        InvalidInput: there is one of that name, in upper or lower case.
+    """
+    _refuse_known(name, [known.name for known in of_entities(connection)])
+    connection.execute(
+        "INSERT INTO entity_types(name, display_name, description, color, user_defined) VALUES (?,?,?,?,1)",
+        (name, display_name, description, color),
+    )
+
+
+def create_of_relations(
+    connection: apsw.Connection, name: str, display_name: str, description: str | None, directed: bool, now: datetime
+) -> None:
+    """A further type of relations. What was related by this word before is summed up by it.
+
+    Raises:
+        InvalidInput: there is one of that name, in upper or lower case.
+    """
+    _refuse_known(name, [known.name for known in of_relations(connection)])
+    connection.execute(
+        "INSERT INTO relation_types(name, display_name, description, directed, user_defined) VALUES (?,?,?,?,1)",
+        (name, display_name, description, int(directed)),
+    )
+    rows = connection.execute("SELECT DISTINCT source, target FROM relation_evidence WHERE type = ?", (name,))
+    relations.sum_up(connection, {(int(source), int(target)) for source, target in list(rows)}, now)
+
+
+def delete_of_entities(connection: apsw.Connection, name: str) -> None:
+    """Takes a type away that somebody added and nothing uses.
+
+    Raises:
+        InvalidInput: there is none, it is one of every persona's, or it is used.
+    """
+    _refuse_needed(name, of_entities(connection), "entities are of it", "Give them another type first")
+    connection.execute("DELETE FROM entity_types WHERE name = ?", (name,))
+
+
+def delete_of_relations(connection: apsw.Connection, name: str) -> None:
+    """Takes a type away that somebody added and nothing uses.
+
+    Raises:
+        InvalidInput: there is none, it is one of every persona's, or it is used.
+    """
+    _refuse_needed(name, of_relations(connection), "relations are of it", "Take them back first")
+    connection.execute("DELETE FROM relation_types WHERE name = ?", (name,))
+
+
+def _refuse_known(name: str, known: list[str]) -> None:
+    same = next((one for one in known if one.casefold() == name.casefold()), None)
+    if same:
+        raise InvalidInput(f"there is a type {same!r} already", "", "Use it, or choose another name")
+
+
+def _refuse_needed(name: str, known: list[Type], used: str, do: str) -> None:
+    found = next((one for one in known if one.name == name), None)
+    if found is None:
+        raise InvalidInput(f"there is no type {name[:80]!r}", f"known are {', '.join(one.name for one in known)}", "Take one of them")
+    if not found.user_defined:
+        raise InvalidInput(f"{name} can't be deleted", "every persona begins with it", "Only types that were added can go")
+    if found.used:
+        raise InvalidInput(f"{name} can't be deleted", f"{found.used} {used}", do)
