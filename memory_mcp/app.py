@@ -28,14 +28,19 @@ from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
+from memory_mcp.remember import model_reading
+from memory_mcp.remember.linking import link_alike
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
+from memory_mcp.text.entities.dictionary import Dictionary
 from memory_mcp.text.tokens import forget_stems
-from memory_mcp.upkeep import backup, encryption, legacy, retention, summaries
+from memory_mcp.upkeep import backup, encryption, graph_check, legacy, retention, summaries
 
 GRACE_SECONDS = 10
+# Vectors come some time after the write that a chore would notice.
+LINKS_INTERVAL = timedelta(minutes=5)
 # Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
 # the server hangs up is lost, and with uvicorn's 5 seconds that happens to httpx, whose limit is the same.
 KEEP_ALIVE_SECONDS = 75
@@ -149,12 +154,32 @@ def _chores(personas: Personas, models: ModelShelf, indexes: IndexShelf, caches:
         return retention.step(persona, now, settings, indexes, forget_cached=lambda: _forget_cached(caches))
 
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
-        return weave(persona, now) or embed_entities(persona, models.current(settings))
+        known = dictionary.get() if settings.graph.names_by == "sudachi" else None
+        return weave(persona, now, known) or embed_entities(persona, models.current(settings))
 
-    always = timedelta()
+    always, dictionary = timedelta(), Dictionary()
     backups = backup.Backups(personas.directory, personas.keys)
     return [
         Chore("graph", keep_graph, lambda _: True, lambda _: always, only_after_writes=True),
+        Chore(
+            "links",
+            lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),
+            lambda settings: settings.graph.link_alike,
+            lambda _: LINKS_INTERVAL,
+        ),
+        Chore(
+            "graph model",
+            lambda persona, now, settings: model_reading.step(persona, now, settings, chat),
+            lambda settings: settings.graph.ask_model and settings.llm.chat_class is not None,
+            lambda _: LINKS_INTERVAL,
+        ),
+        Chore(
+            "graph check",
+            lambda persona, now, _: graph_check.step(persona, now),
+            lambda _: True,
+            lambda _: graph_check.INTERVAL,
+            only_after_writes=True,
+        ),
         Chore("retention", keep_to_retention, enabled=lambda _: True, interval=lambda _: retention.INTERVAL),
         Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL),
         Chore(

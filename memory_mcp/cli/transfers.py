@@ -151,6 +151,7 @@ def _report(counts: dict[str, Any], places: Iterable[str]) -> None:
         "context": "context",
         "vectors": "with vectors",
         "vectors_left": "to be embedded anew",
+        "graph": "of the graph",
     }
     typer.echo(", ".join([said, *(f"{counts[name]} {words}" for name, words in further.items() if counts.get(name))]))
     for what in ("redacted", "flagged"):

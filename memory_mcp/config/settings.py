@@ -183,6 +183,20 @@ class Llm(Group):
     timeout_seconds: float = Field(60, gt=0, le=3600, description="How long one answer of the chat model is waited for.")
 
 
+class Graph(Group):
+    """What the knowledge graph makes of the memories in the background."""
+
+    link_alike: bool = Field(True, description="Whether memories are linked to those whose vectors are nearest.")
+    names_by: Literal["rules", "sudachi"] = Field(
+        "rules", description="What finds names that nobody marked or knows: light rules alone, or SudachiPy's dictionary beside them."
+    )
+    ask_model: bool = Field(
+        False,
+        description="Whether the chat model of `llm` names people and relations in memories that are neither private nor secret.",
+    )
+    alike_from: float = Field(0.86, ge=0, le=1, description="From which cosine on two memories are linked as alike.")
+
+
 class Usage(Group):
     """Which memories are used."""
 
@@ -278,6 +292,7 @@ class Settings(Group):
     privacy: Privacy = Field(Privacy(), description="What becomes of what is private in a text before it is stored.")
     summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
     llm: Llm = Field(Llm(), description="A chat model for the background.")
+    graph: Graph = Field(Graph(), description="What the knowledge graph makes of the memories in the background.")
     usage: Usage = Field(Usage(), description="Which memories are used.")
     decay: Decay = Field(Decay(), description="How age, importance and use count in the order of a recall.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="How much the server's log says.")

@@ -3,12 +3,13 @@
 What is made of it later (who is named together, what follows what) waits in the graph's queue: `weaving` does it while nobody calls.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import apsw
 
 from memory_mcp.domain import Draft, Stated
+from memory_mcp.store import memories
 from memory_mcp.store.graph import entities, mentions, queue, relations
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
@@ -16,6 +17,8 @@ from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
 from memory_mcp.text.entities.mention import TRUST, Mention
 from memory_mcp.text.entities.stated import with_types
 
+# Without it a text marks nothing, and nobody has to know the types.
+MARK = "[["
 # How strong a relation is that a caller states, if nothing else speaks for it.
 STATED_WEIGHT = 0.8
 
@@ -45,15 +48,35 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
 
 
-def name_again(connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime) -> None:
-    """Whom a memory names after its text has changed. What its writer stated stands."""
+def name_again(
+    connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool = True
+) -> None:
+    """Whom a memory names after its text has `changed`, or more names are known. What its writer stated stands; what a chat model read in
+    the same text, too."""
     before = mentions.entities_of(connection, memory_id)
-    mentions.remove(connection, memory_id)
+    mentions.remove(connection, memory_id, besides=() if changed else ("model",))
     named = _named(connection, names, content, now)
     mentions.add(connection, memory_id, named, now)
     mentions.count_again(connection, before | {entity for entity, _ in named})
-    relations.sum_up(connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT), now)
+    relations.sum_up(
+        connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT if changed else ("co_occurrence",)), now
+    )
     queue.enqueue(connection, [memory_id])
+
+
+def name_further(connection: apsw.Connection, memory_ids: Sequence[int], find: Callable[[str], Iterable[Mention]], now: datetime) -> None:
+    """Whom these memories name beside what was found when they were stored."""
+    for memory in memories.by_ids(connection, memory_ids).values():
+        taken = mentions.places(connection, memory.id)
+        free = [one for one in find(memory.content) if all(one.end <= start or one.start >= end for start, end in taken)]
+        named = [
+            (entities.find_or_make(connection, mention.name, mention.type, mention.confidence, now), mention)
+            for mention in free
+            if memory.kind != "summary"
+        ]
+        if named:
+            mentions.add(connection, memory.id, named, now)
+            mentions.count_again(connection, {entity for entity, _ in named})
 
 
 def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
@@ -73,7 +96,8 @@ def _named(connection: apsw.Connection, names: KnownNames, content: str, now: da
     known = {mention: entity for entity, mention in names.find_as_named(connection, read)}
     made: dict[tuple[str, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
-    for mention in found_in(read, entities.types(connection), known):
+    types = entities.types(connection) if MARK in read else ()
+    for mention in found_in(read, types, known):
         entity = known.get(mention) or made.get((mention.name, mention.type))
         if entity is None:
             entity = entities.find_or_make(connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype)

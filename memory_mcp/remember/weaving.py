@@ -3,17 +3,19 @@
 A step works off a few memories, in one transaction: a crash leaves them waiting.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import combinations
+from typing import Protocol
 
 import apsw
 
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import naming
+from memory_mcp.remember import linking, naming
 from memory_mcp.remember.redact import MARK
-from memory_mcp.store.graph import entities, links, mentions, names, queue, relations
+from memory_mcp.store.graph import background, entities, links, mentions, names, queue, relations
 from memory_mcp.store.graph.relations import Evidence, Pair
+from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.speakers import is_role
 
 BATCH_MEMORIES = 50
@@ -28,26 +30,40 @@ FILED_CONFIDENCE = 0.5
 BATCH_NAMES = 20
 
 
-def weave(persona: Persona, now: datetime) -> bool:
-    """One batch of what waits. Returns whether there is more."""
+class Dictionary(Protocol):
+    """Finds names in a text that it knows."""
+
+    def open(self) -> None: ...
+
+    def find(self, text: str) -> Iterable[Mention]: ...
+
+
+def weave(persona: Persona, now: datetime, dictionary: Dictionary | None = None) -> bool:
+    """One batch of what waits; names that a `dictionary` knows are looked for too. Returns whether there is more."""
     with persona.database.read() as connection:
         memories_wait, names_wait = queue.length(connection) > 0, names.unread(connection, 1) != []
     if memories_wait:
-        persona.database.write(lambda connection: _take_in(connection, persona, now))
+        if dictionary:
+            dictionary.open()  # not while a write holds up all others
+        persona.database.write(lambda connection: _take_in(connection, persona, now, dictionary))
     elif names_wait:
         persona.database.write(_read_again)
     return memories_wait or names_wait
 
 
-def _take_in(connection: apsw.Connection, persona: Persona, now: datetime) -> None:
+def _take_in(connection: apsw.Connection, persona: Persona, now: datetime, dictionary: Dictionary | None) -> None:
     waiting = queue.first(connection, BATCH_MEMORIES)
     for memory, content in queue.unnamed(connection, waiting).items():
-        naming.name_again(connection, persona.names, memory, content, now)
+        naming.name_again(connection, persona.names, memory, content, now, changed=False)
+    if dictionary:
+        naming.name_further(connection, waiting, dictionary.find, now)
     for label, type_ in names.filed_under(connection, waiting):
         if not label.startswith(MARK) and (type_ is None or not is_role(label)):
             entities.find_or_make(connection, label, type_, FILED_CONFIDENCE, now)
     relations.sum_up(connection, _pair_up(connection, waiting, now), now)
     links.link(connection, waiting, now)
+    linking.link_contradicting(connection, waiting, now)
+    background.enqueue(connection, waiting)
     queue.done(connection, waiting)
 
 

@@ -131,6 +131,7 @@ _SCHEMAS: dict[str, Schema] = {
         context=COUNT,
         vectors=COUNT,
         vectors_left=COUNT,
+        graph=COUNT,
         redacted=_BY_KIND,
         flagged=_BY_KIND,
     ),

@@ -5,10 +5,12 @@ from typing import Any
 from memory_mcp.server.openapi_parts import COUNT, JSON, TEXT, Schema, answer_of, named, schema_of
 
 _OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
+_PAIRS: Schema = {"type": "array", "items": {"type": "array", "minItems": 2, "maxItems": 2}}
 
 SCHEMAS: dict[str, Schema] = {
     "Proposals": schema_of(
         *("persona", "compared", "of", "meaning", "duplicates", "low_value", "faded", "counts", "merges"),
+        *("contradictions", "opposed_relations", "unsure_relations", "orphans"),
         persona=TEXT,
         compared=COUNT,
         of=COUNT,
@@ -17,6 +19,10 @@ SCHEMAS: dict[str, Schema] = {
         low_value=_OBJECTS,
         faded=_OBJECTS,
         counts={"type": "object", "additionalProperties": COUNT},
+        contradictions=_PAIRS,
+        opposed_relations=_PAIRS,
+        unsure_relations=_OBJECTS,
+        orphans={"type": "array", "items": TEXT},
         merges=_OBJECTS,
     ),
     "Tidying": schema_of(

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import apsw
+
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
@@ -10,7 +12,8 @@ from memory_mcp.remember import drafts
 from memory_mcp.remember.merge import MERGE, UNDO, Merged, merge, undo
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, outcome_view, told
-from memory_mcp.store import merges
+from memory_mcp.store import memories, merges
+from memory_mcp.store.graph import links, quality
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
 from memory_mcp.upkeep.proposals import proposals
@@ -50,6 +53,7 @@ def listing(call: Call, shown: int | None) -> dict[str, Any]:
         found = proposals(persona, call.settings, call.now, limit)
         with persona.database.read() as connection:
             recent = merges.latest(connection, MERGE, UNDO, limit)
+            graph, graph_counts = _of_graph(connection, call, limit)
         return {
             **heading(call, persona),
             "compared": found.compared,
@@ -64,12 +68,30 @@ def listing(call: Call, shown: int | None) -> dict[str, Any]:
             ],
             "low_value": [{**_brief(memory, call), "why": why} for memory, why in found.worthless],
             "faded": [{**_brief(memory, call), "retention": left} for memory, left in found.faded],
-            "counts": {"duplicates": found.groups_count, "low_value": found.worthless_count, "faded": found.faded_count},
+            "counts": {"duplicates": found.groups_count, "low_value": found.worthless_count, "faded": found.faded_count, **graph_counts},
+            **graph,
             "merges": [
                 {"operation_id": operation_id, "into": row.key, "merge": list(row.metadata.get("of", [])), "at": _at(row.timestamp, call)}
                 for operation_id, row in recent
             ],
         }
+
+
+def _of_graph(connection: apsw.Connection, call: Call, limit: int) -> tuple[dict[str, Any], dict[str, int]]:
+    """What might be wrong with the graph, and how much of each kind there is."""
+    pairs, contradictions = links.contradictions(connection, limit)
+    found = memories.by_ids(connection, {memory for pair in pairs for memory in pair})
+    opposed, opposed_count = quality.opposed(connection, limit)
+    unsure, unsure_count = quality.unsure(connection, limit)
+    orphans, orphans_count = quality.orphans(connection, limit)
+    shown = {
+        "contradictions": [[_brief(found[memory], call) for memory in pair] for pair in pairs],
+        "opposed_relations": [[" > ".join(one) for one in pair] for pair in opposed],
+        "unsure_relations": [{"relation": " > ".join(relation), "confidence": confidence} for relation, confidence in unsure],
+        "orphans": orphans,
+    }
+    counts = dict(zip(shown, (contradictions, opposed_count, unsure_count, orphans_count), strict=True))
+    return shown, counts
 
 
 def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason: str) -> Merged:

@@ -26,6 +26,12 @@ def note(connection: apsw.Connection, key: str, into: str) -> None:
     connection.execute("INSERT OR REPLACE INTO merges VALUES (?, ?)", (key, into))
 
 
+def standing(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, str]:
+    """Into what each of these memories was merged, of those that were."""
+    rows = connection.execute("SELECT key, into_key FROM merges WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),))
+    return dict(rows)
+
+
 def drop(connection: apsw.Connection, keys: Sequence[str]) -> None:
     """These memories stand for themselves again."""
     connection.execute("DELETE FROM merges WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import apsw
 
 from memory_mcp.store import legacy_tables, operations, tidying_tables, timestamps
+from memory_mcp.store.graph import background
 from memory_mcp.store.graph import revision as graph_revision
 from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy_tables import MEMORIES
@@ -220,7 +221,8 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0009 graph", graph_schema.create),
     ("0010 chunks by generation", _chunks_by_generation),
     ("0011 many names", graph_schema.many_names),
-    ("0014 graph revision", graph_revision.create),
+    ("0012 background of the graph", background.create),
+    ("0013 graph revision", graph_revision.create),
 ]
 
 

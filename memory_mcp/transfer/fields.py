@@ -47,7 +47,7 @@ def draft_of(row: Mapping[str, Any], now: datetime, zone: ZoneInfo, generations:
     Raises:
         InvalidInput: something in it can't be stored; says what.
     """
-    _check(row, FIELDS)
+    check_fields(row, FIELDS)
     if "content" not in row:
         raise InvalidInput("content is missing", "", 'Write what is to be remembered: {"content": "…"}')
     restored = _restored(row, now, zone)
@@ -68,7 +68,7 @@ def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
     Raises:
         InvalidInput: something in it can't be stored; says what.
     """
-    _check(row, VERSION_FIELDS)
+    check_fields(row, VERSION_FIELDS)
     lacking = [name for name in ("revision", "content", "updated_at") if name not in row]
     if lacking:
         raise InvalidInput(
@@ -78,7 +78,7 @@ def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
         key=_key(row["version_of"]),
         revision=_count("revision", row["revision"], 1),
         content=checked_content(row["content"]),
-        updated_at=_moment("updated_at", row["updated_at"], zone),
+        updated_at=moment_of("updated_at", row["updated_at"], zone),
         tags=labels(row.get("tags", []), "tags"),
         importance=checked_importance(row.get("importance", 0.5)),
         reason=label(row.get("reason"), "reason"),
@@ -93,11 +93,12 @@ def pieces_of(row: Mapping[str, Any]) -> tuple[str, int]:
     Raises:
         InvalidInput: it says something else.
     """
-    _check(row, PIECES_FIELDS)
+    check_fields(row, PIECES_FIELDS)
     return _key(row["pieces_of"]), _count("pieces", row.get("pieces", 0), 0)
 
 
-def _check(row: Mapping[str, Any], fields: "Mapping[str, Check]") -> None:
+def check_fields(row: Mapping[str, Any], fields: "Mapping[str, Check]") -> None:
+    """Raises InvalidInput where a field is unknown, or its value is of another kind."""
     for name, value in row.items():
         if name not in fields:
             raise InvalidInput(f"unknown field {name[:80]!r}", _nearest(name, fields), "Correct it, or leave the field out")
@@ -108,7 +109,7 @@ def _check(row: Mapping[str, Any], fields: "Mapping[str, Check]") -> None:
 
 def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored:
     """What only an export says. A line without `created_at` is dated now, which makes the same line known for ever, not for minutes."""
-    moments = {name: _moment(name, row[name], zone) for name in ("created_at", "updated_at", "deleted_at", "last_used_at") if name in row}
+    moments = {name: moment_of(name, row[name], zone) for name in ("created_at", "updated_at", "deleted_at", "last_used_at") if name in row}
     return Restored(
         key=_key(row["key"]) if "key" in row else None,
         created_at=moments.get("created_at", now),
@@ -130,7 +131,8 @@ def _key(key: str) -> str:
     return storable(key, "key")
 
 
-def _moment(name: str, text: str, zone: ZoneInfo) -> datetime:
+def moment_of(name: str, text: str, zone: ZoneInfo) -> datetime:
+    """The time that a field says, in UTC; InvalidInput where it is none."""
     try:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
@@ -184,48 +186,52 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float) or (_is_whole_number(value) and -COUNT_LIMIT <= value <= COUNT_LIMIT)  # type: ignore[operator]
 
 
+# What a value must be, in words, and whether it is.
 Check = tuple[str, Callable[[object], bool]]
-_TEXT: Check = ("a string", _is_text)
-_TEXTS: Check = ("a list of strings", _is_texts)
-_COUNT: Check = ("a whole number", _is_whole_number)
+TEXT: Check = ("a string", _is_text)
+TEXTS: Check = ("a list of strings", _is_texts)
+COUNT: Check = ("a whole number", _is_whole_number)
+SHARE: Check = ("a number from 0 to 1", _is_number)
+OBJECT: Check = ("an object of plain JSON", _is_plain_object)
+FLAG: Check = ("true or false", lambda value: isinstance(value, bool))
 
 # Every field that a line may have, in the order of the export, with what its value must be.
 FIELDS: Mapping[str, Check] = {
-    "key": _TEXT,
-    "content": _TEXT,
-    "created_at": _TEXT,
-    "updated_at": _TEXT,
-    "tags": _TEXTS,
-    "occurred_at": _TEXT,
-    "importance": ("a number from 0 to 1", _is_number),
-    "source": _TEXT,
-    "session_id": _TEXT,
-    "kind": _TEXT,
+    "key": TEXT,
+    "content": TEXT,
+    "created_at": TEXT,
+    "updated_at": TEXT,
+    "tags": TEXTS,
+    "occurred_at": TEXT,
+    "importance": SHARE,
+    "source": TEXT,
+    "session_id": TEXT,
+    "kind": TEXT,
     "state": ("an object of strings", _is_text_by_name),
-    "questions": _TEXTS,
-    "relations": _TEXTS,
-    "revision": _COUNT,
-    "supersedes": _TEXT,
-    "deleted_at": _TEXT,
-    "usage_count": _COUNT,
-    "last_used_at": _TEXT,
-    "metadata": ("an object of plain JSON", _is_plain_object),
-    "category": _TEXT,
-    "privacy_level": _TEXT,
+    "questions": TEXTS,
+    "relations": TEXTS,
+    "revision": COUNT,
+    "supersedes": TEXT,
+    "deleted_at": TEXT,
+    "usage_count": COUNT,
+    "last_used_at": TEXT,
+    "metadata": OBJECT,
+    "category": TEXT,
+    "privacy_level": TEXT,
     "vectors": ("an object that an export wrote", _is_plain_object),
 }
 VERSION_FIELDS: Mapping[str, Check] = {
-    "version_of": _TEXT,
-    "revision": _COUNT,
-    "content": _TEXT,
-    "tags": _TEXTS,
+    "version_of": TEXT,
+    "revision": COUNT,
+    "content": TEXT,
+    "tags": TEXTS,
     "importance": FIELDS["importance"],
-    "updated_at": _TEXT,
-    "reason": _TEXT,
-    "category": _TEXT,
-    "privacy_level": _TEXT,
+    "updated_at": TEXT,
+    "reason": TEXT,
+    "category": TEXT,
+    "privacy_level": TEXT,
 }
-PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": _TEXT, "pieces": _COUNT}
+PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": TEXT, "pieces": COUNT}
 _TOLD = frozenset(
     "content source session_id kind tags importance occurred_at questions relations state supersedes category privacy_level".split()
 )

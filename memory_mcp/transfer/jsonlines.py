@@ -1,7 +1,8 @@
 """Memories as JSON lines: what /api/import stores and what /api/export writes, so that a second export equals the first.
 
-One line is one memory: `content`, and any other field of `FIELDS`. Three other kinds of lines are told by their first field:
-`version_of` (an earlier state of a memory), `persona_context`, and `pieces_of` (of how many pieces a note is now). A line that
+One line is one memory: `content`, and any other field of `FIELDS`. Other kinds of lines are told by their first field:
+`version_of` (an earlier state of a memory), `persona_context`, `pieces_of` (of how many pieces a note is now), and those of
+`graph_lines`. A line that
 can't be used is refused by its number, and the rest goes on.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Clash, Draft, Memory, Outcome, Stated, Version
+from memory_mcp.domain import Clash, Draft, Memory, Outcome
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.foreseen import Foreseen
@@ -23,19 +24,17 @@ from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import memories, moved_versions, vector_table
 from memory_mcp.store.graph import relations
-from memory_mcp.store.timestamps import optional_to_text, to_text
-from memory_mcp.text.entities.stated import told
 from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.transfer import besides
+from memory_mcp.transfer import besides, graph_lines
 from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION, Besides
 from memory_mcp.transfer.fields import draft_of, parsed, pieces_of, version_of
+from memory_mcp.transfer.graph_lines import Said
+from memory_mcp.transfer.memory_lines import line_of, line_of_version
 from memory_mcp.transfer.vectors import Generations, as_json
 
 EXPORT_PAGE = 200
 # So many refusals are told one by one; further ones are only counted.
 ERRORS_LISTED = 10_000
-# A line with vectors that would be longer is written without: vectors can be made again, and an import takes 2 MiB at once.
-LINE_WITH_VECTORS_BYTES = 1024 * 1024
 
 Opened = Callable[[], AbstractContextManager[Persona]]
 
@@ -51,7 +50,7 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class ImportResult:
     """What became of a batch of lines: of memories, of notes that were edited or got shorter (`dropped` pieces), of earlier
-    states, and of memories with vectors that no model here made. Results add up: `first + second`."""
+    states, of memories with vectors that no model here made, and of what was said of the graph. Results add up: `first + second`."""
 
     stored: int = 0
     already_known: int = 0
@@ -63,6 +62,7 @@ class ImportResult:
     context: int = 0
     vectors: int = 0
     vectors_left: int = 0
+    graph: int = 0
     redacted: Mapping[str, int] = field(default_factory=dict)
     flagged: Mapping[str, int] = field(default_factory=dict)
 
@@ -78,6 +78,7 @@ class ImportResult:
             self.context + other.context,
             self.vectors + other.vectors,
             self.vectors_left + other.vectors_left,
+            self.graph + other.graph,
             _total([self.redacted, other.redacted]),
             _total([self.flagged, other.flagged]),
         )
@@ -122,12 +123,17 @@ def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Arrivi
     """
     drafts: list[tuple[int, Draft]] = []
     others: list[tuple[int, Besides]] = []
+    said: list[tuple[int, Said]] = []
     refusals: list[Refusal] = []
     vectors_left = 0
     for number, line in lines:
         try:
             row = parsed(line)
             if row is None:
+                continue
+            kind = graph_lines.kind_of(row)
+            if kind:
+                said.append((number, graph_lines.redacted(graph_lines.checked(kind, row, how.zone, how.now), how.privacy)))
                 continue
             other = _other(row, how.zone)
             if other is not None:
@@ -139,9 +145,11 @@ def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Arrivi
         except InvalidInput as error:
             refusals.append(Refusal(number, Redaction(how.privacy).text(str(error))))
     result = ImportResult(refused=len(refusals), errors=tuple(refusals), vectors_left=vectors_left)
-    if drafts or others:
+    if drafts or others or said:
         with opened() as persona:
+            result += _of_graph(persona, [one for one in said if one[1].is_early], how)
             result += _drafted(persona, drafts, how)
+            result += _of_graph(persona, [one for one in said if not one[1].is_early], how)
             result += _beside(persona, others, how)
     in_order = sorted(result.errors, key=lambda refusal: refusal.line)
     return replace(result, errors=tuple(in_order[:ERRORS_LISTED]))
@@ -149,9 +157,18 @@ def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Arrivi
 
 def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str]:
     """Every memory as a line without its line feed, in the order in which they were stored; each once, whatever is written meanwhile.
-    The persona's context stands first; the earlier states of a memory stand behind it."""
+    The persona's context stands first, then whom somebody described; the earlier states of a memory stand behind it, and last what was
+    said of the graph outside of any."""
     if leaving.context and persona.exists:
         yield json.dumps({CONTEXT: persona.context.read()}, ensure_ascii=False)
+    if persona.exists:
+        yield from graph_lines.before(persona, deleted=leaving.deleted, secret=leaving.secret)
+    yield from _memory_lines(persona, leaving)
+    if persona.exists:
+        yield from graph_lines.after(persona, deleted=leaving.deleted, secret=leaving.secret)
+
+
+def _memory_lines(persona: Persona, leaving: Leaving) -> Iterator[str]:
     last = 0
     while True:
         with persona.database.read() as connection:
@@ -171,65 +188,6 @@ def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str
                     earlier = moved_versions.of_memory(connection, memory.key, leaving.secret)
                 yield from map(line_of_version, earlier)
         last = page[-1].id
-
-
-def line_of(memory: Memory, stated: Sequence[Stated] = (), further: Mapping[str, Any] | None = None) -> str:
-    """A memory, with the relations that it states, as a JSON line. `further` fields are left out where they would make it too long."""
-    row = row_of(memory, stated)
-    if further:
-        whole = json.dumps({**row, **further}, ensure_ascii=False)
-        if len(whole.encode()) <= LINE_WITH_VECTORS_BYTES:
-            return whole
-    return json.dumps(row, ensure_ascii=False)
-
-
-def row_of(memory: Memory, stated: Sequence[Stated] = ()) -> dict[str, Any]:
-    """A memory as the object of its line: fields in the order of `FIELDS`, unset ones left out, times in UTC."""
-    values = {
-        "key": memory.key,
-        "content": memory.content,
-        "created_at": to_text(memory.created_at),
-        "updated_at": to_text(memory.updated_at),
-        "tags": list(memory.tags) or None,
-        "occurred_at": optional_to_text(memory.occurred_at),
-        "importance": memory.importance,
-        "source": memory.source,
-        "session_id": memory.session_id,
-        "kind": memory.kind,
-        "state": dict(memory.state) or None,
-        "questions": list(memory.questions) or None,
-        "relations": [text for text in dict.fromkeys(map(told, stated)) if text] or None,
-        "revision": memory.revision,
-        "supersedes": memory.supersedes,
-        "deleted_at": optional_to_text(memory.deleted_at),
-        "usage_count": memory.usage_count or None,
-        "last_used_at": optional_to_text(memory.last_used_at),
-        "metadata": dict(memory.metadata) or None,
-        "category": memory.category,
-        "privacy_level": memory.privacy_level,
-    }
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def line_of_version(version: Version) -> str:
-    """An earlier state of a memory as a JSON line."""
-    return json.dumps(row_of_version(version), ensure_ascii=False)
-
-
-def row_of_version(version: Version) -> dict[str, Any]:
-    """The same as the object of its line, unset fields left out."""
-    values = {
-        VERSION: version.key,
-        "revision": version.revision,
-        "content": version.content,
-        "tags": list(version.tags) or None,
-        "importance": version.importance,
-        "updated_at": to_text(version.updated_at),
-        "reason": version.reason,
-        "category": version.category,
-        "privacy_level": version.privacy_level,
-    }
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _other(row: Mapping[str, Any], zone: ZoneInfo) -> Besides | None:
@@ -271,6 +229,16 @@ def _drafted(persona: Persona, drafts: Sequence[tuple[int, Draft]], how: Arrivin
 
 def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sum(map(Counter, counts), Counter[str]()))
+
+
+def _of_graph(persona: Persona, said: Sequence[tuple[int, Said]], how: Arriving) -> ImportResult:
+    taken = graph_lines.take(persona, [one for _, one in said], how.now, how.foreseen)
+    refusals = tuple(
+        Refusal(number, Redaction(how.privacy).text(str(found)))
+        for (number, _), found in zip(said, taken, strict=True)
+        if isinstance(found, InvalidInput)
+    )
+    return ImportResult(already_known=taken.count(False), refused=len(refusals), errors=refusals, graph=taken.count(True))
 
 
 def _beside(persona: Persona, others: Sequence[tuple[int, Besides]], how: Arriving) -> ImportResult:

@@ -19,7 +19,8 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, moved_versions
 from memory_mcp.store.graph import relations
 from memory_mcp.transfer.besides import CONTEXT
-from memory_mcp.transfer.jsonlines import EXPORT_PAGE, Leaving, row_of, row_of_version
+from memory_mcp.transfer.jsonlines import EXPORT_PAGE, Leaving
+from memory_mcp.transfer.memory_lines import row_of, row_of_version
 from memory_mcp.transfer.notes import INDEX, MARK, MEMORY, written
 
 TITLE_CHARACTERS = 32

@@ -85,6 +85,37 @@ def eventful_lines() -> list[dict[str, Any]]:
     return rows
 
 
+def graph_lines() -> list[dict[str, Any]]:
+    """What was said of the graph by hand, between memories of `eventful_lines`: 7 lines of types and merges, 300 people, 500 relations."""
+    people = [f"人{number:03d}{ODD[number % len(ODD)].strip() or '号'}" for number in range(300)]
+    rows: list[dict[str, Any]] = [
+        {"entity_type": "Pet", "display_name": "ペット", "color": "#abcdef"},
+        {"relation_type": "rivals", "display_name": "ライバル", "directed": False},
+    ]
+    for number, name in enumerate(people):
+        row = {"entity": name, "type": "Pet" if number % 3 else "Person", "made_by": "user", "created_at": "2025-10-01T00:00:00Z"}
+        row |= (
+            {"aliases": [f"{name}の別名"], "description": f"説明{ODD[number % len(ODD)]}。", "attributes": {"色": [number]}}
+            if number % 5
+            else {}
+        )
+        rows.append(row)
+    for number in range(500):
+        source, target = people[number % 300], people[(number * 7 + 1 + number // 300) % 300]
+        types = {"source_type": "Pet" if number % 300 % 3 else "Person", "target_type": "Pet" if people.index(target) % 3 else "Person"}
+        if source != target:
+            row = {"relation": f"関係{number}" if number % 2 else "rivals", "source": source, "target": target, **types}
+            rows.append({**row, "weight": 0.25 + number / 1000, "created_at": "2025-10-02T00:00:00Z", "notes": "なぜ\u2028なら"})
+    for number in (0, 30, 60):
+        merged = {"merged_entity": people[number + 3], "type": "Person", "into_entity": people[number], "into_type": "Person"}
+        rows.append({**merged, "merged_at": "2025-10-03T00:00:00Z"})
+    rows.append(
+        {"link": "causality", "source": "memory_00001", "target": "memory_00002", "weight": 0.5, "created_at": "2025-10-04T00:00:00Z"}
+    )
+    rows.append({"merged_memory": "memory_00011", "into_memory": "memory_00012"})
+    return rows
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     pause = threading.Event()
     for _ in range(3_000):
@@ -105,7 +136,8 @@ def test_ten_thousand_memories_move_with_everything_and_nothing_is_embedded_agai
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     everything = dict.fromkeys(("include_deleted", "include_secret", "include_versions", "include_vectors", "include_context"), "true")
-    body = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in eventful_lines()).encode()
+    said = graph_lines()
+    body = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*eventful_lines(), *said]).encode()
 
     def send(server: RunningServer, lines: bytes) -> dict[str, Any]:
         began = time.perf_counter()
@@ -124,6 +156,7 @@ def test_ten_thousand_memories_move_with_everything_and_nothing_is_embedded_agai
         wait_until(lambda: lag(server) == 0)
         counts = send(server, body)
         assert (counts["stored"], counts["versions"], counts["context"], counts["refused"]) == (MANY, 2 * MANY // 10, 1, 0)
+        assert counts["graph"] == len(said)
         wait_until(lambda: lag(server) == 0)
         first = fetch(server)
         assert fetch(server) == first
@@ -133,6 +166,7 @@ def test_ten_thousand_memories_move_with_everything_and_nothing_is_embedded_agai
         wait_until(lambda: lag(server) == 0)
         counts = send(server, first)
         assert (counts["stored"], counts["versions"], counts["context"], counts["refused"]) == (MANY, 2 * MANY // 10, 1, 0)
+        assert counts["graph"] == len(said)
         assert counts["vectors"] == first.count(b'"vectors"')
         wait_until(lambda: lag(server) == 0)
         second = fetch(server)

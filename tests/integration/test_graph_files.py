@@ -10,7 +10,7 @@ import rustworkx
 from memory_mcp.domain import Stated
 from memory_mcp.remember.relating import relate
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import leaving
+from memory_mcp.store.graph import pages
 from memory_mcp.transfer.graph_files import REPLACEMENT, graphml, node_link
 
 HOSTILE = "<田中> & \"鈴木\" 'x' ]]> \u0001\ufffe\u2028\r\n\t終"
@@ -72,7 +72,7 @@ def test_names_come_through_whatever_characters_they_hold(written, nilou, now):
 
 def test_a_graph_of_several_pages_is_whole_and_an_empty_one_is_a_file_too(written, nilou, now):
     assert all(len(graph) == 0 for graph in written())
-    many = leaving.PAGE + 20
+    many = pages.PAGE + 20
     for begin in range(0, many, 50):
         relate(nilou, [Stated(f"人{number}", "knows", f"人{number + 1}") for number in range(begin, min(begin + 50, many))], now=now)
     for graph in written():

@@ -35,6 +35,13 @@ SUMMARISED: Mapping[str, Any] = {
     "upkeep": {"idle_seconds": 0},
     "summaries": {"quiet_minutes": 0, "interval_minutes": 0.01},
 }
+WOVEN: Mapping[str, Any] = {
+    "embeddings_model": None,
+    "reranker_model": None,
+    "toolsets": ["core", "graph"],
+    "upkeep": {"idle_seconds": 0},
+    "summaries": {"enabled": False},
+}
 BY_WORDS: Mapping[str, Any] = {"embeddings_model": None, "reranker_model": None}
 
 Holds = Callable[..., bool]
@@ -90,6 +97,17 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "after a summary is struck from the list": ("memory_mcp.store.summaries:strike_due", "after", lambda *_: True),
     "inside a merge": ("memory_mcp.store.merges:note", "after", lambda *_: True),
     "inside the undoing of a merge": ("memory_mcp.store.merges:drop", "after", lambda *_: True),
+    "whom a memory names put down, the memory not yet": ("memory_mcp.store.graph.mentions:add", "after", lambda *_: True),
+    "half of a weave": ("memory_mcp.remember.weaving:_pair_up", "after", lambda *_: True),
+    "a weave done, not struck from the list": ("memory_mcp.store.graph.queue:done", "before", lambda *_: True),
+    "older memories found that hold a new name": ("memory_mcp.store.graph.names:read_until", "before", lambda *_: True),
+    "inside a relate": (
+        "memory_mcp.store.graph.relations:add",
+        "after",
+        lambda _, evidence, *__: bool(evidence) and evidence[0].memory is None,
+    ),
+    "inside an unrelate": ("memory_mcp.store.graph.relations:reject", "after", lambda *_: True),
+    "inside the lines of a graph": ("memory_mcp.store.graph.arriving:Arrivals.settle", "before", lambda *_: True),
     "before a new persona's identity": (
         "memory_mcp.personas.directories:write_atomically",
         "before",

@@ -176,7 +176,9 @@ async def visit(caller: Caller, route: str) -> None:
     if route == "/api/import":
         mark = caller.mark
         rows = [{"content": text, "tags": [mark], "source": mark} for text in SHARED] + [
-            {"content": f"持ち込み {mark} {caller.chance.random()}"}
+            {"content": f"持ち込み {mark} {caller.chance.random()}"},
+            {"entity": f"{mark}の家", "description": f"{mark}が住む"},
+            {"relation": "lives_in", "source": mark, "target": f"{mark}の家"},
         ]
         answer = await caller.http.post(caller.prefix + route, content="".join(json.dumps(row) + "\n" for row in rows))
     else:

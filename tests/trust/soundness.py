@@ -6,6 +6,7 @@ import apsw
 
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Personas
+from memory_mcp.store.graph import quality
 from memory_mcp.store.index_shelf import IndexShelf
 
 
@@ -28,6 +29,20 @@ def _faults(path: Path) -> list[str]:
         return [str(error)]
     finally:
         connection.close()
+
+
+def graph_faults(data: Path) -> dict[str, object]:
+    """Relations and counts that are not the sum of what speaks for them, per persona. The server must have stopped."""
+    personas, found = Personas(data), {}
+    try:
+        for name in personas.names():
+            with personas.reading(name) as persona, persona.database.read() as connection:
+                everybody = quality.after(connection, 0, 1_000_000)
+                wrong = quality.wrong_sums(connection, everybody), quality.wrong_counts(connection, everybody)
+            found.update({name: wrong} if any(wrong) else {})
+    finally:
+        personas.close()
+    return found
 
 
 def index_differences(data: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 from crashing import INDEXED, crashing, kill
 from figures import Figure
 from processes import RunningServer
-from soundness import faults, index_differences
+from soundness import faults, graph_faults, index_differences
 from writers import Caller, Expected, judged, retry_unanswered, settle, write_until_it_dies
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800), pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
@@ -80,6 +80,7 @@ def test_whenever_the_server_is_killed_nothing_acknowledged_is_lost_and_a_retry_
         settle(server)
         assert server.stop() == 0
     assert index_differences(tmp_path / "memory") == {}
+    assert graph_faults(tmp_path / "memory") == {}
     figure("kill rounds", f"{count} (seed {chosen})")
     figure("kill rounds: acknowledged writes", sum(expected.acknowledged for expected in rounds.expected.values()))
     figure("kill rounds: lost", rounds.lost)

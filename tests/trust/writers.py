@@ -88,7 +88,9 @@ def write_until_it_dies(server: RunningServer, persona: str, expected: Expected,
     with Caller(server, persona) as caller:
         try:
             for number in numbers:
-                content = f"{persona}の記憶その{number}、{chance.choice(('海辺', '山小屋', '舞台'))}で"
+                content = (
+                    f"{persona}の記憶その{number}、{chance.choice(('海辺', '山小屋', '舞台'))}で{chance.choice(('佐藤', '鈴木'))}さんと"
+                )
                 roll = chance.random()
                 if own and roll < 0.15:
                     _revise(caller, expected, chance.choice(own), content)

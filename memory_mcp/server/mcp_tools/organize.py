@@ -23,7 +23,7 @@ def organize(
     top_k: Annotated[WholeNumber, Field(description="1..50 of each kind to list")] = None,
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
-    """List duplicates, empty talk and faded memories (no arguments); merge some into one; undo a merge. Nothing is merged by itself."""
+    """List duplicates, empty talk, faded memories, contradictions (no arguments); merge some into one; undo a merge. Nothing is merged by itself."""
     return organize_views.organized(call, into, merge, undo, reason, top_k)
 
 

@@ -1,78 +1,134 @@
-"""The graph as it leaves: entities and relations page by page. What only secret memories speak of stays, unless it is asked for."""
+"""What an export tells of the graph beside the memories: what somebody said by hand. What follows from texts is found again in them.
 
-from dataclasses import dataclass, replace
+Of an entity that only memories speak of which stay here, nothing leaves; nor does a refusal of what only such a memory says.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import entities
-from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.overview import PRESENT, RELATION, Relation, relation_of
-from memory_mcp.store.memories import secret_count
+from memory_mcp.store.graph.links import DERIVED
 
-PAGE = 500
-_IS_OPEN = "m.deleted_at IS NULL AND m.privacy_level <> 'secret'"
-# The names that a memory which may leave holds: of everybody whom it mentions.
-_SAID = f"""
-SELECT coalesce(e.merged_into, e.id), a.alias FROM entity_mentions em JOIN memories m ON m.id = em.memory AND {_IS_OPEN}
-JOIN entities e ON e.id = em.entity JOIN entity_aliases a ON a.entity = e.id WHERE instr(m.content, a.alias) GROUP BY 1, 2 ORDER BY 1, a.id
+Row = dict[str, Any]
+
+# ?1: whether the trash leaves; ?2: whether what is secret does.
+_STAYS = "((NOT ?1 AND m.deleted_at IS NOT NULL) OR (NOT ?2 AND m.privacy_level = 'secret'))"
+_SAID = "SELECT id, source, target FROM relation_evidence WHERE memory IS NULL"
+_HIDDEN = f"""
+SELECT t.entity FROM (
+    SELECT entity, memory FROM entity_mentions
+    UNION ALL SELECT source, memory FROM relation_evidence WHERE memory IS NOT NULL
+    UNION ALL SELECT target, memory FROM relation_evidence WHERE memory IS NOT NULL) t
+JOIN memories m ON m.id = t.memory GROUP BY t.entity HAVING min({_STAYS})
+EXCEPT SELECT source FROM ({_SAID} AND validation_status <> 'rejected')
+EXCEPT SELECT target FROM ({_SAID} AND validation_status <> 'rejected')
 """
-_STATED = f"""
-SELECT coalesce(s.merged_into, s.id), coalesce(t.merged_into, t.id), v.type FROM relation_evidence v JOIN entities s ON s.id = v.source
-JOIN entities t ON t.id = v.target LEFT JOIN memories m ON m.id = v.memory WHERE v.memory IS NULL OR ({_IS_OPEN}) GROUP BY 1, 2, 3
+# Its names that no memory which names it holds, or one at least that leaves.
+_ALIASES = f"""
+SELECT json_group_array(alias) FROM (
+    SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name AND coalesce((
+        SELECT NOT min({_STAYS}) FROM entity_mentions em JOIN memories m ON m.id = em.memory
+        WHERE em.entity = e.id AND instr(m.content, a.alias)), 1)
+    ORDER BY a.alias)
+"""
+_TOLD = f"""
+SELECT e.name AS entity, e.type, e.subtype, ({_ALIASES}) AS aliases, e.description, e.attributes, e.importance, e.confidence, e.made_by,
+    e.entity_id, e.created_at, e.id
+FROM entities e WHERE e.made_by <> 'text' OR e.description IS NOT NULL OR e.attributes IS NOT NULL
+    OR e.id IN (SELECT source FROM ({_SAID}) UNION SELECT target FROM ({_SAID}))
+    OR e.id IN (SELECT value FROM json_each(?3))
+    OR EXISTS (SELECT 1 FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name AND NOT EXISTS (
+        SELECT 1 FROM entity_mentions em JOIN memories m ON m.id = em.memory WHERE em.entity = e.id AND instr(m.content, a.alias)))
+ORDER BY e.id
+"""
+_RELATIONS = f"""
+SELECT v.type AS relation, s.name AS source, s.type AS source_type, t.name AS target, t.type AS target_type, v.subtype, v.weight,
+    v.confidence, v.method, v.validation_status, v.valid_from, v.valid_to, v.notes, v.created_at, coalesce(y.directed, 1) AS directed, s.id, t.id
+FROM relation_evidence v JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target
+LEFT JOIN relation_types y ON y.name = v.type
+WHERE v.memory IS NULL AND (v.validation_status <> 'rejected' OR NOT EXISTS (
+    SELECT 1 FROM entities p JOIN entities q JOIN relation_evidence o ON o.type = v.type AND o.source = p.id AND o.target = q.id
+    JOIN memories m ON m.id = o.memory WHERE {_STAYS}
+    AND (coalesce(p.merged_into, p.id), coalesce(q.merged_into, q.id)) = (coalesce(s.merged_into, s.id), coalesce(t.merged_into, t.id))))
+ORDER BY v.id
+"""
+_MERGES = """
+SELECT g.name AS merged_entity, g.type AS type, k.name AS into_entity, k.type AS into_type, x.reason, x.merged_at, x.undone_at, g.id, k.id
+FROM entity_merges x JOIN entities k ON k.id = x.kept JOIN entities g ON g.id = x.merged ORDER BY x.id
+"""
+_LEAVES = f"SELECT m.id, m.key FROM memories m WHERE NOT {_STAYS}"
+_LINKS = f"""
+WITH leaves AS ({_LEAVES})
+SELECT l.type AS link, s.key AS source, t.key AS target, l.weight, l.confidence, l.method, l.created_at
+FROM memory_links l JOIN leaves s ON s.id = l.source JOIN leaves t ON t.id = l.target
+WHERE l.method NOT IN (SELECT value FROM json_each(?3)) ORDER BY l.source, l.target, l.type
+"""
+_MERGED_MEMORIES = f"""
+WITH leaves AS ({_LEAVES})
+SELECT g.key AS merged_memory, g.into_key AS into_memory FROM merges g JOIN leaves a ON a.key = g.key JOIN leaves b ON b.key = g.into_key
+ORDER BY a.id
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
-    """What may leave where something may not: the names of each entity that are told, and the relations, as (source, target, type)."""
-
-    said: dict[int, list[str]]
-    stated: frozenset[tuple[int, int, str]]
-    ends: frozenset[int]
-    by_hand: frozenset[int]
-
-    def entity(self, entity: Entity) -> Entity | None:
-        """The entity without the names that only secret memories have; None where nothing else speaks of it."""
-        if entity.id in self.by_hand:
-            return entity
-        said = self.said.get(entity.id, [])
-        if not said and entity.id not in self.ends:
-            return None
-        name = said[0] if said and entity.name not in said else entity.name
-        return replace(
-            entity, name=name, aliases=tuple(alias for alias in said if alias != name), merged_names=(), description=None, attributes={}
+def types(connection: apsw.Connection) -> Iterator[Row]:
+    """The types of somebody's own."""
+    yield from _rows(
+        connection.execute(
+            "SELECT name AS entity_type, display_name, description, color FROM entity_types WHERE user_defined ORDER BY name"
         )
-
-    def relation(self, relation: Relation) -> Relation | None:
-        """The relation, if something else than secret memories speaks for it, without what may be theirs."""
-        ways = [(relation.source, relation.target), *([] if relation.directed else [(relation.target, relation.source)])]
-        if any((*way, relation.type) in self.stated for way in ways):
-            return replace(relation, subtype=None, valid_from=None, valid_to=None, notes=None)
-        return None
-
-
-def what_is_open(connection: apsw.Connection) -> Open | None:
-    """None where no memory is secret, so that everything may leave."""
-    if not secret_count(connection, include_deleted=False):
-        return None
-    said: dict[int, list[str]] = {}
-    for entity, alias in connection.execute(_SAID):
-        said.setdefault(entity, []).append(alias)
-    stated = frozenset((source, target, type_) for source, target, type_ in connection.execute(_STATED))
-    by_hand = frozenset(row[0] for row in connection.execute("SELECT id FROM entities WHERE made_by <> 'text'"))
-    return Open(said, stated, frozenset(end for source, target, _ in stated for end in (source, target)), by_hand)
-
-
-def entities_after(connection: apsw.Connection, last: int) -> list[Entity]:
-    """The next page of those that are there, in the order in which they became known."""
-    rows = connection.execute(f"SELECT e.id FROM entities e WHERE e.id > ? AND {PRESENT} ORDER BY e.id LIMIT ?", (last, PAGE))
-    return sorted(entities.by_ids(connection, [int(row[0]) for row in rows]).values(), key=lambda entity: entity.id)
-
-
-def relations_after(connection: apsw.Connection, last: tuple[int, int, str]) -> list[Relation]:
-    """The next page of them, by source, target and type."""
-    rows = connection.execute(
-        f"SELECT {RELATION} FROM relations r WHERE (r.source, r.target, r.type) > (?, ?, ?) ORDER BY r.source, r.target, r.type LIMIT ?",
-        (*last, PAGE),
     )
-    return [relation_of(row) for row in rows.fetchall()]
+    for row in _rows(
+        connection.execute(
+            "SELECT name AS relation_type, display_name, description, directed FROM relation_types WHERE user_defined ORDER BY name"
+        )
+    ):
+        yield {**row, "directed": bool(row["directed"])}
+
+
+def entities(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
+    """Whoever has something that no text tells, or is an end of such. `deleted`, `secret`: whether memories leave that are."""
+    hidden = _hidden(connection, deleted, secret)
+    pairs = [set(pair) for pair in connection.execute("SELECT kept, merged FROM entity_merges")]
+    merged = sorted(set().union(*(pair for pair in pairs if not hidden & pair)))
+    for row in _rows(connection.execute(_TOLD, (deleted, secret, json.dumps(merged))), shown=lambda ids: not hidden & ids, ids=1):
+        yield {
+            **row,
+            "aliases": json.loads(row["aliases"]) or None,
+            "attributes": json.loads(row["attributes"]) if row["attributes"] else None,
+        }
+
+
+def said(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
+    """Relations that somebody stated or took back outside of any memory, who was made one with whom, links of memories that nothing
+    derives, and which memory was merged into which."""
+    hidden = _hidden(connection, deleted, secret)
+    for row in _rows(connection.execute(_RELATIONS, (deleted, secret)), shown=lambda ids: not hidden & ids, ids=2):
+        yield _in_order_of_names(row)
+    yield from _rows(connection.execute(_MERGES), shown=lambda ids: not hidden & ids, ids=2)
+    yield from _rows(connection.execute(_LINKS, (deleted, secret, json.dumps(DERIVED))))
+    yield from _rows(connection.execute(_MERGED_MEMORIES, (deleted, secret)))
+
+
+def _in_order_of_names(row: Row) -> Row:
+    """The ends of a relation without a direction stand in the database in an order that is not the same elsewhere."""
+    ends = [(row["source"], row["source_type"]), (row["target"], row["target_type"])]
+    if not row.pop("directed"):
+        ends.sort()
+    (source, source_type), (target, target_type) = ends
+    return {**row, "source": source, "source_type": source_type, "target": target, "target_type": target_type}
+
+
+def _hidden(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:
+    return {row[0] for row in connection.execute(_HIDDEN, (deleted, secret))}
+
+
+def _rows(cursor: apsw.Cursor, shown: Callable[[set[int]], bool] = lambda _: True, ids: int = 0) -> Iterator[Row]:
+    """The rows by their columns' names, without the last `ids`, which say whether a row is `shown`."""
+    names: list[str] = []
+    for row in cursor:
+        names = names or [column[0] for column in cursor.get_description()]
+        told = len(row) - ids
+        if shown(set(row[told:])):
+            yield dict(zip(names[:told], row[:told], strict=True))

@@ -30,14 +30,25 @@ def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[in
     )
 
 
-def remove(connection: apsw.Connection, memory_id: int) -> None:
-    """The memory names nobody any more."""
-    connection.execute("DELETE FROM entity_mentions WHERE memory = ?", (memory_id,))
+def remove(connection: apsw.Connection, memory_id: int, besides: Sequence[str] = ()) -> None:
+    """The memory names nobody any more, but for what was found by the methods `besides`."""
+    connection.execute(
+        "DELETE FROM entity_mentions WHERE memory = ? AND method NOT IN (SELECT value FROM json_each(?))",
+        (memory_id, json.dumps(list(besides))),
+    )
 
 
 def entities_of(connection: apsw.Connection, memory_id: int) -> set[int]:
     """The entities that the memory names, as they were named: merges aside."""
     return {row[0] for row in connection.execute("SELECT DISTINCT entity FROM entity_mentions WHERE memory = ?", (memory_id,))}
+
+
+def places(connection: apsw.Connection, memory_id: int) -> list[tuple[int, int]]:
+    """Where in its text the memory names somebody: start and end in characters."""
+    return [
+        (int(start), int(end))
+        for start, end in connection.execute('SELECT start, "end" FROM entity_mentions WHERE memory = ?', (memory_id,))
+    ]
 
 
 def _relevance(entities: int) -> float:

@@ -72,7 +72,7 @@ def undo(connection: apsw.Connection, number: int, now: datetime) -> tuple[int, 
     kept, merged, merged_at = row
     queue.enqueue(connection, _spoken_of_since(connection, kept, merged_at))
     connection.execute("UPDATE entity_merges SET undone_at = ? WHERE id = ?", (to_text(now), number))
-    _regroup(connection)
+    regroup(connection)
     root = root_of(connection, kept)
     distinguish(connection, kept, merged, "taken apart", now)
     _count_again(connection, [root, merged], now)
@@ -139,7 +139,7 @@ def compatible(one: str, other: str) -> bool:
     return one == other or entities.UNKNOWN_TYPE in (one, other)
 
 
-def _regroup(connection: apsw.Connection) -> None:
+def regroup(connection: apsw.Connection) -> None:
     """Who is one with whom follows from the merges that still stand: each entity has at most one above it."""
     above: dict[int, int] = dict(connection.execute("SELECT merged, kept FROM entity_merges WHERE undone_at IS NULL"))
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import apsw
 
@@ -149,16 +150,22 @@ _THE_OTHER_WAY = f"(source IN {_ONE_WITH.format('?2')} AND target IN {_ONE_WITH.
 
 def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) -> None:
     """The relations of these pairs from the evidence that there is now; one that nothing current speaks for is gone."""
-    wanted = json.dumps(sorted(set(pairs)))
-    if wanted == "[]":
+    changed = set(pairs)
+    if not changed:
         return
-    rows = connection.execute(_FOLD, (wanted,)).fetchall()
+    wanted = json.dumps(sorted(changed))
+    rows = folded(connection, changed)
     connection.execute(_FORGET, (wanted,))
     connection.executemany(
         "INSERT INTO relations(source, target, type, directed, weight, evidence_count, confidence, subtype, valid_from, valid_to, method, "
         "validation_status, notes, created_at, last_evidence_at, updated_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         [(*row, to_text(now)) for row in rows],
     )
+
+
+def folded(connection: apsw.Connection, pairs: Iterable[Pair]) -> list[tuple[Any, ...]]:
+    """What the relations of these pairs come to, as rows: source, target, type, directed, weight, evidence_count, confidence, and more."""
+    return connection.execute(_FOLD, (json.dumps(sorted(set(pairs))),)).fetchall()
 
 
 def reject(connection: apsw.Connection, source: int, target: int, type_: str, reason: str | None, now: datetime) -> bool:

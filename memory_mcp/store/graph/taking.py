@@ -11,15 +11,18 @@ from typing import Any
 import apsw
 
 from memory_mcp.store.graph import entities, merging
+from memory_mcp.store.graph.links import DERIVED
 from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, sum_up
 from memory_mcp.store.timestamps import to_text
 
 _EVIDENCE = "memory, source, target, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, notes, created_at"
+_LINK = "source, target, type, weight, confidence, method, created_at"
 
 
 def take_in(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int], now: datetime) -> None:
     """Takes it in; entities are found by their names, or made. `memory_ids`: of the memories that came along, there → here."""
     _take_types(here, there)
+    _take_links(here, there, memory_ids)
     said: list[tuple[Any, ...]] = [
         row
         for row in there.execute(
@@ -34,12 +37,23 @@ def take_in(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[i
     made = [row[0] for row in there.execute("SELECT id FROM entities WHERE made_by <> 'text' ORDER BY id")]
     ends = [end for row in said for end in row[1:3]]
     ours = _ours(here, there, dict.fromkeys([*ends, *(end for kept, merged, _ in merges for end in (kept, merged)), *made]), now)
-    sum_up(here, _put_down(here, [(memory_ids.get(row[0]), ours[row[1]], ours[row[2]], *row[3:]) for row in said]), now)
+    sum_up(here, put_down(here, [(memory_ids.get(row[0]), ours[row[1]], ours[row[2]], *row[3:]) for row in said]), now)
     for kept, merged, reason in merges:
         found = entities.by_ids(here, [ours[kept], ours[merged]])
         roots = sorted({entity.merged_into or entity.id for entity in found.values()})
         if len(roots) == 2 and tuple(roots) not in merging.distinguished(here):
             merging.merge(here, ours[kept], ours[merged], reason, now)
+
+
+def _take_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int]) -> None:
+    """Links of memories that nothing derives."""
+    rows: Iterable[tuple[Any, ...]] = there.execute(
+        f"SELECT {_LINK} FROM memory_links WHERE method NOT IN (SELECT value FROM json_each(?))", (json.dumps(DERIVED),)
+    )
+    here.executemany(
+        f"INSERT OR IGNORE INTO memory_links({_LINK}) VALUES (?,?,?,?,?,?,?)",
+        [(memory_ids[source], memory_ids[target], *rest) for source, target, *rest in rows if {source, target} <= memory_ids.keys()],
+    )
 
 
 def _take_types(here: apsw.Connection, there: apsw.Connection) -> None:
@@ -61,22 +75,22 @@ def _ours(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], 
         found[id_] = entities.find_or_make(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
         made_by = there.execute("SELECT made_by FROM entities WHERE id = ?", (id_,)).get
         if made_by != "text":
-            _keep_what_was_said(here, found[id_], entity, made_by, now)
+            keep_what_was_said(here, found[id_], entity, made_by, now)
     return found
 
 
-def _keep_what_was_said(here: apsw.Connection, id_: int, entity: entities.Entity, made_by: str, now: datetime) -> None:
-    """Of an entity that somebody made: what is said of it here stays, and what is open is filled."""
+def keep_what_was_said(here: apsw.Connection, id_: int, entity: entities.Entity, made_by: str, now: datetime) -> None:
+    """What is said of an entity here stays, and what is open is filled. Who was made by somebody stays without a mention."""
     entities.add_aliases(here, id_, entity.aliases)
     attributes = json.dumps(dict(entity.attributes), ensure_ascii=False) if entity.attributes else None
     here.execute(
-        "UPDATE entities SET made_by = ?, description = coalesce(description, ?), attributes = coalesce(attributes, ?), "
-        "importance = max(importance, ?), updated_at = ? WHERE id = ?",
+        "UPDATE entities SET made_by = iif(?1 = 'text', made_by, ?1), description = coalesce(description, ?2), attributes = coalesce(attributes, ?3), "
+        "importance = max(importance, ?4), updated_at = ?5 WHERE id = ?6",
         (made_by, entity.description, attributes, entity.importance, to_text(now), id_),
     )
 
 
-def _put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair]:
+def put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair]:
     """What is said here already stays as it is. Of somebody who states a relation and somebody who takes it back, the later one counts."""
     directed = directed_types(here)
     changed: set[Pair] = set()
@@ -88,6 +102,11 @@ def _put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pai
                 f"INSERT OR IGNORE INTO relation_evidence({_EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 (memory, source, target, type_, *rest),
             )
+            if memory is None and STATED in rest and here.changes():
+                here.execute(
+                    "DELETE FROM relation_evidence WHERE source = ? AND target = ? AND type = ? AND method = ? AND created_at < ?",
+                    (source, target, type_, REJECTED, rest[-1]),
+                )
             changed.add((source, target))
     return changed
 

@@ -170,3 +170,12 @@ def test_the_command_lists_merges_and_undoes(server, http, persona, name, pair):
     assert f"--undo {operation_id}" in run()
     assert "restored" in run("--undo", operation_id)
     assert export(http, name) == before
+
+
+def test_what_may_contradict_is_shown_side_by_side_and_changed_by_nobody(persona):
+    persona("remember", content="荷物を東京に送った", relations=["鈴木 > lives_in > 東京"])
+    persona("remember", content="荷物を大阪に送った", relations=["鈴木 > lives_in > 大阪"])
+    told = persona("organize")
+    assert told["opposed_relations"] == [["鈴木 > lives_in > 東京", "鈴木 > lives_in > 大阪"]]
+    assert told["counts"]["opposed_relations"] == 1
+    assert told["contradictions"] == told["unsure_relations"] == told["orphans"] == []

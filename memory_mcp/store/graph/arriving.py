@@ -1,0 +1,170 @@
+"""What an import tells of the graph beside the memories, put down: what is said here already stays, what is open is filled.
+
+Rows are those that `leaving` writes, checked. Entities are found by their names and types, or made.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.store import memories
+from memory_mcp.store.graph import entities, mentions, merging, names, taking
+from memory_mcp.store.graph.relations import Pair, sum_up, sum_up_anew
+from memory_mcp.text.entities.folding import fold
+
+Row = Mapping[str, Any]
+
+
+class Arrivals:
+    """What one batch brings; `settle` sums up what follows from all of it. Call both in one transaction."""
+
+    def __init__(self, connection: apsw.Connection, now: datetime) -> None:
+        self._connection, self._now = connection, now
+        self._pairs: set[Pair] = set()
+        self._merged: set[int] = set()
+
+    def take(self, kind: str, row: Row) -> bool:
+        """Whether the row said anything new.
+
+        Raises:
+            InvalidInput: it names a memory that is not here. Nothing of it was put down.
+        """
+        takers = {
+            "entity_type": self._type,
+            "relation_type": self._type,
+            "entity": self._entity,
+            "relation": self._relation,
+            "merged_entity": self._merge,
+            "link": self._link,
+        }
+        return takers[kind](row)
+
+    def settle(self) -> None:
+        """Relations, counts and names as they are now."""
+        if self._merged:
+            merging.regroup(self._connection)
+            sum_up_anew(self._connection, sorted(self._merged), self._now)
+            mentions.count_again(self._connection, self._merged)
+            names.changed(self._connection)
+        sum_up(self._connection, self._pairs, self._now)
+
+    def _type(self, row: Row) -> bool:
+        is_entity = "entity_type" in row
+        name = row["entity_type" if is_entity else "relation_type"]
+        further = ("color", row.get("color")) if is_entity else ("directed", int(row.get("directed", True)))
+        self._connection.execute(
+            f"INSERT OR IGNORE INTO {'entity_types' if is_entity else 'relation_types'}(name, display_name, description, {further[0]}, user_defined) "
+            "VALUES (?,?,?,?,1)",
+            (name, row.get("display_name") or name, row.get("description"), further[1]),
+        )
+        return self._connection.changes() > 0
+
+    def _entity(self, row: Row) -> bool:
+        id_ = self._own(row["entity"], row.get("type"))
+        if id_ is None:
+            self._make(row)
+            return True
+        before = self._told_of(id_)
+        self._fill(id_, row)
+        return self._told_of(id_) != before
+
+    def _make(self, row: Row) -> int:
+        id_ = entities.make(
+            self._connection,
+            row["entity"],
+            row.get("type") or entities.UNKNOWN_TYPE,
+            row.get("confidence", 1.0),
+            self._now,
+            subtype=row.get("subtype"),
+        )
+        self._connection.execute(
+            "UPDATE OR IGNORE entities SET entity_id = coalesce(?, entity_id), created_at = coalesce(?, created_at), importance = 0 WHERE id = ?",
+            (row.get("entity_id"), row.get("created_at"), id_),
+        )
+        self._fill(id_, row)
+        return id_
+
+    def _fill(self, id_: int, row: Row) -> None:
+        found = entities.Entity(
+            id=id_,
+            entity_id="",
+            type=row.get("type") or entities.UNKNOWN_TYPE,
+            name=row["entity"],
+            description=row.get("description"),
+            attributes=row.get("attributes", {}),
+            importance=row.get("importance", 0.5),
+            aliases=tuple(row.get("aliases", ())),
+        )
+        taking.keep_what_was_said(self._connection, id_, found, row.get("made_by", "text"), self._now)
+
+    def _told_of(self, id_: int) -> object:
+        entity = entities.by_ids(self._connection, [id_])[id_]
+        made_by = self._connection.execute("SELECT made_by FROM entities WHERE id = ?", (id_,)).get
+        return entity.type, entity.description, entity.attributes, entity.importance, entity.aliases, made_by
+
+    def _relation(self, row: Row) -> bool:
+        source, target = (self._end(row[end], row.get(f"{end}_type")) for end in ("source", "target"))
+        before = self._connection.total_changes()
+        said = [
+            row.get(name) for name in ("subtype", "weight", "confidence", "valid_from", "valid_to", "method", "validation_status", "notes")
+        ]
+        pairs = taking.put_down(self._connection, [(None, source, target, row["relation"], *said, row["created_at"])])
+        if self._connection.total_changes() == before:
+            return False
+        self._pairs |= pairs
+        return True
+
+    def _merge(self, row: Row) -> bool:
+        merged, kept = self._end(row["merged_entity"], row.get("type")), self._end(row["into_entity"], row.get("into_type"))
+        known = self._connection.execute(
+            "SELECT 1 FROM entity_merges WHERE kept = ? AND merged = ? AND (merged_at = ? OR undone_at IS NULL)",
+            (kept, merged, row["merged_at"]),
+        ).get
+        if kept == merged or known:
+            return False
+        self._connection.execute(
+            "INSERT INTO entity_merges(kept, merged, reason, merged_at, undone_at) VALUES (?,?,?,?,?)",
+            (kept, merged, row.get("reason"), row["merged_at"], row.get("undone_at")),
+        )
+        self._merged |= {kept, merged}
+        return True
+
+    def _link(self, row: Row) -> bool:
+        ends = memories.by_keys(self._connection, [row["source"], row["target"]])
+        missing = {row["source"], row["target"]} - ends.keys()
+        if missing:
+            raise InvalidInput(
+                "the link can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
+            )
+        self._connection.execute(
+            "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,?,?,?,?)",
+            (
+                ends[row["source"]].id,
+                ends[row["target"]].id,
+                row["link"],
+                row.get("weight", 1.0),
+                row.get("confidence", 1.0),
+                row["method"],
+                row["created_at"],
+            ),
+        )
+        return self._connection.changes() > 0
+
+    def _end(self, name: str, type_: str | None) -> int:
+        return self._own(name, type_) or self._make({"entity": name, "type": type_})
+
+    def _own(self, name: str, type_: str | None) -> int | None:
+        """The entity of this name and type, as it was before any merge."""
+        found = self._connection.execute(
+            "SELECT e.id, e.type FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 AND (?3 IS NULL OR e.type IN (?3, ?4)) "
+            "ORDER BY e.name = ?2 DESC, e.type = ?3 DESC, e.id LIMIT 1",
+            (fold(name), name, type_, entities.UNKNOWN_TYPE),
+        ).fetchone()
+        if found is None:
+            return None
+        if type_ not in (None, found[1]):
+            self._connection.execute("UPDATE entities SET type = ? WHERE id = ?", (type_, found[0]))
+        return int(found[0])

@@ -1,0 +1,98 @@
+"""What may be wrong with a graph: relations that little speaks for or that do not go together, entities that nothing names, and sums that
+are not what they are made of."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from memory_mcp.store.graph.links import OPPOSITE_TYPES, SINGLE_TYPES
+from memory_mcp.store.graph.relations import Pair, folded, pairs_of_entities
+from memory_mcp.store.memories import CURRENT
+
+# What is less sure than this is worth a look.
+UNSURE_BELOW = 0.5
+_CHECKED_UNTIL = "graph_checked_until"
+
+Told = tuple[str, str, str]
+
+_NAMED = "FROM relations r JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target"
+_ORPHAN = """
+FROM entities e WHERE e.merged_into IS NULL AND e.extraction_count = 0 AND e.made_by = 'text'
+AND NOT EXISTS (SELECT 1 FROM relations r WHERE r.source = e.id) AND NOT EXISTS (SELECT 1 FROM relations r WHERE r.target = e.id)
+AND NOT EXISTS (SELECT 1 FROM entity_mentions em WHERE em.entity = e.id)
+"""
+_OPPOSED = f"""
+SELECT s.name, r.type, t.name, o.type, q.name {_NAMED}
+JOIN relations o ON o.source = r.source JOIN entities q ON q.id = o.target
+WHERE (r.type = o.type AND r.type IN (SELECT value FROM json_each(?1)) AND r.target < o.target)
+    OR (r.target = o.target AND json_array(r.type, o.type) IN (SELECT value FROM json_each(?2)))
+ORDER BY max(r.last_evidence_at, o.last_evidence_at) DESC, r.id
+"""
+_COUNTED = f"""
+SELECT e.id, e.extraction_count, (
+    SELECT count(DISTINCT em.memory) FROM entities p JOIN entity_mentions em ON em.entity = p.id JOIN memories m ON m.id = em.memory
+    WHERE coalesce(p.merged_into, p.id) = e.id AND {CURRENT}) AS counted
+FROM entities e WHERE e.merged_into IS NULL AND e.id IN (SELECT value FROM json_each(?))
+"""
+
+
+def unsure(connection: apsw.Connection, limit: int) -> tuple[list[tuple[Told, float]], int]:
+    """Relations with their confidence, the least sure first, and how many there are."""
+    rows = connection.execute(
+        f"SELECT s.name, r.type, t.name, r.confidence {_NAMED} WHERE r.confidence < ? ORDER BY r.confidence, r.id LIMIT ?",
+        (UNSURE_BELOW, limit),
+    )
+    found = [((source, type_, target), confidence) for source, type_, target, confidence in rows]
+    return found, int(connection.execute("SELECT count(*) FROM relations WHERE confidence < ?", (UNSURE_BELOW,)).get)
+
+
+def orphans(connection: apsw.Connection, limit: int) -> tuple[list[str], int]:
+    """The names of entities that texts once made and that no memory names any more, and how many there are."""
+    rows = connection.execute(f"SELECT e.name {_ORPHAN} ORDER BY e.id LIMIT ?", (limit,))
+    return [str(row[0]) for row in rows], int(connection.execute(f"SELECT count(*) {_ORPHAN}").get)
+
+
+def opposed(connection: apsw.Connection, limit: int) -> tuple[list[tuple[Told, Told]], int]:
+    """Pairs of relations of which only one can hold at a time, the latest first, and how many there are."""
+    opposite = [json.dumps(pair, separators=(",", ":")) for pair in OPPOSITE_TYPES]
+    rows: list[Any] = connection.execute(_OPPOSED, (json.dumps(SINGLE_TYPES), json.dumps(opposite))).fetchall()
+    return [((source, type_, target), (source, other, others)) for source, type_, target, other, others in rows[:limit]], len(rows)
+
+
+def after(connection: apsw.Connection, entity: int, limit: int) -> list[int]:
+    """The next entities in the order of their numbers."""
+    return [int(row[0]) for row in connection.execute("SELECT id FROM entities WHERE id > ? ORDER BY id LIMIT ?", (entity, limit))]
+
+
+def wrong_sums(connection: apsw.Connection, entities: Sequence[int]) -> set[Pair]:
+    """Pairs with one of these entities whose relations are not the sum of what speaks for them."""
+    rows = connection.execute(
+        "SELECT source, target, type, directed, weight, evidence_count, confidence FROM relations "
+        "WHERE source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1))",
+        (json.dumps(list(entities)),),
+    )
+    there = {row[:3]: row[3:] for row in rows}
+    among = set(entities)
+    right = {row[:3]: row[3:7] for row in folded(connection, pairs_of_entities(connection, entities)) if among & {row[0], row[1]}}
+    return {(name[0], name[1]) for name in there.keys() | right.keys() if not _same(there.get(name), right.get(name))}
+
+
+def _same(one: tuple[Any, ...] | None, other: tuple[Any, ...] | None) -> bool:
+    """Sums of the same parts in another order may differ in the last digit."""
+    return one is not None and other is not None and all(abs(mine - theirs) < 0.001 for mine, theirs in zip(one, other, strict=True))
+
+
+def wrong_counts(connection: apsw.Connection, entities: Sequence[int]) -> set[int]:
+    """Those of these entities that are not named in as many memories as is noted."""
+    return {int(entity) for entity, noted, counted in connection.execute(_COUNTED, (json.dumps(list(entities)),)) if noted != counted}
+
+
+def checked_until(connection: apsw.Connection) -> int:
+    """The entity up to which the graph was looked at in the round under way; 0 where none is."""
+    return int(connection.execute("SELECT value FROM properties WHERE name = ?", (_CHECKED_UNTIL,)).get or 0)
+
+
+def note_checked(connection: apsw.Connection, entity: int) -> None:
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_CHECKED_UNTIL, str(entity)))

@@ -1,0 +1,105 @@
+"""What may be wrong with a graph is listed, sums that are wrong are put right, and nothing that anybody said goes."""
+
+import pytest
+
+from memory_mcp.domain import Stated
+from memory_mcp.remember.forget import forget
+from memory_mcp.remember.relating import relate
+from memory_mcp.remember.weaving import weave
+from memory_mcp.store.graph import entities, quality, relations
+from memory_mcp.store.graph.relations import Evidence
+from memory_mcp.upkeep import graph_check
+
+EXTRA = (
+    "INSERT INTO relations SELECT 1000, 4, 1, 'nonsense', subtype, directed, weight, evidence_count, confidence, NULL, NULL, method, "
+    "validation_status, NULL, created_at, updated_at, last_evidence_at FROM relations WHERE id = 1"
+)
+
+
+def rows(persona):
+    with persona.database.read() as connection:
+        return (
+            connection.execute(
+                "SELECT source, target, type, directed, weight, evidence_count, confidence FROM relations ORDER BY 1, 2, 3"
+            ).fetchall(),
+            connection.execute("SELECT id, extraction_count FROM entities ORDER BY id").fetchall(),
+        )
+
+
+def check(persona, now):
+    steps = 1
+    while graph_check.step(persona, now):
+        steps += 1
+        assert steps < 100
+    return steps
+
+
+@pytest.fixture
+def woven(nilou, say, now):
+    for one in ("佐藤", "鈴木", "高橋", "伊藤"):
+        for other in ("渡辺", "中村", "佐藤"):
+            say(f"{one}さんと{other}さんが会った", relations=[f"{one} > knows > {other}さん"] if one != other else [])
+    relate(nilou, [Stated("佐藤", "similarity", "渡辺")], now=now)
+    while weave(nilou, now):
+        pass
+    return nilou
+
+
+def test_a_graph_that_adds_up_is_left_alone(woven, now, caplog):
+    with woven.database.read() as connection:
+        before = connection.execute("SELECT group_concat(id || updated_at) FROM relations").get
+    check(woven, now)
+    with woven.database.read() as connection:
+        assert connection.execute("SELECT group_concat(id || updated_at) FROM relations").get == before
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "UPDATE relations SET weight = 0.01 WHERE id = 2",
+        "UPDATE relations SET evidence_count = 99",
+        "UPDATE relations SET confidence = 0 WHERE id = 3",
+        "DELETE FROM relations WHERE id % 2",
+        "UPDATE entities SET extraction_count = 7",
+        EXTRA,
+    ],
+)
+def test_sums_that_are_wrong_are_put_right_and_told(woven, now, spoil, caplog):
+    before = rows(woven)
+    woven.database.write(lambda connection: connection.execute(spoil))
+    assert rows(woven) != before
+    check(woven, now)
+    assert rows(woven) == before
+    assert "did not add up" in caplog.text
+
+
+def test_many_entities_are_looked_at_a_few_at_a_time(nilou, now):
+    relate(nilou, [Stated(f"人{number}", "knows", f"友{number}") for number in range(graph_check.ENTITIES_AT_ONCE)], now=now)
+    before = rows(nilou)
+    nilou.database.write(lambda connection: connection.execute("UPDATE relations SET weight = 0.5 WHERE id > 90"))
+    assert check(nilou, now) == 3
+    assert rows(nilou) == before
+    assert check(nilou, now) == 3
+
+
+def test_what_may_be_wrong_is_listed_with_how_much_there_is(nilou, say, now):
+    relate(nilou, [Stated("鈴木", "lives_in", "東京"), Stated("鈴木", "lives_in", "大阪"), Stated("鈴木", "likes", "苺")], now=now)
+    key = say("高橋さんが来た").key
+
+    def guess(connection):
+        one, other = (entities.by_name(connection, name)[0].id for name in ("東京", "苺"))
+        relations.sum_up(connection, relations.add(connection, [Evidence(one, other, "contains", 0.5, 0.3, "model")], now), now)
+
+    nilou.database.write(guess)
+    with nilou.database.read() as connection:
+        assert quality.opposed(connection, 10) == ([(("鈴木", "lives_in", "東京"), ("鈴木", "lives_in", "大阪"))], 1)
+        assert quality.unsure(connection, 10) == ([(("東京", "contains", "苺"), 0.3)], 1)
+        assert quality.orphans(connection, 10) == ([], 0)
+    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    with nilou.database.read() as connection:
+        assert quality.orphans(connection, 10) == ([], 0)  # it may come out of the trash
+    nilou.database.write(lambda connection: connection.execute("DELETE FROM memories WHERE key = ?", (key,)))
+    with nilou.database.read() as connection:
+        assert quality.orphans(connection, 0) == ([], 1)
+        assert quality.orphans(connection, 10) == (["高橋"], 1)

@@ -1,0 +1,256 @@
+"""What somebody said of the graph moves with the memories: out as lines, in again, and never what only a secret memory tells."""
+
+import json
+from contextlib import contextmanager
+
+import pytest
+
+from memory_mcp.domain import Stated
+from memory_mcp.personas import whole
+from memory_mcp.personas.registry import Personas
+from memory_mcp.remember.foreseen import Foreseen
+from memory_mcp.remember.forget import forget
+from memory_mcp.remember.merge import merge
+from memory_mcp.remember.relating import relate, unrelate
+from memory_mcp.remember.weaving import weave
+from memory_mcp.store import persona_merge
+from memory_mcp.store.graph import entities, mentions, merging, names, relations
+from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
+
+ALL = Leaving(deleted=True, secret=True, versions=True)
+
+
+def woven(persona, now):
+    while weave(persona, now):
+        pass
+
+
+def exported(persona, leaving=ALL):
+    return list(export_lines(persona, leaving))
+
+
+def said(persona, leaving=ALL):
+    """The lines that are no memories, without what differs from run to run."""
+    rows = [json.loads(line) for line in exported(persona, leaving)]
+    passing = {"entity_id", "created_at", "merged_at"}
+    return [{name: value for name, value in row.items() if name not in passing} for row in rows if "content" not in row]
+
+
+@pytest.fixture
+def read(now, zone):
+    def read(into, *lines, **how):
+        rows = [line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in lines]
+
+        @contextmanager
+        def opened():
+            yield into
+
+        return import_lines(opened, [(number, row.encode()) for number, row in enumerate(rows, start=1)], Arriving(now, zone, **how))
+
+    return read
+
+
+@pytest.fixture
+def sakura(personas):
+    with personas.writing("さくら") as persona:
+        yield persona
+
+
+@pytest.fixture
+def told(nilou, say, now):
+    """A persona of whose graph everything was said that can be: types, somebody by hand, relations, one taken back, who is one with whom."""
+
+    def own_types(connection):
+        connection.execute("INSERT INTO entity_types VALUES ('Pet', 'ペット', NULL, '#aabbcc', 1)")
+        connection.execute("INSERT INTO relation_types VALUES ('rivals', 'ライバル', 'they compete', 0, 1)")
+        made = entities.make(
+            connection, "ダイズ", "Pet", 1.0, now, description="柴犬\u2028三歳", attributes={"色": "茶", "x": [1]}, made_by="user"
+        )
+        entities.add_aliases(connection, made, ["だいちゃん"])
+
+    def one_and_another(connection):
+        kept, merged = (entities.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "たなっち"))
+        merging.merge(connection, kept, merged, "同じ人", now)
+        relations.sum_up_anew(connection, [kept, merged], now)
+        mentions.count_again(connection, [kept, merged])
+        other = entities.find_or_make(connection, "鈴木", "Person", 1.0, now)
+        number = merging.merge(connection, other, kept, None, now)
+        merging.undo(connection, number, now)
+        relations.sum_up_anew(connection, [kept, merged, other], now)
+        mentions.count_again(connection, [kept, merged, other])
+        names.changed(connection)
+
+    nilou.database.write(own_types)
+    say("田中さんと散歩した。[[ダイズ]]も来た", relations=["田中 > walks > ダイズ"])
+    say("たなっちと鈴木さんの話", session_id="s")
+    first, second = say("京都で鈴木さんと会った", session_id="s"), say("京都で鈴木さんに会った", session_id="s")
+    nilou.database.write(one_and_another)
+    woven(nilou, now)
+    relate(nilou, [Stated("鈴木", "rivals", "たなっち"), Stated("鈴木", "lives_in", "大阪", None, "Location")], now=now)
+    unrelate(nilou, Stated("鈴木", "lives_in", "大阪"), reason="引っ越した", now=now)
+    merge(nilou, [second.key], first.key, reason=None, now=now)
+    nilou.database.write(
+        lambda connection: connection.execute(
+            "INSERT INTO memory_links SELECT a.id, b.id, 'causality', 0.7, 0.9, 'stated', '2025-10-30T03:00:00.000000+00:00' "
+            "FROM memories a JOIN memories b ON b.key = ? WHERE a.id = 1",
+            (first.key,),
+        )
+    )
+    return nilou
+
+
+def summed_up(persona):
+    with persona.database.read() as connection:
+        rows = connection.execute(
+            "SELECT s.name, s.type, r.type, t.name, t.type, r.weight, r.evidence_count, r.validation_status FROM relations r "
+            "JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target"
+        )
+        found = {(*sorted([row[:2], row[3:5]]), *row[2:3], *row[5:]) for row in rows}
+        counted = connection.execute("SELECT name, type, extraction_count FROM entities WHERE merged_into IS NULL ORDER BY name, type")
+        return found, counted.fetchall()
+
+
+def test_a_graph_moves_with_its_memories_and_a_second_export_equals_the_first(told, sakura, read, now):
+    first = exported(told)
+    kinds = [next(iter(json.loads(line))) for line in first]
+    assert kinds == [
+        "entity_type",
+        "relation_type",
+        *["entity"] * 5,
+        *["key"] * 4,
+        *["relation"] * 2,
+        *["merged_entity"] * 2,
+        "link",
+        "merged_memory",
+    ]
+    moved = read(sakura, *first)
+    assert (moved.stored, moved.refused, moved.graph) == (4, 0, len(first) - 4)
+    woven(sakura, now)
+    assert exported(sakura) == first
+    assert summed_up(sakura) == summed_up(told)
+    with sakura.database.read() as connection:
+        (kept,) = entities.by_name(connection, "たなっち")
+        assert (kept.name, entities.by_name(connection, "だいちゃん")[0].attributes) == ("田中", {"色": "茶", "x": [1]})
+
+
+def test_a_second_import_of_a_graph_changes_nothing_and_a_dry_run_tells_what_would_come(told, sakura, read):
+    first = exported(told)
+    foreseen = read(sakura, *first, foreseen=Foreseen())
+    assert exported(sakura) == []
+    assert (foreseen.stored, foreseen.graph, foreseen.refused) == (4, len(first) - 4, 0)
+    assert read(told, *first) == ImportResult(already_known=len(first))
+    assert exported(told) == first
+
+
+def test_lines_that_come_one_by_one_make_the_same_graph(told, sakura, read, now):
+    first = exported(told)
+    for line in first:
+        assert read(sakura, line).refused == 0
+    woven(sakura, now)
+    assert exported(sakura) == first
+    assert summed_up(sakura) == summed_up(told)
+
+
+def test_an_export_of_before_is_taken_as_ever(told, sakura, read):
+    older = [line for line in exported(told) if "content" in json.loads(line)]
+    assert read(sakura, *older) == ImportResult(stored=4)
+
+
+def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, now):
+    say("[[山田太郎|ヤマちゃん]]と付き合っている", privacy_level="secret", relations=["山田太郎 > loves > 花子"])
+    say("花子さんと会った")
+
+    def describe(connection):
+        found = entities.by_name(connection, "山田太郎")[0].id
+        connection.execute("UPDATE entities SET description = 'ひみつの人', made_by = 'user' WHERE id = ?", (found,))
+        other = entities.find_or_make(connection, "太郎", "Person", 1.0, now)
+        merging.merge(connection, found, other, "ひみつ", now)
+        entities.add_aliases(connection, entities.by_name(connection, "花子")[0].id, ["はなちゃん"])
+
+    nilou.database.write(describe)
+    woven(nilou, now)
+    unrelate(nilou, Stated("山田太郎", "loves", "花子"), reason="ちがう", now=now)
+    open_ = "\n".join(exported(nilou, Leaving()))
+    assert not [word for word in ("山田", "ヤマちゃん", "loves", "ひみつ", "太郎", "ちがう") if word in open_]
+    assert "はなちゃん" in open_
+    assert all(word in "\n".join(exported(nilou)) for word in ("山田", "ヤマちゃん", "loves", "ひみつの人", "ちがう"))
+
+
+def test_a_refusal_of_what_only_a_secret_memory_says_stays_with_it_though_both_are_known_otherwise(nilou, say, now):
+    say("太郎さんと花子さんが来た")
+    say("二人のこと", privacy_level="secret", relations=["太郎 > loves > 花子"])
+    unrelate(nilou, Stated("太郎", "loves", "花子"), reason=None, now=now)
+    assert [row["entity"] for row in said(nilou, Leaving())] == ["太郎", "花子"]
+    assert [next(iter(row)) for row in said(nilou)] == ["entity", "entity", "relation"]
+
+
+def test_who_is_named_in_the_trash_alone_leaves_with_the_trash(nilou, say, now):
+    key = say("[[犬山|Person]]が来た").key
+    nilou.database.write(lambda connection: connection.execute("UPDATE entities SET description = '隣の人'"))
+    assert [row["entity"] for row in said(nilou, Leaving())] == ["犬山"]
+    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    assert said(nilou, Leaving()) == []
+    assert [row["entity"] for row in said(nilou, Leaving(deleted=True))] == ["犬山"]
+
+
+def test_of_who_states_a_relation_and_who_takes_it_back_the_later_counts(nilou, read, now):
+    relate(nilou, [Stated("田中", "likes", "苺")], now=now)
+    unrelate(nilou, Stated("田中", "likes", "苺"), reason=None, now=now)
+    row = {"relation": "likes", "source": "田中", "target": "苺"}
+    assert read(nilou, {**row, "created_at": "2025-01-01T00:00:00Z"}).graph == 1
+    assert summed_up(nilou)[0] == set()
+    nilou.database.write(lambda connection: connection.execute("DELETE FROM relation_evidence WHERE method = 'stated'"))
+    assert read(nilou, {**row, "created_at": "2026-01-01T00:00:00Z"}).graph == 1
+    assert len(summed_up(nilou)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ({"relation": "likes", "source": "田中"}, "target is missing"),
+        ({"relation": "likes", "source": "田中", "target": "田中"}, "are the same"),
+        ({"relation": "likes", "source": "田中", "target": "苺", "weight": 1.5}, "runs from 0 to 1"),
+        ({"relation": "likes", "source": "田中", "target": "苺", "created_at": "いつか"}, "no ISO time"),
+        ({"entity": " "}, "blank or too long"),
+        ({"entity": "田中", "aliases": ["x"] * 101}, "101 aliases"),
+        ({"entity": "田中", "attributes": {"x": "y" * 10_001}}, "attributes is too long"),
+        ({"entity": "田中", "color": "#fff"}, "unknown field 'color'"),
+        ({"entity": "田\x00中"}, "NUL"),
+        ({"link": "causality", "source": "memory_1", "target": "memory_2"}, "no memory with the key memory_1"),
+        ({"merged_memory": "memory_1", "into_memory": "memory_2"}, "no memory with the key memory_1"),
+        ({"merged_entity": "田中"}, "into_entity is missing"),
+        ({"relation_type": "rivals", "directed": "no"}, "must be true or false"),
+    ],
+)
+def test_a_line_that_can_not_be_used_is_refused_by_its_number_and_leaves_nothing(nilou, read, line, why):
+    result = read(nilou, line, {"content": "良い"})
+    assert (result.stored, result.graph, [error.line for error in result.errors]) == (1, 0, [1])
+    assert why in result.errors[0].reason
+    assert said(nilou) == []
+
+
+def test_what_may_not_be_stored_is_taken_out_of_lines_of_the_graph_too(nilou, read):
+    token = "sk-" + "aB3dE5gH7jK9mN1pQ3sT5vX7" * 2
+    read(nilou, {"entity": "田中", "description": f"鍵は {token}", "attributes": {"api_key": token}, "aliases": ["タナ"]})
+    assert token not in "\n".join(exported(nilou))
+    assert "タナ" in "\n".join(exported(nilou))
+
+
+def test_a_copy_and_a_renamed_persona_have_the_same_graph(told, personas, now):
+    first, graph = exported(told), summed_up(told)
+    personas.close()
+    again = Personas(personas.directory)
+    whole.copy(again, "nilou", "写し", now)
+    whole.rename(again, "nilou", "ニィロウ", IndexShelf(), now)
+    for name in ("写し", "ニィロウ"):
+        with again.reading(name) as persona:
+            assert exported(persona) == first
+            assert summed_up(persona) == graph
+    again.close()
+
+
+def test_a_merge_of_personas_takes_along_links_that_nothing_derives(told, sakura, now):
+    with told.database.read() as there:
+        sakura.database.write(lambda here: persona_merge.take_in(here, there, "nilou", now))
+    assert [row["link"] for row in said(sakura) if "link" in row] == ["causality"]
