@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from memory_mcp.config.master_key import MasterKey, new_key
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.drafts import draft
@@ -62,7 +62,9 @@ class House:
 
     def say(self, content: str, at: datetime, name: str = "nilou") -> str:
         with self.personas.writing(name) as persona:
-            return remember(persona, draft(content, now=at, zone=UTC_ZONE, session_id="a day"), now=at, zone=UTC_ZONE).key
+            return remember(
+                persona, draft(content, now=at, zone=UTC_ZONE, session_id="a day"), now=at, zone=UTC_ZONE, privacy=Privacy()
+            ).key
 
     def back_up(self, at: datetime, name: str = "nilou") -> Backup:
         with self.personas.reading(name) as persona:
@@ -110,7 +112,7 @@ def filled(house: House, now: datetime) -> House:
     for number in range(20):
         key = house.say(f"{SECRET} 海辺 {number}", now)
     with house.personas.writing("nilou") as persona:
-        revise(persona, key, Revision(content=f"{SECRET} 山小屋"), now=now)
+        revise(persona, key, Revision(content=f"{SECRET} 山小屋"), now=now, privacy=Privacy())
         persona.context.update({"current_emotion": "glad", "hobby": "お茶"})
     return house
 
@@ -259,7 +261,7 @@ def test_a_backup_beside_eight_writers_is_of_one_moment(house: House, elsewhere:
         def write() -> None:
             while not stop.is_set():
                 content = f"海辺の散歩 {next(numbers)}"
-                remember(persona, draft(content, now=now, zone=UTC_ZONE), now=now, zone=UTC_ZONE)
+                remember(persona, draft(content, now=now, zone=UTC_ZONE), now=now, zone=UTC_ZONE, privacy=Privacy())
 
         with ThreadPoolExecutor(8) as threads:
             writers = [threads.submit(write) for _ in range(8)]
@@ -401,7 +403,7 @@ def test_a_summary_or_a_name_in_the_backup_does_not_tell_of_what_was_erased_afte
         assert list(row_texts(persona, word))
     made = house.back_up(now)
     with house.personas.writing("nilou") as persona:
-        forget(persona, [keys[1]], reason=None, dry_run=False, now=now)
+        forget(persona, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
         while step(persona, now + timedelta(days=3), few):
             pass  # the summary is made anew, of what is left
         purge.erase(persona, [keys[1]], rule="asked for", now=now)
@@ -437,10 +439,10 @@ def with_everything(house: House, now: datetime) -> list[str]:
         for number in range(10)
     ]
     with house.personas.writing("nilou") as persona:
-        revise(persona, keys[0], Revision(content="はじめの話", reason="直した", privacy_level="secret"), now=now)
-        relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now)
-        unrelate(persona, stated("田中 > hates > 桃", ()), reason="まちがい", now=now)
-        merge(persona, [keys[1]], keys[2], reason=None, now=now)
+        revise(persona, keys[0], Revision(content="はじめの話", reason="直した", privacy_level="secret"), now=now, privacy=Privacy())
+        relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now, privacy=Privacy())
+        unrelate(persona, stated("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
+        merge(persona, [keys[1]], keys[2], reason=None, now=now, privacy=Privacy())
         while weave(persona, now) or summaries.step(persona, now + timedelta(days=2), house.settings):
             pass
     return keys

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
 from memory_mcp.errors import StoreError
 from memory_mcp.jobs.chores import OVERDUE_SECONDS, POLL_SECONDS, Chore, ChoreWorker
@@ -40,7 +40,7 @@ class World:
 
     def write(self, name, content="お茶が好き"):
         with self.personas.writing(name) as persona:
-            remember_many(persona, [Draft(content)], now=self.now, zone=self.zone)
+            remember_many(persona, [Draft(content)], now=self.now, zone=self.zone, privacy=Privacy())
         self.worker.wake(name)
 
     def later(self, seconds):
