@@ -1,7 +1,7 @@
 """A persona as a whole: renamed, copied, erased. Each happens while nobody has it open, and after a crash it has happened or has not."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -81,8 +81,9 @@ def _under_a_key_of_its_own(personas: Personas, source: Path, coming: Path) -> t
     return (KEY_NAME, DATABASE_NAME, CONTEXT_NAME)
 
 
-def erase(personas: Personas, name: str, indexes: IndexShelf, now: datetime) -> None:
-    """Removes a persona with everything that it has. There is no way back.
+def erase(personas: Personas, name: str, indexes: IndexShelf, now: datetime, first: Callable[[], None] = lambda: None) -> None:
+    """Removes a persona with everything that it has. There is no way back. `first` is called when nobody has it open any more; if that
+    fails, the persona stays.
 
     Raises:
         PersonaUnknown: there is no such persona.
@@ -91,6 +92,7 @@ def erase(personas: Personas, name: str, indexes: IndexShelf, now: datetime) -> 
     """
     source = _directory(personas, name)
     with personas.alone(name), _worded(f"{name!r} can't be erased"):
+        first()
         going = place(personas.directory, GOING)
         move(source, going)
         indexes.forget(source)

@@ -8,7 +8,6 @@ Whatever interrupts that leaves a file whose name begins with a dot, which the n
 import hashlib
 import re
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -122,10 +121,48 @@ class Backups:
         return [found.path for found in old]
 
     def remove_all(self, folder: str, settings: Settings) -> int:
-        """Removes every backup of a persona, as when it is erased. Returns how many there were."""
+        """Removes every backup of a persona, as when it is erased; whatever else lies there stays. Returns how many there were.
+
+        Raises:
+            Overloaded: one is being made.
+            StoreError: one can't be removed; those before it are gone.
+        """
+        target = self.directory(settings) / folder
         found = self.listed(settings, folder)
-        shutil.rmtree(self.directory(settings) / folder, ignore_errors=True)
+        if not found:
+            return 0
+        try:
+            with _alone(target):
+                for backup in found:
+                    backup.path.unlink()
+                sync_directory(target)
+            (target / _LOCK_NAME).unlink(missing_ok=True)
+            if not any(target.iterdir()):
+                target.rmdir()
+        except OSError as error:
+            raise refusal(error, f"the backups in {target} can't be removed", "Make it writable for the server") from error
         return len(found)
+
+    def follow(self, folder: str, to: str, settings: Settings) -> None:
+        """Lets the backups of a persona that has another name lie under its new directory's name, where its next ones will.
+
+        Raises:
+            Overloaded: one is being made.
+            StoreError: one can't be moved; it stays where it is.
+        """
+        source, target = self.directory(settings) / folder, self.directory(settings) / to
+        found = self.listed(settings, folder)
+        if not found or folder == to:
+            return
+        try:
+            with _alone(source), _alone(target):
+                for backup in found:
+                    begin, _, ending = backup.path.name.partition(ENDING)
+                    backup.path.rename(_unused(target, begin, ENDING + ending))
+                sync_directory(target)
+                sync_directory(source)
+        except OSError as error:
+            raise refusal(error, f"the backups in {source} can't be moved to {target}", "Move them by hand") from error
 
     def _has_changed(self, persona: Persona, last: Backup) -> bool:
         try:

@@ -344,8 +344,20 @@ def test_erasing_a_persona_can_take_its_backups_along(filled: House, now: dateti
     filled.say("another", now, "さくら")
     filled.back_up(now)
     filled.back_up(now, "さくら")
+    mine = filled.directory / ".backups" / "nilou" / "mine.txt"
+    mine.write_text("somebody put it there")
     assert filled.backups.remove_all("nilou", filled.settings) == 1
+    assert [path.name for path in mine.parent.iterdir()] == ["mine.txt"]
     assert [made.folder != "nilou" for made in filled.backups.listed(filled.settings)] == [True]
+
+
+def test_backups_follow_a_persona_to_its_new_name_and_stand_beside_what_is_there(filled: House, now: datetime) -> None:
+    filled.back_up(now)
+    filled.say("another", now, "さくら")
+    other = filled.back_up(now, "さくら")
+    filled.backups.follow("nilou", other.folder, filled.settings)
+    assert [made.folder for made in filled.backups.listed(filled.settings)] == [other.folder] * 2
+    assert filled.backups.listed(filled.settings, "nilou") == []
 
 
 # What was erased for good after the backup.
