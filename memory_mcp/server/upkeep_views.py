@@ -12,6 +12,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, told
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.persona_context import FILE_NAME
 from memory_mcp.store.versions import Version
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
 from memory_mcp.upkeep import history, kept_copies, purge, retention
@@ -175,7 +176,8 @@ def _swept(call: Call, persona: Persona) -> bool:
 
 def _elsewhere(call: Call, plan: purge.Plan, removed: Sequence[str] = ()) -> dict[str, Any]:
     kept = [name for name in plan.kept_in if name not in removed]
-    return {**told(also_in=list(plan.quoted_in), kept_in=kept), "remains": remains(call)}
+    in_context = FILE_NAME if plan.in_context else None
+    return {**told(also_in=list(plan.quoted_in), stated=list(plan.stated), in_context=in_context, kept_in=kept), "remains": remains(call)}
 
 
 def _planned(call: Call, plan: purge.Plan, view: dict[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, 
     done = [Operation("purge", key, now, metadata={"rule": rule}) for key in keys]
     for operation in done:
         operations.record(connection, operation)
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, done[-1].operation_id if done else ""))
+    note_sweep_due(connection, done[-1].operation_id if done else "")
     return done, unsearched
 
 
@@ -105,6 +105,23 @@ def texts_of(connection: apsw.Connection, found: Sequence[Memory]) -> list[str]:
     return [text for text in dict.fromkeys(every) if len(text) >= TELLING_CHARACTERS]
 
 
+def states_told(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, set[str]]:
+    """How things stood by these memories, now or in an earlier revision, by part, where no other memory says the same of that part."""
+    told = connection.execute(
+        "WITH keys AS (SELECT value AS key FROM json_each(?1)), said(state) AS ("
+        "SELECT state FROM memories WHERE key IN keys UNION ALL SELECT further ->> '$.state' FROM memory_versions "
+        "WHERE key IN keys AND json_valid(further)) "
+        "SELECT DISTINCT p.key, p.value FROM said, json_each(said.state) p WHERE json_valid(said.state) AND p.type = 'text' "
+        "AND NOT EXISTS (SELECT 1 FROM memories m, json_each(m.state) o WHERE m.key NOT IN keys AND json_valid(m.state) "
+        "AND o.key = p.key AND o.value = p.value)",
+        (json.dumps(list(keys)),),
+    )
+    found: dict[str, set[str]] = {}
+    for part, value in told:
+        found.setdefault(part, set()).add(value)
+    return found
+
+
 def quoting(connection: apsw.Connection, found: Sequence[Memory]) -> list[str]:
     """The keys of other memories that hold the text of one of these, now or earlier, or name its key: a summary, a copy."""
     keys = [memory.key for memory in found]
@@ -123,6 +140,11 @@ def sweep_due(connection: apsw.Connection) -> str | None:
     """A mark of the last purge whose traces are still to be swept out of the file; None where nothing is to be done."""
     found: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_SWEEP,)).get
     return found
+
+
+def note_sweep_due(connection: apsw.Connection, operation_id: str) -> None:
+    """What this operation has deleted is to be swept out of the file."""
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, operation_id))
 
 
 def note_swept(connection: apsw.Connection, mark: str) -> None:

@@ -400,3 +400,53 @@ def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now
     erased(key)
     with nilou.database.read() as connection:
         assert {mention.name for _, mention in nilou.names.find(connection, "蛍と旅支度と鰻")} == {"蛍", "旅支度"}
+
+
+def test_what_somebody_stated_on_its_own_stays_and_is_told_and_goes_when_it_is_taken_back(nilou, say, trash, erased, indexes, now):
+    stated = Stated("鱧代", "密談する", "田中さん")
+    say("田中さんと会った。")
+    key = say("[[鱧代]]と会った。").key
+    relating.relate(nilou, [stated], now=now, privacy=Privacy())
+    trash(key)
+    assert purge.plan(nilou, [key]).stated == ("鱧代 > 密談する > 田中",)
+    erased(key)
+    assert traces(nilou.database.path.parent)
+    relating.unrelate(nilou, stated, reason="密談ではない", now=now, privacy=Privacy())
+    assert purge.sweep(nilou, indexes)
+    assert traces(nilou.database.path.parent) == {}
+
+
+def test_a_state_that_only_an_erased_memory_told_is_in_the_context_no_more(nilou, say, erased):
+    say("苺を食べた。", state={"mental_state": "おだやか"})
+    first = say("はじめの話", state={"emotion": "鰻のせいで不安"}).key
+    second = say("ただの話", state={"emotion": "鰻のせいで不安", "mental_state": "おだやか"}).key
+    nilou.context.update({"current_emotion": "鰻のせいで不安", "mental_state": "おだやか", "environment": "海辺"})
+    erased(first)
+    assert nilou.context.read()["current_emotion"] == "鰻のせいで不安"
+    erased(second)
+    left = nilou.context.read()
+    assert (left["current_emotion"], left["mental_state"], left["environment"]) == ("", "おだやか", "海辺")
+    assert traces(nilou.database.path.parent) == {}
+
+
+def test_a_state_of_an_earlier_revision_is_in_the_context_no_more_either(nilou, say, erased, now):
+    key = say("ただの話", state={"emotion": "鰻のせいで不安"}).key
+    nilou.context.update({"current_emotion": "鰻のせいで不安"})
+    revise(nilou, key, Revision(content="別の話"), now=now, privacy=Privacy())
+    nilou.database.write(lambda connection: connection.execute("UPDATE memories SET state = NULL"))
+    erased(key)
+    assert nilou.context.read()["current_emotion"] == ""
+
+
+def test_a_context_that_quotes_it_is_named(nilou, say, trash):
+    key = say(SECRET).key
+    trash(key)
+    assert not purge.plan(nilou, [key]).in_context
+    nilou.context.update({"environment": f"あの話：{SECRET}"})
+    assert purge.plan(nilou, [key]).in_context
+
+
+def test_a_context_that_can_not_be_read_keeps_nothing_from_being_erased(nilou, say, erased):
+    key = say(SECRET, state={"emotion": "鰻"}).key
+    (nilou.database.path.parent / "persona_context.json").write_text("{")
+    assert erased(key).keys == (key,)

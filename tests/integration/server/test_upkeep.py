@@ -141,6 +141,16 @@ def test_what_is_erased_is_said_to_be_in_the_backups_that_there_are_and_until_wh
     assert "somebody made" in others
 
 
+def test_a_purge_names_what_it_leaves_in_the_context(persona):
+    key = persona("remember", content=SECRET, state={"emotion": "落ち着かない"})["key"]
+    persona("update_context", environment=f"あの話：{SECRET}")
+    persona("forget", keys=[key])
+    listed = persona("purge", keys=[key])
+    assert listed["in_context"] == "persona_context.json"
+    persona("purge", keys=[key], confirm=listed["confirm"])
+    assert "emotion" not in persona("get_context")["state"]
+
+
 def test_where_old_backups_are_removed_it_is_said_until_when_they_hold_what_is_erased(own_server, own_http):
     headers = {"X-Persona": "nilou"}
     own_server.configure(backup={"enabled": True, "keep_days": 7})
