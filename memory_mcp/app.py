@@ -150,13 +150,29 @@ def _chores(personas: Personas, indexes: IndexShelf, caches: Caches, usage: Usag
     backups = backup.Backups(personas.directory, personas.keys)
     return [
         Chore("graph", lambda persona, now, _: weave(persona, now), lambda _: True, lambda _: always, only_after_writes=True),
-        Chore("retention", keep_to_retention, enabled=lambda _: True, interval=lambda _: retention.INTERVAL),
-        Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL),
+        Chore(
+            "retention",
+            keep_to_retention,
+            lambda _: True,
+            lambda _: retention.INTERVAL,
+            only_after_writes=True,
+            next_due=retention.next_due,
+        ),
+        Chore(
+            "backup",
+            backups.step,
+            lambda settings: settings.backup.enabled,
+            lambda _: backup.INTERVAL,
+            only_after_writes=True,
+            next_due=backup.next_due,
+        ),
         Chore(
             summaries.CHORE,
             lambda persona, now, settings: summaries.step(persona, now, settings, chat),
             lambda settings: settings.summaries.enabled,
             lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
+            only_after_writes=True,
+            next_due=summaries.next_due,
         ),
         usage.chore(),
     ]

@@ -15,13 +15,18 @@ from memory_mcp.domain import Kind, Memory
 from memory_mcp.store import chunks, derivations, foreign_tables, lexical, memories, operations, summaries, tombstones
 from memory_mcp.store.graph import erasing as graph_erasing
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.timestamps import to_text
+from memory_mcp.store.timestamps import from_text, to_text
 
 # What says so little that it stands in many memories tells nothing about where a memory is quoted.
 TELLING_CHARACTERS = 8
 # These are about the one memory that they name: another one with the same words keeps its own.
 _OF_ONE_MEMORY = ("create", "update", "delete", "restore")
 _SWEEP = "sweep_due"
+_UNPROTECTED = """
+m.deleted_at IS NULL AND m.kind = ? AND m.importance < ?
+AND NOT EXISTS (SELECT 1 FROM json_each(m.tags) t WHERE t.value COLLATE NOCASE IN (SELECT value FROM json_each(?)))
+AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.key = m.supersedes AND p.deleted_at IS NULL)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +45,26 @@ def expired(
     One that replaced another stays as long as that one is outside the trash: it would come to light again.
     """
     condition = (
-        "m.deleted_at IS NULL AND m.kind = ? AND m.updated_at < ? AND m.importance < ? "
-        "AND NOT EXISTS (SELECT 1 FROM json_each(m.tags) t WHERE t.value COLLATE NOCASE IN (SELECT value FROM json_each(?))) "
-        "AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.key = m.supersedes AND p.deleted_at IS NULL) "
-        "AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.key = m.key AND o.operation = 'restore' AND o.timestamp >= ?)"
+        f"{_UNPROTECTED} AND m.updated_at < ? AND NOT EXISTS ("
+        "SELECT 1 FROM operations o WHERE o.key = m.key AND o.operation = 'restore' AND o.timestamp >= ?)"
     )
-    least = 2.0 if keep_importance is None else keep_importance
-    tags = json.dumps(list(keep_tags), ensure_ascii=False)
-    return _found(connection, condition, (kind, to_text(before), least, tags, to_text(before)), "m.updated_at, m.id", limit)
+    values = (*_protected_by(kind, keep_importance, keep_tags), to_text(before), to_text(before))
+    return _found(connection, condition, values, "m.updated_at, m.id", limit)
+
+
+def oldest_unprotected(
+    connection: apsw.Connection, kind: Kind, keep_importance: float | None, keep_tags: Collection[str]
+) -> datetime | None:
+    """The last change of the memory of this kind that nobody changed for longest and nothing protects; None where there is none."""
+    values = _protected_by(kind, keep_importance, keep_tags)
+    found: str | None = connection.execute(f"SELECT min(m.updated_at) FROM memories m WHERE {_UNPROTECTED}", values).get
+    return from_text(found) if found else None
+
+
+def longest_in_trash(connection: apsw.Connection) -> datetime | None:
+    """When what is in the trash for longest went there; None where it is empty."""
+    found: str | None = connection.execute("SELECT min(deleted_at) FROM memories WHERE deleted_at IS NOT NULL").get
+    return from_text(found) if found else None
 
 
 def long_in_trash(connection: apsw.Connection, before: datetime, limit: int) -> Found:
@@ -164,6 +181,11 @@ def _empty_operations(connection: apsw.Connection, keys: Sequence[str], said: It
             f"AND EXISTS (SELECT 1 FROM json_each(?) t WHERE instr({column}, t.value))",
             (spellings,),
         )
+
+
+def _protected_by(kind: Kind, keep_importance: float | None, keep_tags: Collection[str]) -> tuple[str, float, str]:
+    """The values of `_UNPROTECTED`."""
+    return kind, 2.0 if keep_importance is None else keep_importance, json.dumps(list(keep_tags), ensure_ascii=False)
 
 
 def _found(connection: apsw.Connection, condition: str, values: Sequence[object], order: str, limit: int) -> Found:

@@ -214,6 +214,11 @@ def _due(now: datetime, settings: Settings) -> datetime:
     return due if due <= local else due - timedelta(days=1)
 
 
+def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime:  # noqa: ARG001  as a chore is asked
+    """When it is looked next whether there is something to back up, or a backup is too old, if nothing is written until then."""
+    return _due(now, settings) + timedelta(days=1)
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
