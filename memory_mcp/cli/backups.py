@@ -118,7 +118,7 @@ def _report(done: "Restored", settings: Settings, *, given: bool) -> None:
     if done.erased_again:
         typer.echo(f"{done.erased_again:,} that were erased for good since then were left out")
     if done.unknown_erased:
-        typer.echo("What was there could not be asked what was erased for good since then: some of it may be back.", err=True)
+        typer.echo("Nobody here knows what was erased for good since then: if something was, it is back, and to be purged again.", err=True)
     if given and done.encrypted:
         typer.echo("Name the key file in encryption.key_file before the server starts.")
 

@@ -5,7 +5,7 @@ row leaves behind in SQLite's pages is another step, which a crash may delay and
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -98,6 +98,26 @@ def take_out(connection: apsw.Connection, erased: Sequence[Memory], now: datetim
     summaries.strike_empty_sessions(connection)
     _empty_operations(connection, keys, said)
     return keys, foreign_tables.erase(connection, keys, said)
+
+
+def erase_again(connection: apsw.Connection, graves: Mapping[str, str], now: datetime) -> int:
+    """Takes out of a copy what was erased after it was made, with the summaries that tell of it, and notes it there. `graves`: as
+    `tombstones.everything` tells them. Returns how many memories were erased again; summaries that are made anew don't count.
+
+    Call it in a transaction. What deleted rows leave in the file stays there: whoever calls writes the file anew.
+    """
+    tombstones.take_over(connection, graves)
+    every = [str(key) for (key,) in connection.execute("SELECT key FROM memories").fetchall()]
+    risen = [key for key in every if tombstones.digest(key) in graves]
+    if not risen:
+        return 0
+    found = list(memories.by_keys(connection, risen).values())
+    for memory in found:
+        memories.set_deleted(connection, memory.id, now)
+    take_out(connection, found, now)
+    lexical.rebuild(connection)  # what their neighbours quoted of them goes
+    connection.execute("INSERT INTO lexical(lexical) VALUES ('optimize')")  # and what the index keeps of deleted rows
+    return len(risen)
 
 
 def _delete(connection: apsw.Connection, memory: Memory) -> None:

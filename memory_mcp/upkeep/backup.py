@@ -179,6 +179,12 @@ class Backups:
         return master.secret if master and master.id == key_id else None
 
 
+def newest_beside(path: Path) -> Backup | None:
+    """The newest backup in the directory of this one, which may be itself; None where there is none that has kept its name."""
+    found = [backup for beside in path.absolute().parent.iterdir() if (backup := _backup(beside))]
+    return max(found, key=lambda backup: (backup.made_at, backup.path.name), default=None)
+
+
 def _verify(path: Path, secret: bytes | None, database: tuple[Path, bytes | None], progress: Progress) -> None:
     """Reads a backup from end to end, and its database too.
 

@@ -26,7 +26,7 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store import archives, buried, index_queue, lexical, tombstones
+from memory_mcp.store import archives, index_queue, lexical, tombstones
 from memory_mcp.store.keys import Keys, is_encrypted
 from memory_mcp.text.entities.stated import stated
 from memory_mcp.upkeep import purge, summaries
@@ -393,8 +393,35 @@ def test_what_was_erased_after_the_backup_does_not_come_back(house: House, now: 
     with house.personas.reading("nilou") as persona, persona.database.read() as connection:
         assert lexical.search(connection, ["unforgettable"], None, 5) == []
         assert "unforgettable" not in str(connection.execute("SELECT before, after FROM operations").fetchall())
-        assert buried.known(connection) == {tombstones.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
+        assert tombstones.everything(connection) == {tombstones.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
     assert house.restore(made.path, now, to="さくら").erased_again == 1  # under another name it does not come back either
+
+
+@pytest.mark.parametrize("beside", ["a later backup", "nothing", "a later backup that is damaged"])
+def test_on_another_machine_a_later_backup_tells_what_was_erased_and_without_one_it_is_said(
+    house: House, now: datetime, elsewhere: Callable[[Keys], House], tmp_path: Path, beside: str
+) -> None:
+    keys = [house.say(f"会話 {word}", now) for word in ("海辺", "unforgettable", "山小屋")]
+    first = house.back_up(now)
+    with house.personas.writing("nilou") as persona:
+        forget(persona, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
+        purge.erase(persona, [keys[1]], rule="asked for", now=now)
+    later = house.back_up(now + timedelta(hours=1))
+    place = tmp_path / "usb"
+    place.mkdir()
+    for made in [first, later] if beside != "nothing" else [first]:
+        (place / made.path.name).write_bytes(made.path.read_bytes())
+    if beside.endswith("damaged"):
+        (place / later.path.name).write_bytes(later.path.read_bytes()[:-200])
+    other = elsewhere(house.keys)
+    restored = other.restore(place / first.path.name, now)
+    back = beside != "a later backup"
+    assert (restored.erased_again, restored.unknown_erased) == (0 if back else 1, back)
+    assert [key for key, _ in other.held()[0]] == (keys if back else [keys[0], keys[2]])
+    assert list((other.directory / ".staging").iterdir()) == []
+    again = other.restore(later.path, now, instead=True)  # it knows itself what had been erased when it was made
+    assert again.erased_again == 0
+    assert [key for key, _ in other.held()[0]] == [keys[0], keys[2]]
 
 
 def test_a_damaged_persona_is_restored_and_it_is_said_that_more_may_have_been_erased(filled: House, now: datetime) -> None:
