@@ -92,7 +92,7 @@ def _show_rest(told: Mapping[str, Any]) -> None:
     """Where the same text is still to be found."""
     for name, words in (
         ("also_in", "the same text is in"),
-        ("stated", "this was stated outside of any memory, and stays until unrelate takes it back:"),
+        ("stated", "this was stated outside of any memory, and stays unless unrelate takes it back first:"),
         ("kept_in", "a file of an older server holds it:"),
         ("removed", "removed:"),
         ("unsearched", "a table of an older server could not be searched:"),

@@ -11,8 +11,8 @@ from memory_mcp.errors import EntityNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.naming import state_relations
 from memory_mcp.remember.redact import relations_redacted
-from memory_mcp.store import erasure, operations
-from memory_mcp.store.graph import entities, erasing, names, relations
+from memory_mcp.store import operations
+from memory_mcp.store.graph import entities, relations
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -56,9 +56,6 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
             return None
         operation = Operation("unrelate", None, now, before=_told(stated), metadata={"reason": said} if said else {})
         operations.record(connection, operation)
-        if erasing.forget_unnamed(connection):  # such as somebody whose last memory was erased for good
-            names.changed(connection)
-            erasure.note_sweep_due(connection, operation.operation_id)
         return operation
 
     done = persona.database.write(work)

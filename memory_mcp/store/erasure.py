@@ -80,7 +80,7 @@ def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, 
     done = [Operation("purge", key, now, metadata={"rule": rule}) for key in keys]
     for operation in done:
         operations.record(connection, operation)
-    note_sweep_due(connection, done[-1].operation_id if done else "")
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, done[-1].operation_id if done else ""))
     return done, unsearched
 
 
@@ -177,11 +177,6 @@ def sweep_due(connection: apsw.Connection) -> str | None:
     """A mark of the last purge whose traces are still to be swept out of the file; None where nothing is to be done."""
     found: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_SWEEP,)).get
     return found
-
-
-def note_sweep_due(connection: apsw.Connection, operation_id: str) -> None:
-    """What this operation has deleted is to be swept out of the file."""
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, operation_id))
 
 
 def note_swept(connection: apsw.Connection, mark: str) -> None:

@@ -99,6 +99,19 @@ def test_everything_moves_and_a_second_export_equals_the_first(eventful: Persona
     assert exported(sakura) == first
 
 
+def test_an_earlier_state_that_comes_back_after_a_move_is_what_it_would_have_been_before(
+    nilou: Persona, sakura: Persona, say: Say, read: Read, now: datetime
+) -> None:
+    told = {"source": "旅人", "session_id": "s", "questions": ["誕生日は？"], "state": {"emotion": "嬉"}, "metadata": {"a": 1}}
+    key = say("誕生日は十月", category="人", tags=["日"], importance=0.7, occurred_at="2025-10-01", **told).key
+    revise(nilou, key, Revision(content="忘れた", tags=(), importance=0.1, category="他"), now=now, privacy=Privacy())
+    read(sakura, *exported(nilou))
+    for persona in (nilou, sakura):
+        revise(persona, key, Revision(revision=1), now=now + timedelta(hours=1), privacy=Privacy())
+    assert exported(sakura) == exported(nilou)
+    assert json.loads(exported(sakura, Leaving())[0])["category"] == "人"
+
+
 def test_a_second_import_of_everything_changes_nothing(eventful: Persona, read: Read, zone: ZoneInfo) -> None:
     embedder = Counting()
     embed(eventful, embedder, zone)

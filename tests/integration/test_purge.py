@@ -402,17 +402,29 @@ def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now
         assert {mention.name for _, mention in nilou.names.find(connection, "蛍と旅支度と鰻")} == {"蛍", "旅支度"}
 
 
-def test_what_somebody_stated_on_its_own_stays_and_is_told_and_goes_when_it_is_taken_back(nilou, say, trash, erased, indexes, now):
+def test_what_somebody_stated_on_its_own_stays_and_is_told_so_that_it_can_be_taken_back_before(nilou, say, trash, erased, now):
     stated = Stated("鱧代", "密談する", "田中さん")
     say("田中さんと会った。")
     key = say("[[鱧代]]と会った。").key
     relating.relate(nilou, [stated], now=now, privacy=Privacy())
     trash(key)
-    assert purge.plan(nilou, [key]).stated == ("鱧代 > 密談する > 田中",)
-    erased(key)
-    assert traces(nilou.database.path.parent)
+    plan = purge.plan(nilou, [key])
+    assert plan.stated == ("鱧代 > 密談する > 田中",)
     relating.unrelate(nilou, stated, reason="密談ではない", now=now, privacy=Privacy())
-    assert purge.sweep(nilou, indexes)
+    assert (purge.plan(nilou, [key]).stated, purge.plan(nilou, [key]).code) == ((), plan.code)
+    erased(key)
+    assert traces(nilou.database.path.parent) == {}
+
+
+def test_what_was_stated_of_an_erased_name_goes_with_the_next_purge_after_it_was_taken_back(nilou, say, erased, now):
+    stated = Stated("鱧代", "密談する", "田中さん")
+    say("田中さんと会った。")
+    key, other = say("[[鱧代]]と会った。").key, say("もういい話").key
+    relating.relate(nilou, [stated], now=now, privacy=Privacy())
+    erased(key)
+    assert {trace for found in traces(nilou.database.path.parent).values() for trace in found} == {"鱧", "密談"}  # as it was stated
+    relating.unrelate(nilou, stated, reason="密談ではない", now=now, privacy=Privacy())
+    erased(other)
     assert traces(nilou.database.path.parent) == {}
 
 

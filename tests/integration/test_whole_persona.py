@@ -8,7 +8,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.models import models_for
-from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown
+from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown, StoreError
 from memory_mcp.personas import unfinished, whole
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -112,6 +112,17 @@ def test_an_erased_persona_is_nowhere_and_can_begin_anew(personas, says, content
     assert [file for file in personas.directory.rglob("*") if file.is_file() and b"zqxunique" in file.read_bytes()] == []
     says("nilou", "新しい")
     assert contents("nilou") == ["新しい"]
+
+
+def test_a_persona_stays_whole_when_what_is_to_go_before_it_can_not(personas, says, contents, now):
+    says("nilou", "苺が好き")
+
+    def fail():
+        raise StoreError("the backups can't be removed", "", "")
+
+    with pytest.raises(StoreError, match="backups"):
+        whole.erase(personas, "nilou", IndexShelf(), now, first=fail)
+    assert contents("nilou") == ["苺が好き"]
 
 
 def test_whoever_asks_meanwhile_is_told_to_wait_and_whoever_is_in_it_is_waited_for(data_directory, now):

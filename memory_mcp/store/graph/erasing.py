@@ -34,7 +34,7 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: dat
     yield
     connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     relations.sum_up(connection, pairs, now)
-    _forget_entities(connection)
+    _forget_unnamed(connection)
     _forget_aliases(connection, aliases)
     _empty_operations(connection)
     mentions.count_again(connection, named)
@@ -53,16 +53,8 @@ def _aliases_in(connection: apsw.Connection, ids: str) -> list[int]:
     return [row[0] for row in found]
 
 
-def forget_unnamed(connection: apsw.Connection) -> bool:
-    """Forgets whom nothing names and nobody speaks of any more, and empties the operations that were about them. Whether there were any."""
-    gone = _forget_entities(connection)
-    _empty_operations(connection)
-    return gone
-
-
-def _forget_entities(connection: apsw.Connection) -> bool:
+def _forget_unnamed(connection: apsw.Connection) -> None:
     filed: set[str] | None = None
-    any_gone = False
     while found := {row[0] for row in connection.execute(_UNNAMED)}:
         if filed is None:
             every = [row[0] for row in connection.execute("SELECT id FROM memories")]
@@ -72,11 +64,9 @@ def _forget_entities(connection: apsw.Connection) -> bool:
         )
         gone = found - {entity for entity, name in known if name in filed}
         if not gone:
-            break
-        any_gone = True
+            return
         # Then whatever they were merged into may have nothing left either.
         connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
-    return any_gone
 
 
 def _forget_aliases(connection: apsw.Connection, aliases: Sequence[int]) -> None:
