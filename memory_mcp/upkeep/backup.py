@@ -136,9 +136,7 @@ class Backups:
                 for backup in found:
                     backup.path.unlink()
                 sync_directory(target)
-            (target / _LOCK_NAME).unlink(missing_ok=True)
-            if not any(target.iterdir()):
-                target.rmdir()
+            _remove_empty(target)
         except OSError as error:
             raise refusal(error, f"the backups in {target} can't be removed", "Make it writable for the server") from error
         return len(found)
@@ -160,7 +158,7 @@ class Backups:
                     begin, _, ending = backup.path.name.partition(ENDING)
                     backup.path.rename(_unused(target, begin, ENDING + ending))
                 sync_directory(target)
-                sync_directory(source)
+            _remove_empty(source)
         except OSError as error:
             raise refusal(error, f"the backups in {source} can't be moved to {target}", "Move them by hand") from error
 
@@ -235,6 +233,14 @@ def _backup(path: Path) -> Backup | None:
         return None
     made_at = datetime.strptime(told[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     return Backup(path, path.parent.name, made_at, path.stat().st_size, bool(told[2]))
+
+
+def _remove_empty(target: Path) -> None:
+    """Removes a directory of backups that holds none any more, nor anything else."""
+    (target / _LOCK_NAME).unlink(missing_ok=True)
+    if not any(target.iterdir()):
+        target.rmdir()
+    sync_directory(target.parent)
 
 
 def _unused(target: Path, name: str, ending: str) -> Path:

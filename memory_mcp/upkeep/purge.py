@@ -16,7 +16,7 @@ import apsw
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, memories, residue, vector_table
+from memory_mcp.store import erasure, memories, residue, summaries, vector_table
 from memory_mcp.store.graph import relations
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.operations import Operation
@@ -60,7 +60,8 @@ def plan(persona: Persona, keys: Sequence[str]) -> Plan:
     with persona.database.read() as connection:
         found = memories.by_keys(connection, wanted)
         erased = [found[key] for key in wanted if key in found and found[key].deleted_at is not None]
-        quoted = erasure.quoting(connection, erased) if erased else []
+        going = {memory.key for memory in erased}.union(summaries.citing(connection, [memory.key for memory in erased]))
+        quoted = [key for key in erasure.quoting(connection, erased) if key not in going] if erased else []
         said = erasure.texts_of(connection, erased)
         stated = relations.stated_beside(connection, [memory.id for memory in erased])
     outcomes = tuple(_outcome(key, found.get(key)) for key in wanted)

@@ -357,7 +357,7 @@ def test_backups_follow_a_persona_to_its_new_name_and_stand_beside_what_is_there
     other = filled.back_up(now, "さくら")
     filled.backups.follow("nilou", other.folder, filled.settings)
     assert [made.folder for made in filled.backups.listed(filled.settings)] == [other.folder] * 2
-    assert filled.backups.listed(filled.settings, "nilou") == []
+    assert not (filled.directory / ".backups" / "nilou").exists()
 
 
 # What was erased for good after the backup.

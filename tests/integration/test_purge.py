@@ -231,6 +231,18 @@ def test_other_memories_that_say_the_same_are_named(say, nilou, trash):
     assert purge.plan(nilou, [key]).quoted_in == (copy,)
 
 
+def test_a_summary_that_goes_with_it_is_not_said_to_hold_it(say, nilou, trash, erased, now):
+    few = Settings(embeddings_model=None, reranker_model=None, summaries={"min_memories": 2})
+    say("海辺の散歩で田中さんと話した。", session_id="s")
+    key = say(SECRET, session_id="s").key
+    while step(nilou, now + timedelta(hours=1), few):
+        pass
+    trash(key)
+    plan = purge.plan(nilou, [key])
+    assert plan.quoted_in == ()
+    assert len(purge.erase(nilou, [key], rule="asked for", now=now).keys) == 2
+
+
 def test_what_replaced_it_takes_its_place_in_the_chain(say, ask, erased):
     first = say("東京に住んでいる").key
     second = say("大阪に住んでいる", supersedes=first).key
