@@ -11,7 +11,7 @@ from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
 from memory_mcp.config.reading import default_config_path, default_data_directory, load
 from memory_mcp.config.settings import Settings
-from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.errors import ConfigError, InvalidInput, MemoryMCPError
 
 if TYPE_CHECKING:
     from memory_mcp.upkeep.restore import Restored
@@ -95,7 +95,7 @@ def restore(
 
     settings = _settings(config, None)
     told = key_in_file(key_file) if key_file else None
-    master = master_key(settings.encryption) or told
+    master = _master(settings, told)
     if not file.exists():
         raise InvalidInput(f"{file} does not exist", "", "See `memory-mcp backup list`")
 
@@ -110,6 +110,16 @@ def restore(
     finally:
         there.close()
     _report(done, settings, given=told is not None and master is told)
+
+
+def _master(settings: Settings, told: MasterKey | None) -> MasterKey | None:
+    """The master key in force, or the one that was told where there is none. On another machine config.json may name a file of the first."""
+    try:
+        return master_key(settings.encryption) or told
+    except ConfigError:
+        if told is None:
+            raise
+        return told
 
 
 def _report(done: "Restored", settings: Settings, *, given: bool) -> None:

@@ -18,6 +18,7 @@ import zstandard
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError
+from memory_mcp.personas import whole
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
@@ -27,6 +28,7 @@ from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store import archives, index_queue, lexical, tombstones
+from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys, is_encrypted
 from memory_mcp.text.entities.stated import stated
 from memory_mcp.upkeep import purge, summaries
@@ -422,6 +424,25 @@ def test_on_another_machine_a_later_backup_tells_what_was_erased_and_without_one
     again = other.restore(later.path, now, instead=True)  # it knows itself what had been erased when it was made
     assert again.erased_again == 0
     assert [key for key, _ in other.held()[0]] == [keys[0], keys[2]]
+
+
+def test_a_persona_that_was_renamed_since_tells_what_was_erased_and_so_do_its_backups(
+    house: House, now: datetime, elsewhere: Callable[[Keys], House]
+) -> None:
+    keys = [house.say(f"会話 {word}", now) for word in ("海辺", "unforgettable")]
+    first = house.back_up(now)
+    with house.personas.writing("nilou") as persona:
+        forget(persona, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
+        purge.erase(persona, [keys[1]], rule="asked for", now=now)
+    whole.rename(house.personas, "nilou", "さくら", IndexShelf(), now)
+    folder = house.personas.path_of("さくら").parent.name
+    house.backups.follow("nilou", folder, house.settings)
+    moved = first.path.parent.parent / folder / first.path.name
+    restored = house.restore(moved, now, to="nilou-before")
+    assert (restored.erased_again, restored.unknown_erased) == (1, False)
+    house.back_up(now + timedelta(hours=1), "さくら")
+    restored = elsewhere(house.keys).restore(moved, now)
+    assert (restored.persona, restored.erased_again, restored.unknown_erased) == ("nilou", 1, False)
 
 
 def test_a_damaged_persona_is_restored_and_it_is_said_that_more_may_have_been_erased(filled: House, now: datetime) -> None:
