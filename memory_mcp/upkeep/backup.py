@@ -2,7 +2,7 @@
 
     snapshot → archive (tar, Zstandard, sealed where there is a key) → read it back: checksums, every page, the numbers → rename
 
-Whatever interrupts that leaves a file whose name begins with a dot, which the next backup removes.
+What fails removes what it wrote; a process that dies leaves a file whose name begins with a dot, which the next backup removes.
 """
 
 import hashlib
@@ -235,6 +235,11 @@ def _backup(path: Path) -> Backup | None:
     return Backup(path, path.parent.name, made_at, path.stat().st_size, bool(told[2]))
 
 
+def _remove_scraps(target: Path) -> None:
+    for scrap in target.glob(".*.part"):
+        scrap.unlink()
+
+
 def _remove_empty(target: Path) -> None:
     """Removes a directory of backups that holds none any more, nor anything else."""
     (target / _LOCK_NAME).unlink(missing_ok=True)
@@ -258,8 +263,11 @@ def _alone(target: Path) -> Iterator[None]:
     target.mkdir(mode=PRIVATE, exist_ok=True)
     try:
         with FileLock(target / _LOCK_NAME, timeout=0):
-            for scrap in target.glob(".*.part"):
-                scrap.unlink()
-            yield
+            _remove_scraps(target)
+            try:
+                yield
+            except BaseException:
+                _remove_scraps(target)  # it may hold the last bytes of a full disk
+                raise
     except Timeout:
         raise Overloaded(f"a backup of {target.name} is being made already", "", "Try again when it is done") from None

@@ -1,5 +1,6 @@
 """Backups: made beside writers, read back before they count, kept for some time, and restored wherever their key is."""
 
+import errno
 import io
 import itertools
 import json
@@ -17,7 +18,7 @@ import zstandard
 
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError
+from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
 from memory_mcp.personas import whole
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.drafts import draft
@@ -284,6 +285,17 @@ def test_a_backup_beside_eight_writers_is_of_one_moment(house: House, elsewhere:
         assert stored == noted
         assert len(stored) == manifest.contents.memories == indexed == waiting
     assert made[0][1].contents.memories < made[2][1].contents.memories
+
+
+def test_a_backup_that_finds_no_room_takes_none(filled: House, now: datetime) -> None:
+    def no_room(done: int, whole: int) -> None:
+        if done == whole:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with filled.personas.reading("nilou") as persona, pytest.raises(StoreFull, match="the disk is full"):
+        filled.backups.make(persona, now, filled.settings, no_room)
+    assert leftovers(filled) == []
+    assert filled.backups.listed(filled.settings) == []
 
 
 def test_two_backups_of_one_persona_are_not_made_at_once(filled: House, now: datetime) -> None:

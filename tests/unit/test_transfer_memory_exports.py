@@ -210,6 +210,13 @@ def test_a_zip_is_told_like_its_directory(tmp_path: Path) -> None:
     assert format_of(tmp_path / "a.zip") is Format.CLAUDE
 
 
+@pytest.mark.parametrize("text", ["", '[{"mapping": {"a": {"id"'])
+def test_a_json_file_that_was_cut_off_says_that_it_is_no_json(tmp_path: Path, text: str) -> None:
+    (tmp_path / "会話.json").write_text(text)
+    with pytest.raises(InvalidInput, match=r"会話.json is not JSON.*Fetch the export again"):
+        format_of(tmp_path / "会話.json")
+
+
 @pytest.mark.parametrize("files", [{"a.bin": b"\x00"}, {"a.json": {"x": 1}}, {"a.json": "oops"}, {"d/a.png": b""}, {"a.zip": b"no zip"}])
 def test_what_nothing_tells_is_refused_with_what_to_do(tmp_path: Path, files: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
