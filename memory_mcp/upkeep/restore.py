@@ -8,7 +8,7 @@ from pathlib import Path
 from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas import replacing
-from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, identity_text
+from memory_mcp.personas.directories import DATABASE_NAME, write_identity
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Personas, prepare
 from memory_mcp.store import archives, erasure, operations, snapshots
@@ -89,7 +89,7 @@ def _put_together(personas: Personas, fresh: Path, copy: tuple[Path, bytes | Non
     snapshots.verify(target, key.database if key else None, expected)
     if context:
         write_atomically(fresh / CONTEXT_NAME, seal(context, key.files) if key else context)
-    write_atomically(fresh / IDENTITY_NAME, identity_text(name))
+    write_identity(fresh, name)
 
 
 def _brought_up_to_date(copy: Path, key: bytes | None, graves: dict[str, str], done: Operation) -> int:

@@ -210,10 +210,10 @@ def test_a_zip_is_told_like_its_directory(tmp_path: Path) -> None:
     assert format_of(tmp_path / "a.zip") is Format.CLAUDE
 
 
-@pytest.mark.parametrize("text", ["", '[{"mapping": {"a": {"id"'])
-def test_a_json_file_that_was_cut_off_says_that_it_is_no_json(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(("text", "words"), [("", "is empty"), ('[{"mapping": {"a": {"id"', "is not JSON.*Fetch the export again")])
+def test_a_json_file_that_is_empty_or_was_cut_off_says_so(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "会話.json").write_text(text)
-    with pytest.raises(InvalidInput, match=r"会話.json is not JSON.*Fetch the export again"):
+    with pytest.raises(InvalidInput, match=f"会話.json {words}"):
         format_of(tmp_path / "会話.json")
 
 
