@@ -184,16 +184,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """When a memory happened, who said it, and in which conversation."""
+    """When a memory happened, who said it, and in which conversation. `happened` is UTC as the store writes it: text order is time order."""
 
-    happened: datetime
+    happened: str
     source: str | None = None
     session_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Candidate:
-    """A memory that may become a hit, with what each source thinks of it (None: it has no opinion).
+    """A memory that may become a hit, with what each source thinks of it (None: it has no opinion). Each step of a search fills in its part.
 
     `lexical` is a BM25 score, larger is better, and means nothing by itself: `lexical_share` is its part of the best one, 0 to 1.
     `dense` is a cosine, that of `best_chunk` or, where the memory's own questions are nearer, between the two; `rerank` is the cross-encoder's score. `session_share` is what the best of the others

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 
@@ -61,31 +62,44 @@ class PooledReranker:
         """
         keys = [digest(self._identity, query, text) for text in texts]
         scores = {key: self._caches.scores.get(key) for key in keys}
-        enough = len(texts) if at_least is None else min(at_least, len(texts))
-        # Behind others only what is enough: the rest would be what the next one lacks.
-        most = len(texts) if deadline is None or self._pool.nothing_waits(Urgency.RERANK) else enough
-        for count in range(most, enough - 1, -1):
-            wanted = {key: text for key, text in zip(keys[:count], texts, strict=False) if scores[key] is None}
-            chunks = list(batches_by_length(wanted, CHUNK))  # the longest first: short ones fill the gaps at the end
-            if self._in_time([_weight(query, wanted, chunk) for chunk in chunks], deadline):
-                break
-        else:
-            # One slow moment, which the pace would remember, must not turn everyone away for good: somebody tries.
-            if not self._pool.nothing_waits(Urgency.RERANK) or _is_past(deadline):
-                return None
-        found = self._scored(query, wanted, chunks, deadline)
+        unknown = [(key, text) if scores[key] is None else None for key, text in zip(keys, texts, strict=True)]
+        count = self._affordable(query, unknown, deadline, at_least)
+        if count is None:
+            return None
+        wanted = dict(filter(None, unknown[:count]))
+        found = self._scored(query, wanted, deadline)
         if found is None:
             return None
         scores.update(found)
         return [score for key in keys[:count] if (score := scores[key]) is not None]
 
-    def _in_time(self, weights: list[int], deadline: float | None) -> bool:
-        """Whether chunks of such weights are likely to be done by then. What is known already takes no time."""
-        if deadline is None or not weights:
+    def _affordable(
+        self, query: str, unknown: Sequence[tuple[bytes, str] | None], deadline: float | None, at_least: int | None
+    ) -> int | None:
+        """How many of the first texts there is time for; None where that is fewer than `at_least`, or than all. What is known already (None) takes none."""
+        enough = len(unknown) if at_least is None else min(at_least, len(unknown))
+        alone = self._pool.nothing_waits(Urgency.RERANK)
+        if not self._in_time(query, unknown[:enough], deadline):
+            # One slow moment, which the pace would remember, must not turn everyone away for good: somebody tries.
+            return enough if alone and not _is_past(deadline) else None
+        if not alone and deadline is not None:
+            return enough  # behind others only what is enough: the rest would be what the next one lacks
+        more = range(enough + 1, len(unknown) + 1)
+        # The time grows with the count: the first one that is too many ends the search.
+        return enough + bisect_left(more, True, key=lambda count: not self._in_time(query, unknown[:count], deadline))
+
+    def _in_time(self, query: str, unknown: Sequence[tuple[bytes, str] | None], deadline: float | None) -> bool:
+        """Whether these are likely to be done by then."""
+        wanted = dict(filter(None, unknown))
+        if deadline is None or not wanted:
             return True
+        if _is_past(deadline):
+            return False
+        weights = [_weight(query, wanted, chunk) for chunk in batches_by_length(wanted, CHUNK)]
         return time.monotonic() + CAUTION * self._pool.expected_seconds(Urgency.RERANK, weights) < deadline
 
-    def _scored(self, query: str, wanted: dict[bytes, str], chunks: list[list[bytes]], deadline: float | None) -> dict[bytes, float] | None:
+    def _scored(self, query: str, wanted: dict[bytes, str], deadline: float | None) -> dict[bytes, float] | None:
+        chunks = batches_by_length(wanted, CHUNK)  # the longest first: short ones fill the gaps at the end
         jobs = [
             self._pool.submit(
                 self._chunk(query, {key: wanted[key] for key in chunk}), Urgency.RERANK, deadline, _weight(query, wanted, chunk)

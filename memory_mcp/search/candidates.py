@@ -1,6 +1,6 @@
 """Where candidates come from, beside the model: the words of the query and the dates that it names; and all sources as one set."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import apsw
@@ -14,36 +14,32 @@ from memory_mcp.text.tokens import query_tokens
 CANDIDATES_PER_NAMED_DATE = 10
 
 
-def from_words(connection: apsw.Connection, question: Question, limit: int, others: Sequence[Candidate] = ()) -> tuple[Candidate, ...]:
-    """The best lexical matches of the query and, where the caller guessed an answer, of that guess; and those of `others` that match."""
+def from_words(connection: apsw.Connection, question: Question, limit: int, others: Sequence[int] = ()) -> dict[int, float]:
+    """The best lexical matches of the query and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25."""
     query = _sought(question)
     if query:
-        also = [candidate.memory_id for candidate in others]
-        found = lexical.search(connection, query, question.filters, limit, also)
-        return tuple(Candidate(memory_id, lexical=score) for memory_id, score in found)
-    scanned = lexical.scan(connection, question.query, question.filters, limit)
-    return tuple(Candidate(memory_id, lexical=1.0) for memory_id in scanned)
+        return dict(lexical.search(connection, query, question.filters, limit, others))
+    return dict.fromkeys(lexical.scan(connection, question.query, question.filters, limit), 1.0)
 
 
-def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> tuple[Candidate, ...]:
+def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> list[int]:
     """The latest memories of the days that the query names, unless the caller chose the days itself."""
     if filters.date_range:
-        return ()
+        return []
     found = [
         memory_id
         for span in spans
         for memory_id in memories.ids_in_range(connection, replace(filters, date_range=span), CANDIDATES_PER_NAMED_DATE)
     ]
-    return tuple(Candidate(memory_id) for memory_id in dict.fromkeys(found))
+    return list(dict.fromkeys(found))
 
 
-def union(connection: apsw.Connection, meaning: Meaning, words: Sequence[Candidate], *others: Sequence[Candidate]) -> list[Candidate]:
+def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, float], *others: Iterable[int]) -> list[Candidate]:
     """Every candidate once, with both scores: one that is counted as absent would be ranked as worst.
 
     `words` has the lexical score of all that match. Only a memory that has no vector yet has no cosine.
     """
-    scores = {candidate.memory_id: 0.0 for source in others for candidate in source}
-    scores.update({candidate.memory_id: candidate.lexical or 0.0 for candidate in words})
+    scores = {memory_id: 0.0 for source in others for memory_id in source} | dict(words)
     dense = cosines(connection, meaning, list(scores))
     candidates = []
     for memory_id, score in scores.items():

@@ -50,7 +50,7 @@ def context(
     The places that no summary takes are the topic's: docs/decisions/0017-layers-of-a-context.md.
     """
     layers = settings.context
-    with persona.database.read() as connection:
+    with persona.database.read_briefly() as connection:
         latest = memories.recent(connection, Filters(), LATEST_POOL, without_summaries=True)
         summaries = _unlike(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries)
     places = layers.semantic + layers.summaries - len(summaries)

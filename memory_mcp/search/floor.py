@@ -1,5 +1,6 @@
 """What a hit must reach to be one: a floor for any answer, or one on the own scale of the model that judged it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_mcp.config.settings import Settings
@@ -22,8 +23,9 @@ class Floor:
             return candidate.score
         return 1.0 if candidate.dense is None or candidate.in_named_date else candidate.dense
 
-    def passes(self, candidate: Candidate) -> bool:
-        return not self.least or self.measure(candidate) >= self.least
+    def passing(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """Those that reach it, in their order."""
+        return [candidate for candidate in candidates if self.measure(candidate) >= self.least] if self.least else candidates
 
 
 def floor_for(settings: Settings, models: Models, meaning: Meaning, *, reranked: bool) -> Floor:

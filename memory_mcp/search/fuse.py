@@ -7,12 +7,14 @@ tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisio
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import nlargest
+from operator import attrgetter
 
 from memory_mcp.config.settings import Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
+from memory_mcp.store.timestamps import to_text
 
 # How many others of its conversation speak for a memory.
 WITNESSES = 5
@@ -30,7 +32,7 @@ class Hints:
 
 
 def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float | None = None) -> list[Candidate]:
-    """The candidates with `score` set, best first; of equals the later one in time.
+    """The same candidates, their scores set, best first; of equals the later one in time.
 
     A candidate that has no vector yet is judged by its words alone; where none has one, all are. `dense_weight` goes before the
     one of the settings.
@@ -42,28 +44,25 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     low, span = (min(cosines), (max(cosines) - min(cosines)) or 1.0) if cosines else (0.0, 1.0)
     shares = [words / top for words in lexical]
     origins = [hints.origins[candidate.memory_id] for candidate in candidates]
-    scored = []
+    days = [(to_text(date.start), to_text(date.end)) for date in hints.dates]
     for candidate, share, session_share, origin in zip(candidates, shares, _session_shares(shares, origins), origins, strict=True):
         meaning = share if candidate.dense is None else (candidate.dense - low) / span
         words = share + settings.session_weight * session_share
-        in_named_date = any(origin.happened in date for date in hints.dates)
-        by_named_speaker = origin.source in hints.speakers
-        freshness = hints.freshness.get(candidate.memory_id, 0.0)
-        graph_share = hints.graph.get(candidate.memory_id, 0.0)
-        named = settings.date_boost * in_named_date + settings.speaker_boost * by_named_speaker + settings.graph_weight * graph_share
-        scored.append(
-            replace(
-                candidate,
-                score=weight * meaning + (1 - weight) * words + named + freshness,
-                lexical_share=share,
-                session_share=session_share,
-                graph_share=graph_share,
-                in_named_date=in_named_date,
-                by_named_speaker=by_named_speaker,
-                freshness=freshness,
-            )
-        )
-    return sorted(scored, key=lambda candidate: (-candidate.score, -hints.origins[candidate.memory_id].happened.timestamp()))
+        candidate.lexical_share, candidate.session_share = share, session_share
+        candidate.in_named_date = any([start <= origin.happened < end for start, end in days])
+        candidate.by_named_speaker = origin.source in hints.speakers
+        candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
+        candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
+        named = settings.date_boost * candidate.in_named_date + settings.speaker_boost * candidate.by_named_speaker
+        led = settings.graph_weight * candidate.graph_share
+        candidate.score = weight * meaning + (1 - weight) * words + named + led + candidate.freshness
+    return best_first(candidates, hints.origins)
+
+
+def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
+    """By their scores; of equals the later one in time."""
+    latest_first = sorted(candidates, key=lambda candidate: origins[candidate.memory_id].happened, reverse=True)
+    return sorted(latest_first, key=attrgetter("score"), reverse=True)
 
 
 def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[float]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 
-from memory_mcp.domain import Candidate, Filters, Question
+from memory_mcp.domain import Filters, Question
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
@@ -40,7 +40,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     unwanted = question.mode not in ("auto", "semantic") or (state == "off" and question.mode == "auto")
     if unwanted or (models.embedder and not persona.exists):
         return Meaning()
-    with persona.database.read() as connection:
+    with persona.database.read_briefly() as connection:
         serving = vector_table.serving_generation(connection)
     embedder = models.of_generation(serving) or (models.embedder if serving is None else None)
     if embedder is None or indexes is None:
@@ -59,10 +59,10 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     return Meaning(tuple(vectors), index, generation=embedder.generation)
 
 
-def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters, limit: int) -> tuple[Candidate, ...]:
-    """The memories nearest to any of the vectors."""
+def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters, limit: int) -> list[int]:
+    """The memories nearest to any of the vectors, the nearest first."""
     if meaning.index is None:
-        return ()
+        return []
     among = chunk_owners.passing(connection, filters) if filters else None
     asked = limit * CHUNKS_PER_CANDIDATE
     nearest = [hit for vector in meaning.vectors for hit in meaning.index.search(vector, asked, among)]
@@ -71,8 +71,7 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     for chunk, cosine in nearest:
         if chunk in owners:
             best[owners[chunk]] = max(cosine, best.get(owners[chunk], -1.0))
-    chosen = sorted(best, key=lambda memory_id: -best[memory_id])[:limit]
-    return tuple(Candidate(memory_id, dense=best[memory_id]) for memory_id in chosen)
+    return sorted(best, key=lambda memory_id: -best[memory_id])[:limit]
 
 
 def cosines(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, tuple[float, int]]:

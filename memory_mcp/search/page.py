@@ -1,7 +1,7 @@
 """From ranked candidates to the hits that fit an answer."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memory_mcp.domain import Candidate, Detail, Hit, Memory
@@ -19,14 +19,14 @@ def within_budget(
     ranked: Sequence[tuple[Memory, float, Mapping[str, Any]]],
     detail: Detail,
     max_tokens: int,
-    best: Mapping[int, Span] | None = None,
+    best_part: Callable[[Memory], Span] | None = None,
     *,
     with_metadata: bool = False,
 ) -> tuple[Hit, ...]:
     """As many hits, in order, as `max_tokens` allows; at least one, cut if need be. `index` shows one line of each.
 
-    Of a memory that is cut the part around its `best` span, by its id, is shown, else its beginning. A long one that others follow
-    gets half of the room. Metadata are shown where they are wanted and fit as a whole.
+    Of a memory that is cut the part around its best span is shown, where somebody knows it, else its beginning. A long one that others
+    follow gets half of the room. Metadata are shown where they are wanted and fit as a whole.
     """
     hits: list[Hit] = []
     left = max_tokens
@@ -36,11 +36,12 @@ def within_budget(
             "".join([memory.source or "", memory.session_id or "", memory.category or "", *memory.tags])
         )
         room = left - overhead
-        if hits and room < min(estimate_tokens(text), WORTH_CUTTING_TOKENS):
+        cost = estimate_tokens(text)
+        if hits and room < min(cost, WORTH_CUTTING_TOKENS):
             break
-        around = (best or {}).get(memory.id, (0, 0)) if detail == "full" else (0, 0)
         halved = detail == "full" and len(text) > CHUNK_CHARACTERS and place < len(ranked)
-        shown = _cut(text, around, max(room // 2 if halved else room, 1))
+        budget = max(room // 2 if halved else room, 1)
+        shown = text if cost <= budget else _cut(text, best_part(memory) if best_part and detail == "full" else (0, 0), budget)
         left -= overhead + estimate_tokens(shown)
         beside = estimate_tokens(json.dumps(memory.metadata, ensure_ascii=False)) if with_metadata and memory.metadata else 0
         fits = 0 < beside <= left

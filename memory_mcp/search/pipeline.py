@@ -5,7 +5,7 @@ The database is read in one snapshot, between the two models: none is held open 
 pipeline that ran and what was missing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from memory_mcp.search.association import along_the_graph, led_to
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.floor import Floor, floor_for
 from memory_mcp.search.freshness import freshness
-from memory_mcp.search.fuse import Hints, fuse
+from memory_mcp.search.fuse import Hints, best_first, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
@@ -41,18 +41,13 @@ class _Ranked:
     candidates: list[Candidate]
     pool: list[Candidate]
     memories: dict[int, Memory]
-    nearest: dict[int, Span]
+    spans: dict[int, Span]
     index_lag: int
 
-    def best_parts(self, candidates: Sequence[Candidate], question: Question) -> dict[int, Span]:
-        """Where in each memory the answer is: in the piece that came nearest, if it has several, and there where the query's words are."""
-        words = query_tokens(question.query)
-        return {candidate.memory_id: self._best_part(candidate, words) for candidate in candidates}
-
-    def _best_part(self, candidate: Candidate, words: Sequence[str]) -> Span:
-        content = self.memories[candidate.memory_id].content
-        nearest = self.nearest.get(candidate.best_chunk or 0, (0, len(content)))
-        return best_window(content, words, nearest)
+    def best_part(self, query: str) -> Callable[[Memory], Span]:
+        """Where in a memory the answer is: in the piece that came nearest, if it has several, and there where the query's words are."""
+        nearest = {candidate.memory_id: self.spans.get(candidate.best_chunk or 0) for candidate in self.pool}
+        return lambda memory: best_window(memory.content, query_tokens(query), nearest.get(memory.id) or (0, len(memory.content)))
 
 
 def recall(
@@ -72,7 +67,7 @@ def recall(
         return _recent(persona, question)
     with on_behalf_of(persona.name):
         meaning = meaning_of(persona, question, models, indexes)
-        with persona.database.read() as connection:
+        with persona.database.read_briefly() as connection:
             ranked = _ranked(persona, connection, question, meaning, settings, now)
         reranked = _reranked(ranked, question, models, settings, deadline)
     floor = floor_for(settings, models, meaning, reranked=reranked.done)
@@ -128,11 +123,11 @@ def _associated(
     led = led_to(connection, question, ranked, settings.fusion.candidates_per_source)
     if not led:
         return hints, ranked
-    newcomers = [Candidate(memory_id) for memory_id in led.keys() - hints.origins.keys()]
+    newcomers = list(led.keys() - hints.origins.keys())
     # What the words found is among the others already; to look once more for how little they find in these would double the work.
-    candidates = [*ranked, *union(connection, meaning, (), newcomers)]
-    origins = {**hints.origins, **memories.origins(connection, [candidate.memory_id for candidate in newcomers])}
-    fresh = {**hints.freshness, **freshness(connection, [candidate.memory_id for candidate in newcomers], settings.decay, now)}
+    candidates = [*ranked, *union(connection, meaning, {}, newcomers)]
+    origins = {**hints.origins, **memories.origins(connection, newcomers)}
+    fresh = {**hints.freshness, **freshness(connection, newcomers, settings.decay, now)}
     hints = replace(hints, origins=origins, graph=led, freshness=fresh)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
 
@@ -142,9 +137,7 @@ def _by_graph(persona: Persona, connection: apsw.Connection, question: Question,
     led = along_the_graph(connection, persona.names, question, settings.fusion.candidates_per_source)
     origins = memories.origins(connection, led)
     candidates = [Candidate(memory_id, graph_share=share, score=share) for memory_id, share in led.items()]
-    return Hints((), (), origins, led), sorted(
-        candidates, key=lambda candidate: (-candidate.score, -origins[candidate.memory_id].happened.timestamp())
-    )
+    return Hints((), (), origins, led), best_first(candidates, origins)
 
 
 def _dense_weight(question: Question) -> float | None:
@@ -155,19 +148,18 @@ def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Set
     """The pool as the cross-encoder orders it, unless the time or the graph decides."""
     if question.mode in ("recent", "graph"):
         return Reranked(ranked.pool)
-    best = ranked.best_parts(ranked.pool, question) if models.reranker else {}
-    passages = {memory_id: passage(ranked.memories[memory_id], part) for memory_id, part in best.items()}
+    best_part = ranked.best_part(question.query)
+    passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
     return rerank(ranked.pool, question, passages, models, settings, deadline)
 
 
 def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked) -> Recalled:
-    passing = [candidate for candidate in reranked.pool if floor.passes(candidate)]
+    passing = floor.passing(reranked.pool)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
-    best = ranked.best_parts(passing[: question.top_k], question) if question.detail == "full" else {}
-    hits = within_budget(shown, question.detail, question.max_tokens, best)
+    hits = within_budget(shown, question.detail, question.max_tokens, ranked.best_part(question.query))
     # The scores of what was not reranked are on another scale than a floor for reranked ones.
     comparable = not (reranked.done and floor.least)
-    rest = sum(comparable and floor.passes(candidate) for candidate in ranked.candidates[len(reranked.pool) :])
+    rest = len(floor.passing(ranked.candidates[len(reranked.pool) :])) if comparable else 0
     return Recalled(
         hits=hits,
         mode=_mode(question, meaning),
@@ -190,7 +182,7 @@ def _mode(question: Question, meaning: Meaning) -> str:
 
 def _fetched(persona: Persona, question: Question) -> Recalled:
     """The memories with the keys that the caller named, in that order, whatever their state."""
-    with persona.database.read() as connection:
+    with persona.database.read_briefly() as connection:
         found = memories.by_keys(connection, question.keys)
     present = [(found[key], 1.0, {"key": True}) for key in question.keys if key in found]
     hits = within_budget(present, question.detail, question.max_tokens, with_metadata=question.detail == "full")
@@ -200,7 +192,7 @@ def _fetched(persona: Persona, question: Question) -> Recalled:
 
 def _recent(persona: Persona, question: Question) -> Recalled:
     """The latest memories that pass the filters."""
-    with persona.database.read() as connection:
+    with persona.database.read_briefly() as connection:
         found = memories.recent(connection, question.filters, question.top_k + 1)
     hits = within_budget([(memory, 1.0, {"recent": True}) for memory in found[: question.top_k]], question.detail, question.max_tokens)
     return Recalled(hits, "recent", False, (), 0, more=len(found) - len(hits))

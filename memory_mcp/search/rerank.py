@@ -3,7 +3,7 @@
 Without a reranker, or in time for none, the pool keeps its fused order, and the answer says why.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory_mcp.config.settings import Settings
@@ -11,6 +11,7 @@ from memory_mcp.domain import Candidate, Memory, Question
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Reranker
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.text.budget import estimate_tokens
 from memory_mcp.text.excerpt import Span, excerpt
 
 # With a question of usual length before it, what a cross-encoder's 512 tokens hold.
@@ -66,7 +67,8 @@ def _scores(reranker: Reranker, question: Question, texts: Sequence[str], deadli
     return reranker.score(question.query, beginnings, deadline), True
 
 
-def passage(memory: Memory, best: Span) -> str:
+def passage(memory: Memory, best_part: Callable[[Memory], Span]) -> str:
     """What of a memory the cross-encoder reads: who said it and what; of a long one the best part, and as much around it as it reads."""
-    said = excerpt(memory.content, best, PASSAGE_TOKENS)
+    whole = estimate_tokens(memory.content) <= PASSAGE_TOKENS
+    said = memory.content if whole else excerpt(memory.content, best_part(memory), PASSAGE_TOKENS)
     return f"{memory.source}: {said}" if memory.source else said

@@ -19,6 +19,7 @@ import apsw
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.store import cipher, network_drives
 from memory_mcp.store.keys import PersonaKey
+from memory_mcp.store.readers import Readers
 from memory_mcp.store.sqlite_errors import as_ours, translated_errors
 
 T = TypeVar("T")
@@ -27,7 +28,6 @@ Work = Callable[[apsw.Connection], Any]
 BUSY_TIMEOUT_MS = 5_000
 GROUP_COMMIT_LIMIT = 256
 WAITING_WRITES_LIMIT = 2_000
-IDLE_READERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Database:
         self._damage: StoreDamaged | None = None
         self.path = path or Path("new persona", "memory")
         self._location = str(path) if path else f"file:/{uuid.uuid4().hex}?vfs=memdb"
-        self._idle_readers: queue.LifoQueue[apsw.Connection] = queue.LifoQueue(maxsize=IDLE_READERS)
+        self._readers = Readers(self._connect)
         self._writes: queue.Queue[_Write | None] = queue.Queue(maxsize=WAITING_WRITES_LIMIT)
         self._gate = threading.Lock()
         self._writer: threading.Thread | None = None
@@ -86,15 +86,15 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
         """A connection that sees one state of the file to the end of the block, whatever is written meanwhile."""
-        with self._noting_damage():
-            connection = self._take_reader()
-            try:
-                with connection:  # an APSW connection as a context manager is a savepoint: one snapshot
-                    yield connection
-            except BaseException:
-                connection.close()
-                raise
-            self._give_back(connection)
+        # An APSW connection as a context manager is a savepoint: one snapshot.
+        with self._noting_damage(), self._readers.taken() as connection, connection:
+            yield connection
+
+    @contextmanager
+    def read_briefly(self) -> Iterator[apsw.Connection]:
+        """The same for what takes milliseconds and many want at once: a few at a time. Not inside another one."""
+        with self._readers.turns, self.read() as connection:
+            yield connection
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """What `work` returns, once its changes are on the disk. Other writers may share its commit, and not its failure.
@@ -136,8 +136,7 @@ class Database:
         if self._writer:
             self._writes.put(None)
             self._writer.join()
-        while not self._idle_readers.empty():
-            self._idle_readers.get_nowait().close()
+        self._readers.close()
         self._write_connection.close()
 
     def _opened_for_writing(self) -> apsw.Connection:
@@ -185,12 +184,6 @@ class Database:
                 self._damage = error
             raise
 
-    def _take_reader(self) -> apsw.Connection:
-        try:
-            return self._idle_readers.get_nowait()
-        except queue.Empty:
-            return self._connect()
-
     def _connect(self, further_flags: int = 0) -> apsw.Connection:
         flags = self._flags | apsw.SQLITE_OPEN_URI | further_flags
         connection = apsw.Connection(self._location, flags=flags)
@@ -205,12 +198,6 @@ class Database:
             connection.close()
             raise
         return connection
-
-    def _give_back(self, connection: apsw.Connection) -> None:
-        try:
-            self._idle_readers.put_nowait(connection)
-        except queue.Full:
-            connection.close()
 
     def _enqueue(self, write: _Write) -> None:
         with self._gate:  # a write that passed the gate after `close` had ended the writer would wait for ever

@@ -193,10 +193,10 @@ def secret_count(connection: apsw.Connection, include_deleted: bool) -> int:
 
 
 def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin]:
-    """When these memories happened, who said them, and in which conversation."""
+    """Where each of these memories comes from."""
     sql = f"SELECT m.id, {EVENT_TIME} AS happened, m.source, m.session_id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
     rows = packed(connection, "id, happened, source, session_id", sql, (_json(list(ids)),))
-    return {memory_id: Origin(from_text(happened), source, session_id) for memory_id, happened, source, session_id in rows}
+    return {memory_id: Origin(happened, source, session_id) for memory_id, happened, source, session_id in rows}
 
 
 def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> list[int]:

@@ -1,5 +1,6 @@
 """One persona's SQLite file: readers, the writer thread, and what its failures look like from outside."""
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -10,6 +11,7 @@ import pytest
 from memory_mcp.errors import MemoryNotFound, Overloaded, StoreDamaged, StoreError, StoreFull
 from memory_mcp.store import database as database_module
 from memory_mcp.store import network_drives
+from memory_mcp.store import readers as readers_module
 from memory_mcp.store.database import Database, immediate
 
 
@@ -101,7 +103,7 @@ def test_a_reader_sees_one_state_to_the_end_of_its_block(database):
 
 def test_more_readers_than_are_kept_idle_can_read_at_once(database):
     database.write(note("a"))
-    readers = database_module.IDLE_READERS + 3
+    readers = readers_module.KEPT + 3
     together = threading.Barrier(readers)
 
     def read():
@@ -111,6 +113,31 @@ def test_more_readers_than_are_kept_idle_can_read_at_once(database):
 
     with ThreadPoolExecutor(readers) as threads:
         assert [future.result() for future in [threads.submit(read) for _ in range(readers)]] == [1] * readers
+
+
+def test_short_reads_take_turns_and_a_long_one_keeps_none_of_them_waiting(database):
+    database.write(note("a"))
+    at_once, most = [], []
+
+    def read():
+        with database.read_briefly() as connection:
+            at_once.append(connection)
+            most.append(len(at_once))
+            found = connection.execute("SELECT count(*) FROM notes").get
+            at_once.remove(connection)
+            return found
+
+    with contextlib.ExitStack() as long_reads, ThreadPoolExecutor(20) as threads:
+        for _ in range(readers_module.KEPT):
+            long_reads.enter_context(database.read())
+        assert [future.result(10) for future in [threads.submit(read) for _ in range(200)]] == [1] * 200
+    assert max(most) <= readers_module.KEPT
+
+
+def test_a_short_read_that_fails_gives_its_turn_back(database):
+    for _ in range(readers_module.KEPT + 1):
+        with pytest.raises(MemoryNotFound), database.read_briefly():
+            raise MemoryNotFound("gone")
 
 
 def test_a_reader_whose_block_fails_does_not_spoil_the_next_one(database):

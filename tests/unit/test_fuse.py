@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memory_mcp.config.settings import Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
 from memory_mcp.search.fuse import WITNESSES, Hints, fuse
+from memory_mcp.store.timestamps import to_text
 
 ANY_TIME = datetime(2025, 10, 30, tzinfo=UTC)
 SCORES = st.floats(min_value=0, max_value=100) | st.none()
@@ -17,7 +18,7 @@ CANDIDATES = st.lists(st.tuples(SCORES, st.floats(min_value=-1, max_value=1) | s
 
 @pytest.fixture
 def origins(now):
-    return {number: Origin(now + timedelta(hours=number)) for number in range(10)}
+    return {number: Origin(to_text(now + timedelta(hours=number))) for number in range(10)}
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def no_hints(origins):
 
 def in_sessions(now, *sessions: str | None) -> Hints:
     """Memory 0 is from the first of these sessions, memory 1 from the second, and so on."""
-    return Hints([], (), {number: Origin(now, session_id=session) for number, session in enumerate(sessions)})
+    return Hints([], (), {number: Origin(to_text(now), session_id=session) for number, session in enumerate(sessions)})
 
 
 def test_the_lexical_score_alone_is_scaled_to_its_best(no_hints):
@@ -66,7 +67,7 @@ def test_a_memory_in_two_named_dates_is_raised_once(origins, now):
 
 
 def test_a_memory_of_a_named_speaker_is_raised(origins, now):
-    said = {**origins, 1: Origin(now, source="健太")}
+    said = {**origins, 1: Origin(to_text(now), source="健太")}
     ranked = fuse([Candidate(2, lexical=1.0), Candidate(1, lexical=0.9)], Fusion(speaker_boost=0.2), Hints([], {"健太"}, said))
     assert [(candidate.memory_id, candidate.by_named_speaker) for candidate in ranked] == [(1, True), (2, False)]
     assert ranked[0].score == pytest.approx(1.1)
@@ -117,7 +118,7 @@ def test_nothing_fused_is_nothing(no_hints):
 @given(CANDIDATES, st.floats(min_value=0, max_value=1))
 def test_every_candidate_is_ranked_once_between_0_and_1_best_first(scores, weight):
     candidates = [Candidate(number, lexical=lexical, dense=dense) for number, (lexical, dense) in enumerate(scores)]
-    ranked = fuse(candidates, Fusion(dense_weight=weight), Hints([], (), dict.fromkeys(range(len(scores)), Origin(ANY_TIME))))
+    ranked = fuse(candidates, Fusion(dense_weight=weight), Hints([], (), dict.fromkeys(range(len(scores)), Origin(to_text(ANY_TIME)))))
     assert sorted(candidate.memory_id for candidate in ranked) == list(range(len(scores)))
     assert all(0 <= candidate.score <= 1.000001 for candidate in ranked)
     assert [candidate.score for candidate in ranked] == sorted((candidate.score for candidate in ranked), reverse=True)

@@ -83,18 +83,18 @@ def test_a_hit_tells_what_each_source_thought_of_it():
 
 def test_of_a_memory_that_is_cut_the_best_part_is_shown():
     text = "雨だった。" * 100 + "苺を食べた。" + "雪だった。" * 100
-    (hit,) = within_budget(ranked(text), "full", 100, {0: (500, 506)})
+    (hit,) = within_budget(ranked(text), "full", 100, lambda _memory: (500, 506))
     assert hit.truncated
     assert "苺を食べた。" in hit.text
     assert 0 < estimate_tokens(hit.text) <= 100 - HIT_OVERHEAD_TOKENS
 
 
 def test_a_long_memory_leaves_room_for_those_that_follow():
-    hits = within_budget(ranked("雨だった。" * 1000, "い" * 100, "う" * 100), "full", 1000, {0: (4000, 4100)})
+    hits = within_budget(ranked("雨だった。" * 1000, "い" * 100, "う" * 100), "full", 1000, lambda _memory: (4000, 4100))
     assert [hit.truncated for hit in hits] == [True, False, False]
     assert 300 < estimate_tokens(hits[0].text) <= 470
 
 
 def test_a_long_memory_that_fits_is_shown_whole():
-    hits = within_budget(ranked("あ" * 3000, "い"), "full", 10_000, {0: (1000, 1100)})
+    hits = within_budget(ranked("あ" * 3000, "い"), "full", 10_000, lambda _memory: (1000, 1100))
     assert not any(hit.truncated for hit in hits)

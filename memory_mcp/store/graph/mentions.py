@@ -9,6 +9,7 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
+from memory_mcp.store.rows import packed
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.entities.mention import Mention
 
@@ -61,23 +62,28 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[
 
 def relevances(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, dict[int, float]]:
     """For each of these memories the entities that it names, with the relevance, merged ones as what they are merged into."""
-    rows = connection.execute(
-        "SELECT em.memory, coalesce(e.merged_into, e.id), max(em.relevance) FROM entity_mentions em JOIN entities e ON e.id = em.entity "
-        "WHERE em.memory IN (SELECT value FROM json_each(?)) GROUP BY 1, 2",
+    rows = packed(
+        connection,
+        "memory, entity, relevance",
+        "SELECT em.memory, coalesce(e.merged_into, e.id) AS entity, max(em.relevance) AS relevance "
+        "FROM entity_mentions em JOIN entities e ON e.id = em.entity WHERE em.memory IN (SELECT value FROM json_each(?)) GROUP BY 1, 2",
         (json.dumps(list(memory_ids)),),
     )
     found: dict[int, dict[int, float]] = {}
     for memory, entity, relevance in rows:
-        found.setdefault(int(memory), {})[int(entity)] = float(relevance)
+        found.setdefault(memory, {})[entity] = relevance
     return found
 
 
 def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[dict[int, int], int]:
-    """How many current memories name each of these, and how many memories there are."""
-    rows = connection.execute(
-        "SELECT id, extraction_count FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
+    """How many current memories name each of these, and how many memories there have ever been."""
+    rows = packed(
+        connection,
+        "id, extraction_count",
+        "SELECT id, extraction_count FROM entities WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(entities)),),
     )
-    return dict(rows), int(connection.execute("SELECT count(*) FROM memories").get)
+    return {row[0]: row[1] for row in rows}, int(connection.execute("SELECT max(id) FROM memories").get or 0)
 
 
 def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:
@@ -85,13 +91,15 @@ def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filt
     relevance; the best first. Without filters only the best few times `limit` are asked whether they are current."""
     condition, values = where(filters)
     asked = -1 if condition else limit * MOST_REPLACED
-    rows = connection.execute(
+    rows = packed(
+        connection,
+        "memory, score",
         "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "
         "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share FROM wanted w "
         "JOIN entities e ON coalesce(e.merged_into, e.id) = CAST(w.entity AS INTEGER) JOIN entity_mentions em ON em.entity = e.id "
         "GROUP BY em.memory, coalesce(e.merged_into, e.id)), "
         "scored AS MATERIALIZED (SELECT memory, sum(share) AS score FROM best GROUP BY memory ORDER BY score DESC, memory DESC LIMIT ?) "
-        "SELECT b.memory, b.score FROM scored b JOIN memories m ON m.id = b.memory "
+        "SELECT b.memory AS memory, b.score AS score FROM scored b JOIN memories m ON m.id = b.memory "
         f"WHERE {CURRENT} AND m.kind <> 'summary' {condition} ORDER BY b.score DESC, b.memory DESC LIMIT ?",
         (json.dumps({str(entity): weight for entity, weight in entities.items()}), asked, *values, limit),
     )
