@@ -115,6 +115,10 @@ def _session(file: Path) -> "tuple[InferenceSession, RunOptions]":
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # the pool has a worker for each core
     options.enable_mem_pattern = False  # a plan for each shape would be kept, and every call has another shape
+    # Two models take turns on the same cores: with one arena for both 30 MB less stay behind.
+    memory = onnxruntime.OrtMemoryInfo("Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT)
+    onnxruntime.create_and_register_allocator(memory, onnxruntime.OrtArenaCfg({}))
+    options.add_session_config_entry("session.use_env_allocators", "1")
     options.log_severity_level = 3  # its warnings are about graphs, and nobody here can act on them
     giving_back = onnxruntime.RunOptions()
     giving_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
