@@ -18,6 +18,7 @@ from memory_mcp.config.master_key import master_key
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loaders import Exports, model_shelf
+from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.onnx_files import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.shelf import ModelShelf
@@ -88,7 +89,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
     chat = Chat(lambda: config.current().llm)
     with (
         _index(config, personas, clock, caches) as (models, indexes, worker),
-        _upkeep(config, personas, clock, _chores(personas, models, indexes, caches, usage, chat)) as chores,
+        _upkeep(config, personas, clock, _chores(personas, models.current, indexes, caches, usage, chat)) as chores,
     ):
         worker.subscribe(chores.wake)
         runtime = Runtime(
@@ -147,7 +148,9 @@ def _index(
         pool.close()
 
 
-def _chores(personas: Personas, models: ModelShelf, indexes: IndexShelf, caches: Caches, usage: Usage, chat: Chat) -> list[Chore]:
+def _chores(
+    personas: Personas, models_for: Callable[[Settings], Models], indexes: IndexShelf, caches: Caches, usage: Usage, chat: Chat
+) -> list[Chore]:
     """What is done in the background for each persona, what matters most first."""
 
     def keep_to_retention(persona: Persona, now: datetime, settings: Settings) -> bool:
@@ -155,7 +158,7 @@ def _chores(personas: Personas, models: ModelShelf, indexes: IndexShelf, caches:
 
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
         known = dictionary.get() if settings.graph.names_by == "sudachi" else None
-        return weave(persona, now, known) or embed_entities(persona, models.current(settings))
+        return weave(persona, now, known) or embed_entities(persona, models_for(settings))
 
     always, dictionary = timedelta(), Dictionary()
     backups = backup.Backups(personas.directory, personas.keys)
@@ -166,12 +169,14 @@ def _chores(personas: Personas, models: ModelShelf, indexes: IndexShelf, caches:
             lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),
             lambda settings: settings.graph.link_alike,
             lambda _: LINKS_INTERVAL,
+            only_after_writes=True,
         ),
         Chore(
             "graph model",
             lambda persona, now, settings: model_reading.step(persona, now, settings, chat),
             lambda settings: settings.graph.ask_model and settings.llm.chat_class is not None,
             lambda _: LINKS_INTERVAL,
+            only_after_writes=True,
         ),
         Chore(
             "graph check",
@@ -180,13 +185,29 @@ def _chores(personas: Personas, models: ModelShelf, indexes: IndexShelf, caches:
             lambda _: graph_check.INTERVAL,
             only_after_writes=True,
         ),
-        Chore("retention", keep_to_retention, enabled=lambda _: True, interval=lambda _: retention.INTERVAL),
-        Chore("backup", backups.step, lambda settings: settings.backup.enabled, lambda _: backup.INTERVAL),
+        Chore(
+            "retention",
+            keep_to_retention,
+            lambda _: True,
+            lambda _: retention.INTERVAL,
+            only_after_writes=True,
+            next_due=retention.next_due,
+        ),
+        Chore(
+            "backup",
+            backups.step,
+            lambda settings: settings.backup.enabled,
+            lambda _: backup.INTERVAL,
+            only_after_writes=True,
+            next_due=backup.next_due,
+        ),
         Chore(
             summaries.CHORE,
             lambda persona, now, settings: summaries.step(persona, now, settings, chat),
             lambda settings: settings.summaries.enabled,
             lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
+            only_after_writes=True,
+            next_due=summaries.next_due,
         ),
         usage.chore(),
     ]

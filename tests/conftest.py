@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from model_directories import export_of, make_embedder, make_reranker
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Recalled, Remembered
 from memory_mcp.encoders.models import models_for
 from memory_mcp.personas.registry import Persona, Personas
@@ -81,7 +81,7 @@ def say(nilou: Persona, now: datetime, zone: ZoneInfo) -> Say:
     """Remembers a content as nilou; `at` is when the call is made, the rest goes into the draft."""
 
     def say(content: str, at: datetime = now, **fields: Any) -> Remembered:
-        return remember(nilou, draft(content, now=at, zone=zone, **fields), now=at, zone=zone)
+        return remember(nilou, draft(content, now=at, zone=zone, **fields), now=at, zone=zone, privacy=Privacy())
 
     return say
 

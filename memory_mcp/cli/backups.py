@@ -11,7 +11,7 @@ from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
 from memory_mcp.config.reading import default_config_path, default_data_directory, load
 from memory_mcp.config.settings import Settings
-from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.errors import ConfigError, InvalidInput, MemoryMCPError
 
 if TYPE_CHECKING:
     from memory_mcp.upkeep.restore import Restored
@@ -95,7 +95,7 @@ def restore(
 
     settings = _settings(config, None)
     told = key_in_file(key_file) if key_file else None
-    master = master_key(settings.encryption) or told
+    master = _master(settings, told)
     if not file.exists():
         raise InvalidInput(f"{file} does not exist", "", "See `memory-mcp backup list`")
 
@@ -112,13 +112,23 @@ def restore(
     _report(done, settings, given=told is not None and master is told)
 
 
+def _master(settings: Settings, told: MasterKey | None) -> MasterKey | None:
+    """The master key in force, or the one that was told where there is none. On another machine config.json may name a file of the first."""
+    try:
+        return master_key(settings.encryption) or told
+    except ConfigError:
+        if told is None:
+            raise
+        return told
+
+
 def _report(done: "Restored", settings: Settings, *, given: bool) -> None:
     at = done.made_at.astimezone(settings.zone).isoformat(sep=" ", timespec="minutes")
     typer.echo(f"{done.persona}: as it was {at}, {done.contents.memories:,} memories{', encrypted' if done.encrypted else ''}")
     if done.erased_again:
         typer.echo(f"{done.erased_again:,} that were erased for good since then were left out")
     if done.unknown_erased:
-        typer.echo("What was there could not be asked what was erased for good since then: some of it may be back.", err=True)
+        typer.echo("Nobody here knows what was erased for good since then: if something was, it is back, and to be purged again.", err=True)
     if given and done.encrypted:
         typer.echo("Name the key file in encryption.key_file before the server starts.")
 

@@ -92,12 +92,15 @@ def _show_rest(told: Mapping[str, Any]) -> None:
     """Where the same text is still to be found."""
     for name, words in (
         ("also_in", "the same text is in"),
+        ("stated", "this was stated outside of any memory, and stays unless unrelate takes it back first:"),
         ("kept_in", "a file of an older server holds it:"),
         ("removed", "removed:"),
         ("unsearched", "a table of an older server could not be searched:"),
     ):
         for found in told.get(name, []):
             typer.echo(f"{words} {found}")
+    if told.get("in_context"):
+        typer.echo(f"{told['in_context']} quotes it: update_context changes that")
     for sentence in told.get("remains", []):
         typer.secho(sentence, err=True, dim=True)
 

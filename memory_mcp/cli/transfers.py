@@ -136,7 +136,7 @@ def _import_found(there: "Connection", path: Path, kind: Format, me: str | None,
     counts["refused"] += len(refused)
     _report(counts, [places[error["line"] - 1] for error in counts["errors"]])
     for one in refused:
-        typer.echo(f"{one.where}: {one.refused}", err=True)
+        typer.echo(one.refused if one.refused.startswith(one.where) else f"{one.where}: {one.refused}", err=True)
     if counts["refused"]:
         raise typer.Exit(1)
 

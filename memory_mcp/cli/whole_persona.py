@@ -59,6 +59,7 @@ def merge(
 def erase(
     name: Name,
     remove_kept: Annotated[bool, typer.Option("--remove-kept", help="Also what older servers left of it.")] = False,
+    remove_backups: Annotated[bool, typer.Option("--remove-backups", help="Also every backup of it on the server's disk.")] = False,
     confirm: Annotated[str | None, typer.Option("--confirm", help="The name once more, instead of being asked.", metavar="NAME")] = None,
     url: Url = None,
     as_json: AsJson = False,
@@ -67,11 +68,14 @@ def erase(
     there = connection(url, name)
     listed = there.post_json("/api/persona/erase", {})
     if confirm is None:
-        for field in ("memories", "superseded", "in_trash", "versions", "database_bytes", "kept_copies", "tokens"):
+        for field in ("memories", "superseded", "in_trash", "versions", "database_bytes", "kept_copies", "backups", "tokens"):
             typer.echo(f"{field}: {_shown(listed[field])}")
         confirm = typer.prompt(f"Type {listed['persona']} to erase it for good")
-    answer = there.post_json("/api/persona/erase", {"confirm": confirm, "remove_kept": remove_kept or None})
-    _report(answer, as_json, f"{name} is erased")
+    answer = there.post_json(
+        "/api/persona/erase", {"confirm": confirm, "remove_kept": remove_kept or None, "remove_backups": remove_backups or None}
+    )
+    gone = f", and {answer['removed_backups']} backup(s) of it" if answer.get("removed_backups") else ""
+    _report(answer, as_json, f"{name} is erased{gone}")
     for sentence in answer["remains"] if not as_json else []:
         typer.secho(sentence, err=True, dim=True)
 

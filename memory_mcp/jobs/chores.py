@@ -27,8 +27,11 @@ class Chore:
     """Something that is done for each persona now and then, while nobody calls.
 
     `step` does one small piece at the given moment and returns whether there may be more; it must be cheap where nothing is to be
-    done, and lose nothing when the process dies in it. `interval` is the least time between two rounds of one persona; with
-    `only_after_writes` a persona that nothing was written to since its last round is left alone.
+    done, and lose nothing when the process dies in it. `interval` is the least time between two rounds of one persona.
+
+    A persona that has nothing to do need not be opened to find that out: with `only_after_writes` one that nothing was written to since
+    its last round is left alone, until the moment that `next_due` named at the end of that round, or until config.json changes. Where
+    there is `wants`, only those that it says yes to have a round.
     """
 
     name: str
@@ -36,6 +39,8 @@ class Chore:
     enabled: Callable[[Settings], bool]
     interval: Callable[[Settings], timedelta]
     only_after_writes: bool = False
+    next_due: Callable[[Persona, datetime, Settings], datetime | None] | None = None
+    wants: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,21 @@ class _Round:
     due_since: datetime | None = None
     done_at: datetime | None = None
     began: tuple[int, int] | None = None  # `written` and `asked` as they were when the round under way began
+    next_due: datetime | None = None
+    settings: Settings | None = None  # those that `next_due` follows from
     backoff: Backoff = field(default_factory=Backoff)
 
-    def is_due(self, chore: Chore, now: datetime, settings: Settings) -> bool:
+    def is_due(self, chore: Chore, name: str, now: datetime, settings: Settings) -> bool:
         if self.began is not None:
             return True
-        rested = passed(self.done_at, now, chore.interval(settings).total_seconds())
-        return rested and not (chore.only_after_writes and self.written == self.seen)
+        if not passed(self.done_at, now, chore.interval(settings).total_seconds()) or (chore.wants and not chore.wants(name)):
+            return False
+        if not chore.only_after_writes or self.written != self.seen:
+            return True
+        if chore.next_due is None:
+            return False
+        same_rules = self.settings is settings or self.settings == settings
+        return not same_rules or (self.next_due is not None and self.next_due <= now)
 
 
 class ChoreWorker:
@@ -90,6 +103,14 @@ class ChoreWorker:
         with self._guard:
             for chore in self._chores:
                 self._rounds.setdefault((chore.name, persona_name), _Round()).written += 1
+
+    def _wake_others(self, chore: Chore, persona_name: str) -> None:
+        """What one chore has done may give the others something to do, as what is forgotten does to summaries."""
+        with self._guard:
+            for other in self._chores:
+                round_ = self._rounds.get((other.name, persona_name))
+                if round_ and other is not chore:
+                    round_.written += 1
 
     def request(self, chore_name: str, persona_name: str) -> None:
         """Does this chore for this persona next, whatever its interval says and whoever calls."""
@@ -130,7 +151,7 @@ class ChoreWorker:
             due = [
                 (chore, name)
                 for (chore, name), round_ in self._rounds.items()
-                if chore in enabled and (round_.asked != round_.answered or round_.is_due(enabled[chore], now, settings))
+                if chore in enabled and (round_.asked != round_.answered or round_.is_due(enabled[chore], name, now, settings))
             ]
             failing = [(chore, name) for (chore, name), round_ in self._rounds.items() if round_.backoff.failures]
         return {
@@ -164,7 +185,7 @@ class ChoreWorker:
                 if chore is None or not round_.backoff.over(now):
                     continue
                 if round_.asked == round_.answered:
-                    if not round_.is_due(chore, now, settings):
+                    if not round_.is_due(chore, key[1], now, settings):
                         round_.due_since = None
                         continue
                     round_.due_since = round_.due_since or now
@@ -183,6 +204,7 @@ class ChoreWorker:
                     self.forget(name)
                     return
                 more = chore.step(persona, now, settings)
+                next_due = chore.next_due(persona, now, settings) if chore.next_due and not more else None
         except MemoryMCPError as error:
             if not round_.backoff.failures:
                 logger.warning("%s of %s waits: %s", chore.name, name, error)
@@ -193,18 +215,21 @@ class ChoreWorker:
             self._put_off(chore, round_, now, error)
         else:
             round_.backoff.clear()
-            if not more:
-                self._finish(chore, round_, now)
+            if more:
+                self._wake_others(chore, name)
+            else:
+                self._finish(chore, round_, now, settings, next_due)
 
     def _put_off(self, chore: Chore, round_: _Round, now: datetime, error: Exception) -> None:
         self._last_error[chore.name] = str(error)
         round_.backoff.failed(now)
 
-    def _finish(self, chore: Chore, round_: _Round, now: datetime) -> None:
+    def _finish(self, chore: Chore, round_: _Round, now: datetime, settings: Settings, next_due: datetime | None) -> None:
         with self._guard:
             if round_.began:
                 round_.seen, round_.answered = round_.began
             round_.began, round_.due_since, round_.done_at = None, None, now
+            round_.next_due, round_.settings = next_due, settings
         self._last_done[chore.name] = now
 
     def _run(self) -> None:

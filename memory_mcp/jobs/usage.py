@@ -16,7 +16,6 @@ from memory_mcp.store import tidying
 
 # Of one persona, until they are written down; what comes beyond is not counted.
 KEYS_LIMIT = 10_000
-# Each round opens every persona there is: seldom enough for thousands.
 INTERVAL = timedelta(minutes=10)
 
 logger = logging.getLogger(__name__)
@@ -63,4 +62,7 @@ class Usage:
 
     def chore(self) -> Chore:
         """`step`, as the worker does it."""
-        return Chore("usage", self.step, lambda settings: settings.usage.enabled, lambda settings: INTERVAL)
+        return Chore("usage", self.step, lambda settings: settings.usage.enabled, lambda settings: INTERVAL, wants=self._has_noted)
+
+    def _has_noted(self, persona_name: str) -> bool:
+        return persona_name in self._noted

@@ -24,6 +24,11 @@ def identity_text(name: str) -> str:
     return json.dumps({"name": name}, ensure_ascii=False) + "\n"
 
 
+def write_identity(directory: Path, name: str) -> None:
+    """The name that a directory says it has."""
+    write_atomically(directory / IDENTITY_NAME, identity_text(name))
+
+
 def is_lost(directory: Path) -> bool:
     """Whether a persona's directory has no database, or one so short that SQLite would take it for a new one."""
     database = directory / DATABASE_NAME
@@ -77,7 +82,7 @@ def complete(directory: Path, known_as: str | None, name: str) -> None:
     for scrap in [scrap for name in (CONTEXT_NAME, IDENTITY_NAME, KEY_NAME) for scrap in directory.glob(f".{name}.*")]:
         scrap.unlink(missing_ok=True)
     if known_as is None:
-        write_atomically(directory / IDENTITY_NAME, identity_text(name))
+        write_identity(directory, name)
 
 
 def remove_unborn(directory: Path) -> None:

@@ -6,7 +6,6 @@ that a directory is getting another name: whether it has it already can be seen,
 
 import json
 import logging
-import os
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -14,13 +13,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memory_mcp.personas.directories import IDENTITY_NAME
+from memory_mcp.personas.directories import write_identity
+from memory_mcp.store import keys
 from memory_mcp.store.files import sync_directory, write_atomically
 
 PLACE_NAME = ".unfinished"
 COMING, GOING, RENAMING = "copy-", "erase-", "rename-"
-# The key of an encrypted persona. It goes first: without it the rest is noise.
-KEY_NAME = "key.json"
 PRIVATE = 0o700
 
 logger = logging.getLogger(__name__)
@@ -54,22 +52,11 @@ def move(source: Path, target: Path) -> None:
 
 
 def destroy(directory: Path) -> None:
-    """Removes a directory and every file in it, the key first. Bytes on the disk are not overwritten, but for the key's."""
-    key = directory / KEY_NAME
-    if key.is_file():
-        with key.open("r+b") as file:
-            file.write(secrets.token_bytes(max(key.stat().st_size, 1)))
-            file.flush()
-            os.fsync(file.fileno())
-        key.unlink()
-        sync_directory(directory)
+    """Removes a directory and every file in it, the key of an encrypted persona first: without it the rest is noise. Bytes on the disk are
+    not overwritten, but for the key's."""
+    keys.destroy(directory)
     shutil.rmtree(directory)
     sync_directory(directory.parent)
-
-
-def write_identity(directory: Path, name: str) -> None:
-    """The name that a directory says it has."""
-    write_atomically(directory / IDENTITY_NAME, json.dumps({"name": name}, ensure_ascii=False) + "\n")
 
 
 @contextmanager

@@ -1,21 +1,22 @@
 """A persona as a whole: renamed, copied, erased. Each happens while nobody has it open, and after a crash it has happened or has not."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from memory_mcp.errors import InvalidInput, PersonaUnknown
-from memory_mcp.personas.directories import DATABASE_NAME
+from memory_mcp.personas.directories import DATABASE_NAME, write_identity
 from memory_mcp.personas.names import canonical_name, directory_name, fold
 from memory_mcp.personas.registry import Personas
-from memory_mcp.personas.unfinished import COMING, GOING, KEY_NAME, PRIVATE, Renaming, destroy, move, noted, place, write_identity
+from memory_mcp.personas.unfinished import COMING, GOING, PRIVATE, Renaming, destroy, move, noted, place
 from memory_mcp.store import operations, snapshots
 from memory_mcp.store.files import refusal, sync_directory, sync_file, write_atomically
 from memory_mcp.store.index_files import DIRECTORY_NAME as VECTORS_NAME
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.keys import KEY_NAME
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
@@ -81,8 +82,9 @@ def _under_a_key_of_its_own(personas: Personas, source: Path, coming: Path) -> t
     return (KEY_NAME, DATABASE_NAME, CONTEXT_NAME)
 
 
-def erase(personas: Personas, name: str, indexes: IndexShelf, now: datetime) -> None:
-    """Removes a persona with everything that it has. There is no way back.
+def erase(personas: Personas, name: str, indexes: IndexShelf, now: datetime, first: Callable[[], None] = lambda: None) -> None:
+    """Removes a persona with everything that it has. There is no way back. `first` is called when nobody has it open any more; if that
+    fails, the persona stays.
 
     Raises:
         PersonaUnknown: there is no such persona.
@@ -91,6 +93,7 @@ def erase(personas: Personas, name: str, indexes: IndexShelf, now: datetime) -> 
     """
     source = _directory(personas, name)
     with personas.alone(name), _worded(f"{name!r} can't be erased"):
+        first()
         going = place(personas.directory, GOING)
         move(source, going)
         indexes.forget(source)

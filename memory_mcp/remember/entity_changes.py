@@ -12,7 +12,6 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import drafts
-from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import operations
 from memory_mcp.store.graph import editing, entities, merging, types
 from memory_mcp.store.graph.editing import Wanted
@@ -49,7 +48,7 @@ class NewType:
     directed: bool = True
 
 
-def create(persona: Persona, wanted: Wanted, *, now: datetime, privacy: Privacy = USUAL) -> Entity:
+def create(persona: Persona, wanted: Wanted, *, now: datetime, privacy: Privacy) -> Entity:
     """Makes an entity that stays whether or not a memory names it.
 
     Raises:
@@ -64,7 +63,7 @@ def create(persona: Persona, wanted: Wanted, *, now: datetime, privacy: Privacy 
     return _done(persona, work)
 
 
-def check_new(persona: Persona, wanted: Wanted, *, privacy: Privacy = USUAL) -> Wanted:
+def check_new(persona: Persona, wanted: Wanted, *, privacy: Privacy) -> Wanted:
     """What a new entity would be stored as.
 
     Raises:
@@ -78,7 +77,7 @@ def check_new(persona: Persona, wanted: Wanted, *, privacy: Privacy = USUAL) -> 
     return ready
 
 
-def change(persona: Persona, name: str, wanted: Wanted, *, now: datetime, privacy: Privacy = USUAL) -> Entity:
+def change(persona: Persona, name: str, wanted: Wanted, *, now: datetime, privacy: Privacy) -> Entity:
     """Changes an entity; from then on it stays whether or not a memory names it.
 
     Raises:
@@ -109,7 +108,7 @@ def delete(persona: Persona, name: str, *, now: datetime) -> Entity:
     return _done(persona, work)
 
 
-def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now: datetime, privacy: Privacy = USUAL) -> MadeOne:
+def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now: datetime, privacy: Privacy) -> MadeOne:
     """Takes two entities for one, the one called `into`.
 
     Raises:
@@ -151,7 +150,7 @@ def take_apart(persona: Persona, number: int, *, now: datetime) -> tuple[Entity,
     return _done(persona, work)
 
 
-def keep_apart(persona: Persona, name: str, other: str, *, reason: str | None, now: datetime, privacy: Privacy = USUAL) -> None:
+def keep_apart(persona: Persona, name: str, other: str, *, reason: str | None, now: datetime, privacy: Privacy) -> None:
     """Puts down that two entities are not the same: they are not proposed again.
 
     Raises:
@@ -168,7 +167,7 @@ def keep_apart(persona: Persona, name: str, other: str, *, reason: str | None, n
     return _done(persona, work)
 
 
-def create_type(persona: Persona, wanted: NewType, *, now: datetime, privacy: Privacy = USUAL) -> None:
+def create_type(persona: Persona, wanted: NewType, *, now: datetime, privacy: Privacy) -> None:
     """Adds a type.
 
     Raises:

@@ -10,7 +10,7 @@ from memory_mcp.domain import Clash, Draft, Outcome
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.remember.arrivals import settle, taken
 from memory_mcp.remember.pipeline import unknown_predecessor
-from memory_mcp.remember.redact import USUAL, redacted
+from memory_mcp.remember.redact import redacted
 from memory_mcp.store import memories
 
 
@@ -22,7 +22,7 @@ class Foreseen:
         self._writes: set[str] = set()
 
     def outcomes(
-        self, connection: apsw.Connection, drafts: Sequence[Draft], now: datetime, clash: Clash, privacy: Privacy = USUAL
+        self, connection: apsw.Connection, drafts: Sequence[Draft], now: datetime, clash: Clash, privacy: Privacy
     ) -> list[Outcome]:
         """`stored`, `already_known`, `revised` or `refused` for each, as `remember_many` would answer."""
         return [self._outcome(connection, draft, now, clash, privacy) for draft in drafts]

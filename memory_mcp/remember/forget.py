@@ -9,15 +9,12 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
-from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import index_queue, lexical, memories, operations, summaries
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.privacy.redaction import Redaction
 
 
-def forget(
-    persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run: bool, now: datetime, privacy: Privacy = USUAL
-) -> list[Outcome]:
+def forget(persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run: bool, now: datetime, privacy: Privacy) -> list[Outcome]:
     """What became of each key: `forgotten` (or `would_forget`), `already_forgotten`, `not_found`."""
     wanted = list(dict.fromkeys(keys))
     if dry_run:

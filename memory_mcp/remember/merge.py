@@ -16,7 +16,6 @@ from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash
-from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import memories, merges, operations, versions
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import from_text, to_text
@@ -33,7 +32,7 @@ class Merged:
     outcomes: tuple[Outcome, ...]
 
 
-def merge(persona: Persona, keys: Sequence[str], into: str, *, reason: str | None, now: datetime, privacy: Privacy = USUAL) -> Merged:
+def merge(persona: Persona, keys: Sequence[str], into: str, *, reason: str | None, now: datetime, privacy: Privacy) -> Merged:
     """Merges the memories with these keys into the one with the key `into`.
 
     Raises:

@@ -19,7 +19,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
 from memory_mcp.remember.arrivals import is_stricter, settle
 from memory_mcp.remember.duplicates import similar_to
-from memory_mcp.remember.redact import USUAL, redacted
+from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.store import chunks as chunk_table
 from memory_mcp.store import index_queue, lexical, memories, operations, vector_table
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 EDITED = "edited in an imported file"
 
 
-def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL) -> Remembered:
+def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy) -> Remembered:
     """Stores a draft, and says which stored memories say nearly the same.
 
     Raises:
@@ -62,7 +62,7 @@ def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ..
 
 
 def remember_many(
-    persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo, privacy: Privacy = USUAL, clash: Clash = "refuse"
+    persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo, privacy: Privacy, clash: Clash = "refuse"
 ) -> list[Outcome]:
     """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known`, `revised` or `refused`."""
     private = [_private(draft, privacy) for draft in drafts]

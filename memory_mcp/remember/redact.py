@@ -1,18 +1,20 @@
 """The first step of every write: what is private goes, or the memory is marked, before anything of it can reach the disk."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Memory, Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.drafts import LIST_LIMIT
+from memory_mcp.store.versions import Version
 from memory_mcp.text.privacy.redaction import Redaction
 
-# The rules of somebody who has none: what opens or charges something is not stored, and people can be remembered.
-USUAL = Privacy()
 # A memory that holds something flagged carries this and the kind as a tag, so that it can be found.
 MARK = "contains:"
+_JSON_COLUMNS = frozenset({"state", "questions"})
 
 
 def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
@@ -23,8 +25,7 @@ def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
     """
     found = Redaction(rules)
     for key in (draft.restored.key, draft.supersedes):
-        if key and Redaction(rules).text(key) != key:
-            raise InvalidInput("a key holds what is not stored here", "the rules of `privacy` take it out", "Send another key, or none")
+        check_key(key, rules)
     private = replace(
         draft,
         content=found.text(draft.content),
@@ -40,11 +41,38 @@ def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
     return replace(private, tags=marked(private.tags, found.flagged)), found
 
 
+def check_key(key: str | None, rules: Privacy) -> None:
+    """Refuses a key that holds what may not be stored.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    if key and Redaction(rules).text(key) != key:
+        raise InvalidInput("a key holds what is not stored here", "the rules of `privacy` take it out", "Send another key, or none")
+
+
 def relations_redacted(relations: Sequence[Stated], found: Redaction) -> tuple[Stated, ...]:
     """The relations as they may be kept."""
     return tuple(
         replace(one, source=found.text(one.source), relation=found.text(one.relation), target=found.text(one.target)) for one in relations
     )
+
+
+def version_redacted(version: Version, found: Redaction) -> Version:
+    """An earlier state as it may come back: it may be from before the rules."""
+    return replace(
+        version,
+        content=found.text(version.content),
+        tags=tuple(dict.fromkeys(found.texts(version.tags))),
+        further={name: _column(name, value, found) for name, value in (version.further or {}).items()},
+    )
+
+
+def _column(name: str, value: Any, found: Redaction) -> Any:
+    """A column of a memory's row as it is stored: JSON, a time, or a text."""
+    if not isinstance(value, str) or name.endswith("_at"):
+        return value
+    return json.dumps(found.tree(json.loads(value)), ensure_ascii=False) if name in _JSON_COLUMNS else found.text(value)
 
 
 def marked(tags: Sequence[str], kinds: Iterable[str]) -> tuple[str, ...]:

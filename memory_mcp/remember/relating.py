@@ -10,14 +10,14 @@ from memory_mcp.domain import Stated
 from memory_mcp.errors import EntityNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.naming import state_relations
-from memory_mcp.remember.redact import USUAL, relations_redacted
+from memory_mcp.remember.redact import relations_redacted
 from memory_mcp.store import operations
 from memory_mcp.store.graph import entities, relations
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.privacy.redaction import Redaction
 
 
-def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime, privacy: Privacy = USUAL) -> None:
+def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime, privacy: Privacy) -> None:
     """Puts relations down. What was taken back before is good again."""
     stated = relations_redacted(relations_told, Redaction(privacy))
 
@@ -36,14 +36,15 @@ def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime,
         persona.log.append(persona.name, operation)
 
 
-def unrelate(persona: Persona, stated: Stated, *, reason: str | None, now: datetime, privacy: Privacy = USUAL) -> bool:
+def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:
     """Takes a relation back, whatever speaks for it now or later. Returns whether there was one.
 
     Raises:
         EntityNotFound: one of the two is not known.
     """
-
-    said = Redaction(privacy).optional(reason)
+    found = Redaction(privacy)
+    said = found.optional(reason)
+    (stated,) = relations_redacted([told], found)  # as `relate` has put it down
 
     def work(connection: apsw.Connection) -> Operation | None:
         ends = _ends(connection, stated)

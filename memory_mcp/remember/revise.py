@@ -12,7 +12,7 @@ from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
 from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
-from memory_mcp.remember.redact import USUAL, marked_anew
+from memory_mcp.remember.redact import marked_anew, version_redacted
 from memory_mcp.store import chunks, index_queue, lexical, memories, merges, operations, versions
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
@@ -52,7 +52,7 @@ def private(revision: Revision, rules: Privacy) -> tuple[Revision, Redaction]:
     ), found
 
 
-def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, privacy: Privacy = USUAL) -> Memory:
+def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, privacy: Privacy) -> Memory:
     """The memory as it is afterwards.
 
     Raises:
@@ -97,20 +97,18 @@ def revise_stored(
 def _change(
     connection: apsw.Connection, names: KnownNames, memory: Memory, revision: Revision, now: datetime, privacy: Privacy
 ) -> Operation:
-    earlier = _earlier(connection, memory, revision.revision) if revision.revision is not None else None
+    earlier = _earlier(connection, memory, revision.revision, privacy) if revision.revision is not None else None
+    versions.keep(connection, memory, revision.reason)
+    base = _put_back(connection, memory, earlier) if earlier else memory
     stays = earlier or memory
     content = stays.content if revision.content is None else revision.content
     tags = stays.tags if revision.tags is None else revision.tags
-    if earlier:  # it may be from before the rules
-        found = Redaction(privacy)
-        content, tags = found.text(content), tuple(dict.fromkeys(found.texts(tags)))
     if revision.content is not None or revision.tags is not None or earlier:
-        tags = marked_anew(memory, content, tags, privacy)
+        tags = marked_anew(base, content, tags, privacy)
     importance = stays.importance if revision.importance is None else revision.importance
-    versions.keep(connection, memory, revision.reason)
     memories.change(
         connection,
-        memory,
+        base,
         content=content,
         tags=tags,
         importance=importance,
@@ -118,12 +116,8 @@ def _change(
         category=revision.category,
         privacy_level=revision.privacy_level,
     )
-    questions = memory.questions
-    if earlier:
-        versions.put_back_further(connection, memory.id, earlier)
-        questions = memories.by_keys(connection, [memory.key])[memory.key].questions
-    if content != memory.content or questions != memory.questions:
-        chunks.replace(connection, memory.id, split(content), questions)
+    if _searched(replace(base, content=content)) != _searched(memory):
+        chunks.replace(connection, memory.id, split(content), base.questions)
         lexical.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
         naming.name_again(connection, names, memory.id, content, now)
@@ -140,16 +134,27 @@ def _change(
     )
 
 
+def _put_back(connection: apsw.Connection, memory: Memory, earlier: Version) -> Memory:
+    """The memory with everything but its text as it was then."""
+    versions.put_back_further(connection, memory.id, earlier)
+    return memories.by_keys(connection, [memory.key])[memory.key]
+
+
+def _searched(memory: Memory) -> tuple[object, ...]:
+    """What the indexes hold of a memory."""
+    return memory.content, memory.questions, memory.source, memory.session_id, memory.occurred_at
+
+
 def _named(of: Memory | Revision, names: Sequence[str]) -> dict[str, str | None]:
     return {name: getattr(of, name) for name in names}
 
 
-def _earlier(connection: apsw.Connection, memory: Memory, number: int) -> Version:
+def _earlier(connection: apsw.Connection, memory: Memory, number: int, privacy: Privacy) -> Version:
     known = {version.revision: version for version in versions.of_key(connection, memory.key)}
     if number not in known:
         kept = ", ".join(str(one) for one in sorted(known)) or "none"
         raise MemoryNotFound(f"{memory.key} has no earlier revision {number}", f"there are {kept}", "See its history")
-    return known[number]
+    return version_redacted(known[number], Redaction(privacy))
 
 
 def _reason(revision: Revision) -> dict[str, str]:

@@ -18,6 +18,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, Overloaded
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.admission import ADMISSION, Admission, Door
@@ -213,7 +214,7 @@ def _refusal(status: int, code: int, message: str, identity: Any = None) -> JSON
 def _turned_away(path: str, error: MemoryMCPError) -> JSONResponse:
     """The refusal of a caller who is not let in. Its body was not read: nobody knows the id of the call."""
     if path != "/mcp":
-        return http_refusal(error)
+        return http_refusal(error, rules=Privacy())
     refused = _refusal(status_of(error), OVERLOADED if isinstance(error, Overloaded) else INVALID_REQUEST, str(error))
     refused.headers.update(refusal_headers(error))
     return refused

@@ -45,6 +45,8 @@ SCHEMAS: dict[str, Schema] = {
         erased=COUNT,
         swept=_FLAG,
         also_in=_TEXTS,
+        stated=_TEXTS,
+        in_context=TEXT,
         kept_in=_TEXTS,
         removed=_TEXTS,
         unsearched=_TEXTS,
@@ -63,7 +65,7 @@ SCHEMAS: dict[str, Schema] = {
         erased=COUNT,
         tokens=_TEXTS,
     ),
-    "Renamed": schema_of("persona", "renamed_from", persona=TEXT, renamed_from=TEXT, tokens=_TEXTS, note=TEXT),
+    "Renamed": schema_of("persona", "renamed_from", persona=TEXT, renamed_from=TEXT, tokens=_TEXTS, note=TEXT, backups_left=TEXT),
     "Copied": schema_of("persona", "copied_from", persona=TEXT, copied_from=TEXT),
     "Merged": schema_of(
         "persona",
@@ -79,7 +81,14 @@ SCHEMAS: dict[str, Schema] = {
         renamed_keys={"type": "object", "additionalProperties": TEXT},
     ),
     "ErasedPersona": schema_of(
-        "persona", "remains", persona=TEXT, erased={"type": ["boolean", "integer"]}, dry_run={"const": True}, remains=_TEXTS
+        "persona",
+        "remains",
+        persona=TEXT,
+        erased={"type": ["boolean", "integer"]},
+        dry_run={"const": True},
+        backups=COUNT,
+        removed_backups=COUNT,
+        remains=_TEXTS,
     ),
 }
 
@@ -132,7 +141,7 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
         "post": {
             "summary": "Lists what a persona has, or, with its name as confirmation, erases it.",
             "of_persona": True,
-            "requestBody": _body(confirm=TEXT, remove_kept=_FLAG),
+            "requestBody": _body(confirm=TEXT, remove_kept=_FLAG, remove_backups=_FLAG),
             "answer": answer_of("ErasedPersona"),
         }
     },

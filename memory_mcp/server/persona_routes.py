@@ -3,6 +3,7 @@
 Whom it is about is chosen as everywhere; the other name is in the body. A token must be for both.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -10,16 +11,19 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from memory_mcp.errors import InvalidInput, PersonaUnknown
+from memory_mcp.errors import InvalidInput, MemoryMCPError, PersonaUnknown
 from memory_mcp.personas import whole
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.api_route import ApiRoute, object_of
 from memory_mcp.server.persona_views import figures, tokens_of
 from memory_mcp.server.request_persona import Call, call_of
-from memory_mcp.server.upkeep_views import remains, shelf
+from memory_mcp.server.upkeep_views import backups_of, remains_of_persona, shelf
 from memory_mcp.server.views import told
 from memory_mcp.upkeep import kept_copies
+from memory_mcp.upkeep.backup import Backups
 from memory_mcp.upkeep.merging import merge
+
+logger = logging.getLogger(__name__)
 
 Work = Callable[[Call, str, dict[str, Any]], dict[str, Any]]
 
@@ -47,7 +51,7 @@ async def merge_into(request: Request) -> Response:
 
 async def erase(request: Request) -> Response:
     """Lists what a persona has, or, with its name typed as confirmation, erases it."""
-    return await _done(request, _erased, confirm=str, remove_kept=bool)
+    return await _done(request, _erased, confirm=str, remove_kept=bool, remove_backups=bool)
 
 
 async def _done(request: Request, work: Work, **expected: type) -> Response:
@@ -58,10 +62,23 @@ async def _done(request: Request, work: Work, **expected: type) -> Response:
 
 def _renamed(call: Call, name: str, asked: dict[str, Any]) -> dict[str, Any]:
     to = _other(call, asked.get("to", ""), "to")
-    new = whole.rename(call.runtime.personas, name, to, shelf(call), call.now)
+    personas = call.runtime.personas
+    before = personas.path_of(name).parent.name
+    new = whole.rename(personas, name, to, shelf(call), call.now)
     _follow(call, gone=name, new=new)
+    left = _backups_follow(call, before, personas.path_of(new).parent.name)
     note = f"they are still for {name!r}, and let nobody in as {new!r}: make others" if (held := tokens_of(call, name)) else None
-    return {"persona": new, "renamed_from": name, **told(tokens=held, note=note)}
+    return {"persona": new, "renamed_from": name, **told(tokens=held, note=note, backups_left=left)}
+
+
+def _backups_follow(call: Call, folder: str, to: str) -> str | None:
+    """Moves the backups to where the next ones will lie. Why that could not be done; the persona has its new name all the same."""
+    try:
+        Backups(call.runtime.personas.directory, call.runtime.personas.keys).follow(folder, to, call.settings)
+    except MemoryMCPError as error:
+        logger.warning("%s", error)
+        return str(error)
+    return None
 
 
 def _copied(call: Call, name: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -87,18 +104,32 @@ def _merged(call: Call, name: str, asked: dict[str, Any]) -> dict[str, Any]:
 def _erased(call: Call, name: str, asked: dict[str, Any]) -> dict[str, Any]:
     confirm = asked.get("confirm", "")
     if not confirm:
-        return {**figures(call, name), "dry_run": True, "confirm": name, "remains": remains(call)}
+        return {
+            **figures(call, name),
+            "dry_run": True,
+            "confirm": name,
+            "backups": len(backups_of(call)),
+            "remains": remains_of_persona(call),
+        }
     if canonical_name(confirm) != name:
         raise InvalidInput("confirm does not fit", f"it is not the name of the persona, which is {name!r}", "Type the name to erase it")
-    personas = call.runtime.personas
+    personas, settings = call.runtime.personas, call.settings
     directory = personas.path_of(name).parent
     kept = kept_copies.of_persona(directory)
-    whole.erase(personas, name, shelf(call), call.now)
+    there = len(backups_of(call)) if asked.get("remove_backups") else 0
+
+    def remove_backups() -> None:
+        """First: if it fails, or the server dies, the persona is still there to be erased again."""
+        if there:
+            Backups(personas.directory, personas.keys).remove_all(directory.name, settings)
+
+    whole.erase(personas, name, shelf(call), call.now, first=remove_backups)
     call.runtime.forget_cached()
     _follow(call, gone=name)
     removed = kept_copies.remove(personas.directory, kept) if asked.get("remove_kept") else []
     left = [path for path in kept if path not in removed]
-    return {"persona": name, "erased": True, **told(removed=removed, kept_in=left, tokens=tokens_of(call, name)), "remains": remains(call)}
+    gone = told(removed=removed, removed_backups=there or None, kept_in=left, tokens=tokens_of(call, name))
+    return {"persona": name, "erased": True, **gone, "remains": remains_of_persona(call)}
 
 
 def _existing(call: Call) -> str:

@@ -35,7 +35,6 @@ from memory_mcp.errors import (
     TooManyCalls,
     TooManyOfOne,
 )
-from memory_mcp.remember.redact import USUAL
 from memory_mcp.text.privacy.redaction import Redaction
 
 P = ParamSpec("P")
@@ -73,7 +72,7 @@ def status_of(error: MemoryMCPError) -> int:
     return next(status for kind, status in _STATUS if isinstance(error, kind))
 
 
-def wording(words: str, rules: Privacy = USUAL) -> str:
+def wording(words: str, rules: Privacy) -> str:
     """The words of a refusal without what may not be stored; of very long ones the beginning and the end, where it says what to do."""
     private = Redaction(rules)
     if len(words) <= REFUSAL_LIMIT + QUOTED_LIMIT:
@@ -84,7 +83,7 @@ def wording(words: str, rules: Privacy = USUAL) -> str:
     return f"{begin[: REFUSAL_LIMIT - REFUSAL_END]} … {end[-REFUSAL_END:]}"
 
 
-def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None, rules: Privacy = USUAL) -> JSONResponse:
+def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None, *, rules: Privacy) -> JSONResponse:
     """The answer of an HTTP route that can't do what it was asked, with what it had done before."""
     return JSONResponse(
         {"error": wording(str(error), rules), **(so_far or {})}, status_code=status_of(error), headers=refusal_headers(error)
@@ -112,7 +111,7 @@ def answering(tool: Callable[P, dict[str, Any]]) -> Callable[P, ToolResult]:
             told = tool(*args, **kwargs)
         except MemoryMCPError as error:
             call: Any = kwargs.get("call")
-            said = wording(str(error), call.settings.privacy if call else USUAL)
+            said = wording(str(error), call.settings.privacy if call else Privacy())
             raise ToolError(said, log_level=logging.WARNING if isinstance(error, StoreError) else logging.DEBUG) from error
         return ToolResult(content=json.dumps(told, ensure_ascii=False, separators=(",", ":")), structured_content=told)
 

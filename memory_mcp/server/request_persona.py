@@ -106,15 +106,19 @@ class Call:
             self._note_foreign(name)
             raise self.admission.foreign(name)
         with self.runtime.personas.writing(name) as persona:
-            yield persona
-        self._wake(persona)
+            try:
+                yield persona
+            finally:  # what fails in the end may have written before
+                self._wake(persona)
 
     @contextmanager
     def changing(self) -> Iterator[Persona]:
         """The persona's handle for changing what is there: one that doesn't exist has nothing to change, and stays uncreated."""
         with self.reading() as persona:
-            yield persona
-        self._wake(persona)
+            try:
+                yield persona
+            finally:
+                self._wake(persona)
 
     def note_use(self, persona: Persona, hits: Iterable[Hit]) -> None:
         """These memories answered the caller's question. Nothing is written here."""

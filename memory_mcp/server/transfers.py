@@ -80,7 +80,7 @@ def _arriving(request: Request, call: Call) -> Arriving:
     generations = {known.generation: known.dimension for known in loaded}
     foreseen = Foreseen() if _flag(request, "dry_run") else None
     return Arriving(
-        call.now, call.settings.zone, clash, call.settings.privacy, generations, foreseen, may_drop="delete" in call.admission.scopes
+        call.now, call.settings.zone, call.settings.privacy, clash, generations, foreseen, may_drop="delete" in call.admission.scopes
     )
 
 

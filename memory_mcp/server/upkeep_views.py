@@ -12,20 +12,19 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, told
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.persona_context import FILE_NAME
 from memory_mcp.store.versions import Version
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
 from memory_mcp.upkeep import history, kept_copies, purge, retention
-from memory_mcp.upkeep.backup import Backups
+from memory_mcp.upkeep.backup import Backup, Backups
 
 logger = logging.getLogger(__name__)
 
 KEYS_LIMIT = 100
 VERSION_OVERHEAD_TOKENS = 40
 ASKED = "asked for"
-REMAINS = (
-    "copies that somebody made (backups, exports, snapshots of the disk) hold it as long as they are kept; "
-    "a backup that is restored over this persona is rid of it again"
-)
+ELSEWHERE = "copies that somebody made (exports, backups that were taken elsewhere, snapshots of the disk) hold it as long as they are kept"
+RID_AGAIN = "a backup that is restored over this persona is rid of it again"
 
 
 def history_view(call: Call, persona: Persona, key: str, max_tokens: int) -> dict[str, Any]:
@@ -125,14 +124,36 @@ def _rules_view(call: Call, persona: Persona, confirm: str) -> dict[str, Any]:
 
 def remains(call: Call) -> list[str]:
     """What is said of copies that a purge can't reach: the backups that there are of this persona, and what others may have."""
-    personas, settings = call.runtime.personas, call.settings
-    there = Backups(personas.directory, personas.keys).listed(settings, directory_name(call.persona_name()))
+    there, settings = backups_of(call), call.settings
+    others = f"{ELSEWHERE}; {RID_AGAIN}"
     if not there:
-        return [REMAINS]
-    many = f"{len(there)} backup{'s' if len(there) > 1 else ''} of this server"
-    newest = local(there[0].made_at, settings.zone)
+        return [others]
+    newest = f"the newest of {local(there[0].made_at, settings.zone)}"
     until = local(there[0].made_at + timedelta(days=settings.backup.keep_days), settings.zone)
-    return [f"{many}, the newest of {newest}, may hold it until {until}, and longer where no newer one is made", REMAINS]
+    how_long = (
+        f"may hold it until {until}, and longer where no newer one is made"
+        if settings.backup.enabled
+        else "may hold it until somebody removes them: backup.enabled is false, and nothing removes the old ones"
+    )
+    return [f"{_many(there)} of this server, {newest}, {how_long}", others]
+
+
+def remains_of_persona(call: Call) -> list[str]:
+    """The same of a persona that is erased: of one that is no more, nothing makes backups, and nothing removes them."""
+    there = backups_of(call)
+    place = Backups(call.runtime.personas.directory, call.runtime.personas.keys).directory(call.settings).absolute()
+    own = f"{_many(there)} in {place / there[0].folder} hold it until somebody removes them" if there else None
+    return [*([own] if own else []), ELSEWHERE]
+
+
+def backups_of(call: Call) -> list[Backup]:
+    """The backups that there are of the persona of a call, the newest first."""
+    personas = call.runtime.personas
+    return Backups(personas.directory, personas.keys).listed(call.settings, directory_name(call.persona_name()))
+
+
+def _many(backups: Sequence[Backup]) -> str:
+    return f"{len(backups)} backup{'s' if len(backups) > 1 else ''}"
 
 
 def shelf(call: Call) -> IndexShelf:
@@ -155,7 +176,8 @@ def _swept(call: Call, persona: Persona) -> bool:
 
 def _elsewhere(call: Call, plan: purge.Plan, removed: Sequence[str] = ()) -> dict[str, Any]:
     kept = [name for name in plan.kept_in if name not in removed]
-    return {**told(also_in=list(plan.quoted_in), kept_in=kept), "remains": remains(call)}
+    in_context = FILE_NAME if plan.in_context else None
+    return {**told(also_in=list(plan.quoted_in), stated=list(plan.stated), in_context=in_context, kept_in=kept), "remains": remains(call)}
 
 
 def _planned(call: Call, plan: purge.Plan, view: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ row leaves behind in SQLite's pages is another step, which a crash may delay and
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,13 +15,18 @@ from memory_mcp.domain import Kind, Memory
 from memory_mcp.store import chunks, derivations, foreign_tables, lexical, memories, operations, summaries, tombstones
 from memory_mcp.store.graph import erasing as graph_erasing
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.timestamps import to_text
+from memory_mcp.store.timestamps import from_text, to_text
 
 # What says so little that it stands in many memories tells nothing about where a memory is quoted.
 TELLING_CHARACTERS = 8
 # These are about the one memory that they name: another one with the same words keeps its own.
 _OF_ONE_MEMORY = ("create", "update", "delete", "restore")
 _SWEEP = "sweep_due"
+_UNPROTECTED = """
+m.deleted_at IS NULL AND m.kind = ? AND m.importance < ?
+AND NOT EXISTS (SELECT 1 FROM json_each(m.tags) t WHERE t.value COLLATE NOCASE IN (SELECT value FROM json_each(?)))
+AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.key = m.supersedes AND p.deleted_at IS NULL)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +45,26 @@ def expired(
     One that replaced another stays as long as that one is outside the trash: it would come to light again.
     """
     condition = (
-        "m.deleted_at IS NULL AND m.kind = ? AND m.updated_at < ? AND m.importance < ? "
-        "AND NOT EXISTS (SELECT 1 FROM json_each(m.tags) t WHERE t.value COLLATE NOCASE IN (SELECT value FROM json_each(?))) "
-        "AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.key = m.supersedes AND p.deleted_at IS NULL) "
-        "AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.key = m.key AND o.operation = 'restore' AND o.timestamp >= ?)"
+        f"{_UNPROTECTED} AND m.updated_at < ? AND NOT EXISTS ("
+        "SELECT 1 FROM operations o WHERE o.key = m.key AND o.operation = 'restore' AND o.timestamp >= ?)"
     )
-    least = 2.0 if keep_importance is None else keep_importance
-    tags = json.dumps(list(keep_tags), ensure_ascii=False)
-    return _found(connection, condition, (kind, to_text(before), least, tags, to_text(before)), "m.updated_at, m.id", limit)
+    values = (*_protected_by(kind, keep_importance, keep_tags), to_text(before), to_text(before))
+    return _found(connection, condition, values, "m.updated_at, m.id", limit)
+
+
+def oldest_unprotected(
+    connection: apsw.Connection, kind: Kind, keep_importance: float | None, keep_tags: Collection[str]
+) -> datetime | None:
+    """The last change of the memory of this kind that nobody changed for longest and nothing protects; None where there is none."""
+    values = _protected_by(kind, keep_importance, keep_tags)
+    found: str | None = connection.execute(f"SELECT min(m.updated_at) FROM memories m WHERE {_UNPROTECTED}", values).get
+    return from_text(found) if found else None
+
+
+def longest_in_trash(connection: apsw.Connection) -> datetime | None:
+    """When what is in the trash for longest went there; None where it is empty."""
+    found: str | None = connection.execute("SELECT min(deleted_at) FROM memories WHERE deleted_at IS NOT NULL").get
+    return from_text(found) if found else None
 
 
 def long_in_trash(connection: apsw.Connection, before: datetime, limit: int) -> Found:
@@ -83,6 +100,26 @@ def take_out(connection: apsw.Connection, erased: Sequence[Memory], now: datetim
     return keys, foreign_tables.erase(connection, keys, said)
 
 
+def erase_again(connection: apsw.Connection, graves: Mapping[str, str], now: datetime) -> int:
+    """Takes out of a copy what was erased after it was made, with the summaries that tell of it, and notes it there. `graves`: as
+    `tombstones.everything` tells them. Returns how many memories were erased again; summaries that are made anew don't count.
+
+    Call it in a transaction. What deleted rows leave in the file stays there: whoever calls writes the file anew.
+    """
+    tombstones.take_over(connection, graves)
+    every = [str(key) for (key,) in connection.execute("SELECT key FROM memories").fetchall()]
+    risen = [key for key in every if tombstones.digest(key) in graves]
+    if not risen:
+        return 0
+    found = list(memories.by_keys(connection, risen).values())
+    for memory in found:
+        memories.set_deleted(connection, memory.id, now)
+    take_out(connection, found, now)
+    lexical.rebuild(connection)  # what their neighbours quoted of them goes
+    connection.execute("INSERT INTO lexical(lexical) VALUES ('optimize')")  # and what the index keeps of deleted rows
+    return len(risen)
+
+
 def _delete(connection: apsw.Connection, memory: Memory) -> None:
     chunks.drop(connection, memory.id)
     # What replaced it takes its place in the chain, or what it had replaced would come to light.
@@ -103,6 +140,23 @@ def texts_of(connection: apsw.Connection, found: Sequence[Memory]) -> list[str]:
     )
     every = [*(memory.content for memory in found), *(row[0] for row in earlier)]
     return [text for text in dict.fromkeys(every) if len(text) >= TELLING_CHARACTERS]
+
+
+def states_told(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, set[str]]:
+    """How things stood by these memories, now or in an earlier revision, by part, where no other memory says the same of that part."""
+    told = connection.execute(
+        "WITH keys AS (SELECT value AS key FROM json_each(?1)), said(state) AS ("
+        "SELECT state FROM memories WHERE key IN keys UNION ALL SELECT further ->> '$.state' FROM memory_versions "
+        "WHERE key IN keys AND json_valid(further)) "
+        "SELECT DISTINCT p.key, p.value FROM said, json_each(said.state) p WHERE json_valid(said.state) AND p.type = 'text' "
+        "AND NOT EXISTS (SELECT 1 FROM memories m, json_each(m.state) o WHERE m.key NOT IN keys AND json_valid(m.state) "
+        "AND o.key = p.key AND o.value = p.value)",
+        (json.dumps(list(keys)),),
+    )
+    found: dict[str, set[str]] = {}
+    for part, value in told:
+        found.setdefault(part, set()).add(value)
+    return found
 
 
 def quoting(connection: apsw.Connection, found: Sequence[Memory]) -> list[str]:
@@ -142,6 +196,11 @@ def _empty_operations(connection: apsw.Connection, keys: Sequence[str], said: It
             f"AND EXISTS (SELECT 1 FROM json_each(?) t WHERE instr({column}, t.value))",
             (spellings,),
         )
+
+
+def _protected_by(kind: Kind, keep_importance: float | None, keep_tags: Collection[str]) -> tuple[str, float, str]:
+    """The values of `_UNPROTECTED`."""
+    return kind, 2.0 if keep_importance is None else keep_importance, json.dumps(list(keep_tags), ensure_ascii=False)
 
 
 def _found(connection: apsw.Connection, condition: str, values: Sequence[object], order: str, limit: int) -> Found:

@@ -32,8 +32,8 @@ def said_before(connection: apsw.Connection, key: str, content: str, tags: Seque
 def add(connection: apsw.Connection, version: Version) -> bool:
     """Puts a state among the versions of a memory. False when that revision is there already, whatever it says."""
     connection.execute(
-        f"INSERT OR IGNORE INTO memory_versions({_COLUMNS}) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,"
-        "coalesce(?9, (SELECT privacy_level FROM memories WHERE key = ?1), 'internal'))",
+        f"INSERT OR IGNORE INTO memory_versions({_COLUMNS}, further) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,"
+        "coalesce(?9, (SELECT privacy_level FROM memories WHERE key = ?1), 'internal'), ?10)",
         (
             version.key,
             version.revision,
@@ -44,6 +44,8 @@ def add(connection: apsw.Connection, version: Version) -> bool:
             version.reason,
             version.category,
             version.privacy_level,
+            # The one thing beside text, tags and importance that a revision can change: it comes back with the rest.
+            json.dumps({"category": version.category}, ensure_ascii=False),
         ),
     )
     return connection.changes() > 0

@@ -76,6 +76,12 @@ def of_key(connection: apsw.Connection, key: str) -> list[Done]:
     return [Done(operation, from_text(timestamp), json.loads(metadata) if metadata else {}) for operation, timestamp, metadata in found]
 
 
+def former_names(connection: apsw.Connection) -> set[str]:
+    """What this persona was called before it was renamed."""
+    found = connection.execute("SELECT metadata ->> '$.from' FROM operations WHERE operation = 'rename_persona' AND json_valid(metadata)")
+    return {row[0] for row in found}
+
+
 class _TolerantHandler(RotatingFileHandler):
     """A log that can't be written never fails the operation, which has happened: it is said once instead."""
 

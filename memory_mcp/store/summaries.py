@@ -6,7 +6,7 @@ What a summary says is a memory of the kind `summary`. These tables only refer t
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, date, datetime
+from datetime import MAXYEAR, MINYEAR, date, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -118,6 +118,17 @@ def next_due(connection: apsw.Connection, quiet_since: datetime, today: date) ->
         (to_text(quiet_since), today.isoformat()),
     ).fetchone()
     return (Subject(row[0], row[1]), row[2]) if row else None
+
+
+def earliest_due(connection: apsw.Connection, quiet: timedelta, zone: ZoneInfo) -> datetime | None:
+    """When the next session has been quiet for so long, or the next day on the list is over; None where nothing is on the list."""
+    touched = connection.execute("SELECT min(touched_at) FROM summaries_due WHERE scope = 'session'").get
+    day = connection.execute("SELECT min(subject) FROM summaries_due WHERE scope = 'day'").get
+    moments = [from_text(touched) + quiet] if touched else []
+    if day:
+        over = date.fromisoformat(day) + timedelta(days=1)
+        moments.append(datetime(over.year, over.month, over.day, tzinfo=zone))
+    return min(moments, default=None)
 
 
 def strike_due(connection: apsw.Connection, subject: Subject, touched_at: str) -> None:

@@ -27,7 +27,9 @@ def erased_at(connection: apsw.Connection, key: str) -> datetime | None:
 
 
 def everything(connection: apsw.Connection) -> Mapping[str, str]:
-    """Digest → time, of all."""
+    """Digest → time, of all. None where the database is from before there were any."""
+    if not connection.table_exists(None, "tombstones"):
+        return {}
     return dict(connection.execute("SELECT key_digest, purged_at FROM tombstones ORDER BY purged_at, key_digest"))
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.arrivals import NOTES, ORIGIN, leftovers
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.forget import forget_stored
+from memory_mcp.remember.redact import check_key
 from memory_mcp.store import memories, moved_versions
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.persona_context import PEOPLE
@@ -59,11 +59,21 @@ def checked_context(row: Mapping[str, Any]) -> Context:
     return Context(told)
 
 
-def redacted(other: Besides, rules: Privacy) -> Besides:
-    """The same without what is not stored here."""
-    found = Redaction(rules)
+def redacted(other: Besides, found: Redaction) -> Besides:
+    """The same without what is not stored here; what went is counted in `found`.
+
+    Raises:
+        InvalidInput: a key holds what may not be stored.
+    """
     if isinstance(other, Version):
-        return replace(other, content=found.text(other.content), tags=tuple(found.texts(other.tags)), reason=found.optional(other.reason))
+        check_key(other.key, found.rules)
+        return replace(
+            other,
+            content=found.text(other.content),
+            tags=tuple(found.texts(other.tags)),
+            reason=found.optional(other.reason),
+            category=found.optional(other.category),
+        )
     return Context(found.tree(other.told)) if isinstance(other, Context) else other
 
 

@@ -130,10 +130,8 @@ def _is_graph(head: bytes) -> bool:
 
 
 def _of_json(source: Source, name: str) -> Format | None:
-    try:
-        first = next(items(blocks(source, name), name), None)
-    except InvalidInput:
-        return None
+    """Raises InvalidInput where it is no JSON."""
+    first = next(items(blocks(source, name), name), None)
     if not isinstance(first, dict):
         return None
     if "chat_messages" in first:

@@ -21,7 +21,6 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.remember.redact import USUAL
 from memory_mcp.store import memories, moved_versions, vector_table
 from memory_mcp.store.graph import relations
 from memory_mcp.text.privacy.redaction import Redaction
@@ -91,8 +90,8 @@ class Arriving:
 
     now: datetime
     zone: ZoneInfo
+    privacy: Privacy
     clash: Clash = "refuse"
-    privacy: Privacy = USUAL
     generations: Generations = field(default_factory=dict)
     foreseen: Foreseen | None = None
     may_drop: bool = True
@@ -244,8 +243,10 @@ def _of_graph(persona: Persona, said: Sequence[tuple[int, Said]], how: Arriving)
 def _beside(persona: Persona, others: Sequence[tuple[int, Besides]], how: Arriving) -> ImportResult:
     result = ImportResult()
     for number, other in others:
+        found = Redaction(how.privacy)
         try:
-            result += _counted(besides.take(persona, besides.redacted(other, how.privacy), how.now, how.foreseen, how.may_drop))
+            taken = _counted(besides.take(persona, besides.redacted(other, found), how.now, how.foreseen, how.may_drop))
+            result += replace(taken, redacted=found.redacted, flagged=found.flagged) if taken.versions or taken.context else taken
         except InvalidInput as error:
             result += ImportResult(refused=1, errors=(Refusal(number, Redaction(how.privacy).text(str(error))),))
     return result

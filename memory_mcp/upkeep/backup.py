@@ -2,13 +2,12 @@
 
     snapshot → archive (tar, Zstandard, sealed where there is a key) → read it back: checksums, every page, the numbers → rename
 
-Whatever interrupts that leaves a file whose name begins with a dot, which the next backup removes.
+What fails removes what it wrote; a process that dies leaves a file whose name begins with a dot, which the next backup removes.
 """
 
 import hashlib
 import re
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -122,10 +121,46 @@ class Backups:
         return [found.path for found in old]
 
     def remove_all(self, folder: str, settings: Settings) -> int:
-        """Removes every backup of a persona, as when it is erased. Returns how many there were."""
+        """Removes every backup of a persona, as when it is erased; whatever else lies there stays. Returns how many there were.
+
+        Raises:
+            Overloaded: one is being made.
+            StoreError: one can't be removed; those before it are gone.
+        """
+        target = self.directory(settings) / folder
         found = self.listed(settings, folder)
-        shutil.rmtree(self.directory(settings) / folder, ignore_errors=True)
+        if not found:
+            return 0
+        try:
+            with _alone(target):
+                for backup in found:
+                    backup.path.unlink()
+                sync_directory(target)
+            _remove_empty(target)
+        except OSError as error:
+            raise refusal(error, f"the backups in {target} can't be removed", "Make it writable for the server") from error
         return len(found)
+
+    def follow(self, folder: str, to: str, settings: Settings) -> None:
+        """Lets the backups of a persona that has another name lie under its new directory's name, where its next ones will.
+
+        Raises:
+            Overloaded: one is being made.
+            StoreError: one can't be moved; it stays where it is.
+        """
+        source, target = self.directory(settings) / folder, self.directory(settings) / to
+        found = self.listed(settings, folder)
+        if not found or folder == to:
+            return
+        try:
+            with _alone(source), _alone(target):
+                for backup in found:
+                    begin, _, ending = backup.path.name.partition(ENDING)
+                    backup.path.rename(_unused(target, begin, ENDING + ending))
+                sync_directory(target)
+            _remove_empty(source)
+        except OSError as error:
+            raise refusal(error, f"the backups in {source} can't be moved to {target}", "Move them by hand") from error
 
     def _has_changed(self, persona: Persona, last: Backup) -> bool:
         try:
@@ -140,6 +175,12 @@ class Backups:
     def _secret_of(self, key_id: str) -> bytes | None:
         master = self._keys.master
         return master.secret if master and master.id == key_id else None
+
+
+def newest_beside(path: Path) -> Backup | None:
+    """The newest backup in the directory of this one, which may be itself; None where there is none that has kept its name."""
+    found = [backup for beside in path.absolute().parent.iterdir() if (backup := _backup(beside))]
+    return max(found, key=lambda backup: (backup.made_at, backup.path.name), default=None)
 
 
 def _verify(path: Path, secret: bytes | None, database: tuple[Path, bytes | None], progress: Progress) -> None:
@@ -177,6 +218,11 @@ def _due(now: datetime, settings: Settings) -> datetime:
     return due if due <= local else due - timedelta(days=1)
 
 
+def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime:  # noqa: ARG001  as a chore is asked
+    """When it is looked next whether there is something to back up, or a backup is too old, if nothing is written until then."""
+    return _due(now, settings) + timedelta(days=1)
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -187,6 +233,19 @@ def _backup(path: Path) -> Backup | None:
         return None
     made_at = datetime.strptime(told[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     return Backup(path, path.parent.name, made_at, path.stat().st_size, bool(told[2]))
+
+
+def _remove_scraps(target: Path) -> None:
+    for scrap in target.glob(".*.part"):
+        scrap.unlink()
+
+
+def _remove_empty(target: Path) -> None:
+    """Removes a directory of backups that holds none any more, nor anything else."""
+    (target / _LOCK_NAME).unlink(missing_ok=True)
+    if not any(target.iterdir()):
+        target.rmdir()
+    sync_directory(target.parent)
 
 
 def _unused(target: Path, name: str, ending: str) -> Path:
@@ -204,8 +263,11 @@ def _alone(target: Path) -> Iterator[None]:
     target.mkdir(mode=PRIVATE, exist_ok=True)
     try:
         with FileLock(target / _LOCK_NAME, timeout=0):
-            for scrap in target.glob(".*.part"):
-                scrap.unlink()
-            yield
+            _remove_scraps(target)
+            try:
+                yield
+            except BaseException:
+                _remove_scraps(target)  # it may hold the last bytes of a full disk
+                raise
     except Timeout:
         raise Overloaded(f"a backup of {target.name} is being made already", "", "Try again when it is done") from None

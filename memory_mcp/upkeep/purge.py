@@ -5,6 +5,8 @@ next round of the chore sweeps again.
 """
 
 import hashlib
+import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,27 +14,35 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.domain import Memory, Outcome
-from memory_mcp.errors import InvalidInput
+from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, memories, residue, vector_table
+from memory_mcp.store import erasure, memories, residue, summaries, vector_table
+from memory_mcp.store.graph import relations
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.persona_context import STATE_KEYS
+from memory_mcp.text.entities.stated import told
 from memory_mcp.upkeep import kept_copies
 
 CODE_DIGITS = 8
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a purge of some keys would erase. `code` is what it wants to be confirmed with; empty where nothing would be erased.
 
-    `quoted_in`: other memories that hold the same text. `kept_in`: files of older servers that still hold it.
+    `quoted_in`: other memories that hold the same text. `stated`: relations that somebody stated outside of any memory, of those whom
+    no other memory names. `in_context`: persona_context.json quotes it. `kept_in`: files of older servers that still hold it.
     """
 
     erased: tuple[Memory, ...]
     outcomes: tuple[Outcome, ...]
     code: str
     quoted_in: tuple[str, ...] = ()
+    stated: tuple[str, ...] = ()
+    in_context: bool = False
     kept_in: tuple[str, ...] = ()
 
 
@@ -50,10 +60,22 @@ def plan(persona: Persona, keys: Sequence[str]) -> Plan:
     with persona.database.read() as connection:
         found = memories.by_keys(connection, wanted)
         erased = [found[key] for key in wanted if key in found and found[key].deleted_at is not None]
-        quoted = erasure.quoting(connection, erased) if erased else []
+        going = {memory.key for memory in erased}.union(summaries.citing(connection, [memory.key for memory in erased]))
+        quoted = [key for key in erasure.quoting(connection, erased) if key not in going] if erased else []
         said = erasure.texts_of(connection, erased)
-    kept = kept_copies.holding(persona.database.path.parent, [memory.key for memory in erased], said) if erased else []
-    return Plan(tuple(erased), tuple(_outcome(key, found.get(key)) for key in wanted), code_of(persona, erased), tuple(quoted), tuple(kept))
+        stated = relations.stated_beside(connection, [memory.id for memory in erased])
+    outcomes = tuple(_outcome(key, found.get(key)) for key in wanted)
+    if not erased:
+        return Plan((), outcomes, "")
+    return Plan(
+        tuple(erased),
+        outcomes,
+        code_of(persona, erased),
+        tuple(quoted),
+        tuple(text for text in map(told, stated) if text),
+        _is_in_context(persona, said),
+        tuple(kept_copies.holding(persona.database.path.parent, [memory.key for memory in erased], said)),
+    )
 
 
 def code_of(persona: Persona, erased: Sequence[Memory]) -> str:
@@ -78,6 +100,7 @@ def check_code(given: str, code: str) -> None:
 
 def erase(persona: Persona, keys: Sequence[str], *, rule: str, now: datetime) -> Erased:
     """Takes those of these memories that lie in the trash out of every table. `sweep` has to follow."""
+    _clear_context(persona, keys)
 
     def work(connection: apsw.Connection) -> tuple[list[Operation], list[str]]:
         found = [memory for memory in memories.by_keys(connection, list(keys)).values() if memory.deleted_at is not None]
@@ -105,6 +128,28 @@ def sweep(persona: Persona, indexes: IndexShelf) -> bool:
         return False
     persona.database.write(lambda connection: erasure.note_swept(connection, mark))
     return True
+
+
+def _clear_context(persona: Persona, keys: Sequence[str]) -> None:
+    """A state that the context has from these memories alone goes. First: when the rows are gone, nobody knows it any more."""
+    with persona.database.read() as connection:
+        erased = [key for key, memory in memories.by_keys(connection, list(keys)).items() if memory.deleted_at is not None]
+        states = erasure.states_told(connection, erased)
+    try:
+        stands = persona.context.read() if states else {}
+        gone = {STATE_KEYS[part]: "" for part, said in states.items() if part in STATE_KEYS and stands.get(STATE_KEYS[part]) in said}
+        if gone:
+            persona.context.update(gone)
+    except StoreError as error:  # a file that its owner has to mend keeps nothing from being erased
+        logger.warning("what was erased of %s may still be in its context: %s", persona.name, error)
+
+
+def _is_in_context(persona: Persona, said: Sequence[str]) -> bool:
+    try:
+        values = json.dumps(persona.context.read(), ensure_ascii=False)
+    except StoreError:  # whoever mends the file reads it
+        return False
+    return any(json.dumps(text, ensure_ascii=False)[1:-1] in values for text in said)
 
 
 def _outcome(key: str, memory: Memory | None) -> Outcome:

@@ -1,18 +1,17 @@
 """Restoring a backup: to a persona that is not there, or instead of one that is. The server is stopped meanwhile."""
 
 import secrets
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from memory_mcp.config.master_key import KEY_BYTES
-from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.errors import InvalidInput
 from memory_mcp.personas import replacing
-from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, identity_text
+from memory_mcp.personas.directories import DATABASE_NAME, write_identity
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Personas, prepare
-from memory_mcp.store import archives, buried, operations, snapshots
+from memory_mcp.store import archives, erasure, operations, snapshots
 from memory_mcp.store.archives import FindKey
 from memory_mcp.store.database import immediate
 from memory_mcp.store.files import refusal, shred, write_atomically
@@ -21,12 +20,13 @@ from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.sealed import seal
 from memory_mcp.store.snapshots import Contents, Progress
 from memory_mcp.upkeep.backup import unseen
+from memory_mcp.upkeep.erased_since import erased_since
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
     """What came of it. `erased_again`: memories that were erased for good after the backup. `unknown_erased`: whether there may be more
-    of those, because what is there now could not be asked."""
+    of those, because there is nobody here who would know."""
 
     persona: str
     made_at: datetime
@@ -63,7 +63,7 @@ def restore(
                 raise InvalidInput(
                     f"there is a persona {name!r} already", "", "Say --replace to have the backup instead of it, or --as and another name"
                 )
-            graves, unknown = _erased_since(personas, {name, manifest.persona})
+            graves, unknown = erased_since(personas, backup, manifest, name, find_key)
             encrypted = manifest.encrypted or personas.keys.for_new
             with replacing.replacement(personas.directory, directory.name) as fresh:
                 copy = fresh / DATABASE_NAME.replace(".", "-copy.")
@@ -89,22 +89,7 @@ def _put_together(personas: Personas, fresh: Path, copy: tuple[Path, bytes | Non
     snapshots.verify(target, key.database if key else None, expected)
     if context:
         write_atomically(fresh / CONTEXT_NAME, seal(context, key.files) if key else context)
-    write_atomically(fresh / IDENTITY_NAME, identity_text(name))
-
-
-def _erased_since(personas: Personas, names: Iterable[str]) -> tuple[dict[str, str], bool]:
-    """What is known to have been erased of these personas, and whether one of them could not be asked."""
-    found: dict[str, str] = {}
-    unknown = False
-    for name in names:
-        if not personas.exists(name):
-            continue
-        try:
-            with personas.reading(name) as persona, persona.database.read() as connection:
-                found.update(buried.known(connection))
-        except StoreError:  # that it is damaged may be why it is restored
-            unknown = True
-    return found, unknown
+    write_identity(fresh, name)
 
 
 def _brought_up_to_date(copy: Path, key: bytes | None, graves: dict[str, str], done: Operation) -> int:
@@ -113,7 +98,7 @@ def _brought_up_to_date(copy: Path, key: bytes | None, graves: dict[str, str], d
         connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
         prepare(connection)
         with immediate(connection):
-            erased = buried.bury_again(connection, graves, done.timestamp)
+            erased = erasure.erase_again(connection, graves, done.timestamp)
             operations.record(connection, done)
         return erased
     finally:

@@ -83,6 +83,21 @@ def step(
     return False
 
 
+def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | None:  # noqa: ARG001  as a chore is asked
+    """When the next memory may be due, if nothing is written until then; None: never. What is protected may make it too early."""
+    rules = settings.retention
+    with persona.database.read() as connection:
+        moments = [
+            oldest + timedelta(days=days)
+            for kind, days in _limits(rules)
+            if (oldest := erasure.oldest_unprotected(connection, kind, rules.keep_importance, rules.keep_tags))
+        ]
+        in_trash = erasure.longest_in_trash(connection) if rules.trash_days is not None else None
+    if in_trash and rules.trash_days is not None:
+        moments.append(in_trash + timedelta(days=rules.trash_days))
+    return min(moments, default=None)
+
+
 def _expire(connection: apsw.Connection, rules: Retention, now: datetime, limit: int) -> list[Operation]:
     due, _ = _due_for_trash(connection, rules, now, limit)
     for one in due:

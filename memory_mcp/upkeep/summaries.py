@@ -83,6 +83,12 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
     return True
 
 
+def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | None:  # noqa: ARG001  as a chore is asked
+    """When the next session or day can be summarised, if nothing is written until then; None: never."""
+    with persona.database.read() as connection:
+        return summaries.earliest_due(connection, timedelta(minutes=settings.summaries.quiet_minutes), settings.zone)
+
+
 def _settle(
     connection: apsw.Connection, due: tuple[Subject, str], worth: Sequence[Memory], draft: Draft | None, now: datetime, zone: ZoneInfo
 ) -> list[Operation]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.weaving import weave
 
@@ -50,5 +50,5 @@ def test_by_the_graph_alone_those_come_up_who_are_named_or_related(say, ask, nil
 
 
 def test_a_memory_in_the_trash_is_not_led_to(band, ask, nilou, now):
-    forget(nilou, [band[1]], reason=None, dry_run=False, now=now)
+    forget(nilou, [band[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert keys_of(ask("ボーカルって誰")) == band[:1]

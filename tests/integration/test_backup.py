@@ -1,5 +1,6 @@
 """Backups: made beside writers, read back before they count, kept for some time, and restored wherever their key is."""
 
+import errno
 import io
 import itertools
 import json
@@ -16,8 +17,9 @@ import pytest
 import zstandard
 
 from memory_mcp.config.master_key import MasterKey, new_key
-from memory_mcp.config.settings import Settings
-from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError
+from memory_mcp.config.settings import Privacy, Settings
+from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
+from memory_mcp.personas import whole
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
@@ -26,7 +28,8 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store import archives, buried, index_queue, lexical, tombstones
+from memory_mcp.store import archives, index_queue, lexical, tombstones
+from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys, is_encrypted
 from memory_mcp.text.entities.stated import stated
 from memory_mcp.upkeep import purge, summaries
@@ -62,7 +65,9 @@ class House:
 
     def say(self, content: str, at: datetime, name: str = "nilou") -> str:
         with self.personas.writing(name) as persona:
-            return remember(persona, draft(content, now=at, zone=UTC_ZONE, session_id="a day"), now=at, zone=UTC_ZONE).key
+            return remember(
+                persona, draft(content, now=at, zone=UTC_ZONE, session_id="a day"), now=at, zone=UTC_ZONE, privacy=Privacy()
+            ).key
 
     def back_up(self, at: datetime, name: str = "nilou") -> Backup:
         with self.personas.reading(name) as persona:
@@ -110,7 +115,7 @@ def filled(house: House, now: datetime) -> House:
     for number in range(20):
         key = house.say(f"{SECRET} 海辺 {number}", now)
     with house.personas.writing("nilou") as persona:
-        revise(persona, key, Revision(content=f"{SECRET} 山小屋"), now=now)
+        revise(persona, key, Revision(content=f"{SECRET} 山小屋"), now=now, privacy=Privacy())
         persona.context.update({"current_emotion": "glad", "hobby": "お茶"})
     return house
 
@@ -259,7 +264,7 @@ def test_a_backup_beside_eight_writers_is_of_one_moment(house: House, elsewhere:
         def write() -> None:
             while not stop.is_set():
                 content = f"海辺の散歩 {next(numbers)}"
-                remember(persona, draft(content, now=now, zone=UTC_ZONE), now=now, zone=UTC_ZONE)
+                remember(persona, draft(content, now=now, zone=UTC_ZONE), now=now, zone=UTC_ZONE, privacy=Privacy())
 
         with ThreadPoolExecutor(8) as threads:
             writers = [threads.submit(write) for _ in range(8)]
@@ -280,6 +285,17 @@ def test_a_backup_beside_eight_writers_is_of_one_moment(house: House, elsewhere:
         assert stored == noted
         assert len(stored) == manifest.contents.memories == indexed == waiting
     assert made[0][1].contents.memories < made[2][1].contents.memories
+
+
+def test_a_backup_that_finds_no_room_takes_none(filled: House, now: datetime) -> None:
+    def no_room(done: int, whole: int) -> None:
+        if done == whole:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with filled.personas.reading("nilou") as persona, pytest.raises(StoreFull, match="the disk is full"):
+        filled.backups.make(persona, now, filled.settings, no_room)
+    assert leftovers(filled) == []
+    assert filled.backups.listed(filled.settings) == []
 
 
 def test_two_backups_of_one_persona_are_not_made_at_once(filled: House, now: datetime) -> None:
@@ -342,8 +358,20 @@ def test_erasing_a_persona_can_take_its_backups_along(filled: House, now: dateti
     filled.say("another", now, "さくら")
     filled.back_up(now)
     filled.back_up(now, "さくら")
+    mine = filled.directory / ".backups" / "nilou" / "mine.txt"
+    mine.write_text("somebody put it there")
     assert filled.backups.remove_all("nilou", filled.settings) == 1
+    assert [path.name for path in mine.parent.iterdir()] == ["mine.txt"]
     assert [made.folder != "nilou" for made in filled.backups.listed(filled.settings)] == [True]
+
+
+def test_backups_follow_a_persona_to_its_new_name_and_stand_beside_what_is_there(filled: House, now: datetime) -> None:
+    filled.back_up(now)
+    filled.say("another", now, "さくら")
+    other = filled.back_up(now, "さくら")
+    filled.backups.follow("nilou", other.folder, filled.settings)
+    assert [made.folder for made in filled.backups.listed(filled.settings)] == [other.folder] * 2
+    assert not (filled.directory / ".backups" / "nilou").exists()
 
 
 # What was erased for good after the backup.
@@ -379,8 +407,54 @@ def test_what_was_erased_after_the_backup_does_not_come_back(house: House, now: 
     with house.personas.reading("nilou") as persona, persona.database.read() as connection:
         assert lexical.search(connection, ["unforgettable"], None, 5) == []
         assert "unforgettable" not in str(connection.execute("SELECT before, after FROM operations").fetchall())
-        assert buried.known(connection) == {tombstones.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
+        assert tombstones.everything(connection) == {tombstones.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
     assert house.restore(made.path, now, to="さくら").erased_again == 1  # under another name it does not come back either
+
+
+@pytest.mark.parametrize("beside", ["a later backup", "nothing", "a later backup that is damaged"])
+def test_on_another_machine_a_later_backup_tells_what_was_erased_and_without_one_it_is_said(
+    house: House, now: datetime, elsewhere: Callable[[Keys], House], tmp_path: Path, beside: str
+) -> None:
+    keys = [house.say(f"会話 {word}", now) for word in ("海辺", "unforgettable", "山小屋")]
+    first = house.back_up(now)
+    with house.personas.writing("nilou") as persona:
+        forget(persona, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
+        purge.erase(persona, [keys[1]], rule="asked for", now=now)
+    later = house.back_up(now + timedelta(hours=1))
+    place = tmp_path / "usb"
+    place.mkdir()
+    for made in [first, later] if beside != "nothing" else [first]:
+        (place / made.path.name).write_bytes(made.path.read_bytes())
+    if beside.endswith("damaged"):
+        (place / later.path.name).write_bytes(later.path.read_bytes()[:-200])
+    other = elsewhere(house.keys)
+    restored = other.restore(place / first.path.name, now)
+    back = beside != "a later backup"
+    assert (restored.erased_again, restored.unknown_erased) == (0 if back else 1, back)
+    assert [key for key, _ in other.held()[0]] == (keys if back else [keys[0], keys[2]])
+    assert list((other.directory / ".staging").iterdir()) == []
+    again = other.restore(later.path, now, instead=True)  # it knows itself what had been erased when it was made
+    assert again.erased_again == 0
+    assert [key for key, _ in other.held()[0]] == [keys[0], keys[2]]
+
+
+def test_a_persona_that_was_renamed_since_tells_what_was_erased_and_so_do_its_backups(
+    house: House, now: datetime, elsewhere: Callable[[Keys], House]
+) -> None:
+    keys = [house.say(f"会話 {word}", now) for word in ("海辺", "unforgettable")]
+    first = house.back_up(now)
+    with house.personas.writing("nilou") as persona:
+        forget(persona, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
+        purge.erase(persona, [keys[1]], rule="asked for", now=now)
+    whole.rename(house.personas, "nilou", "さくら", IndexShelf(), now)
+    folder = house.personas.path_of("さくら").parent.name
+    house.backups.follow("nilou", folder, house.settings)
+    moved = first.path.parent.parent / folder / first.path.name
+    restored = house.restore(moved, now, to="nilou-before")
+    assert (restored.erased_again, restored.unknown_erased) == (1, False)
+    house.back_up(now + timedelta(hours=1), "さくら")
+    restored = elsewhere(house.keys).restore(moved, now)
+    assert (restored.persona, restored.erased_again, restored.unknown_erased) == ("nilou", 1, False)
 
 
 def test_a_damaged_persona_is_restored_and_it_is_said_that_more_may_have_been_erased(filled: House, now: datetime) -> None:
@@ -401,7 +475,7 @@ def test_a_summary_or_a_name_in_the_backup_does_not_tell_of_what_was_erased_afte
         assert list(row_texts(persona, word))
     made = house.back_up(now)
     with house.personas.writing("nilou") as persona:
-        forget(persona, [keys[1]], reason=None, dry_run=False, now=now)
+        forget(persona, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
         while step(persona, now + timedelta(days=3), few):
             pass  # the summary is made anew, of what is left
         purge.erase(persona, [keys[1]], rule="asked for", now=now)
@@ -437,10 +511,10 @@ def with_everything(house: House, now: datetime) -> list[str]:
         for number in range(10)
     ]
     with house.personas.writing("nilou") as persona:
-        revise(persona, keys[0], Revision(content="はじめの話", reason="直した", privacy_level="secret"), now=now)
-        relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now)
-        unrelate(persona, stated("田中 > hates > 桃", ()), reason="まちがい", now=now)
-        merge(persona, [keys[1]], keys[2], reason=None, now=now)
+        revise(persona, keys[0], Revision(content="はじめの話", reason="直した", privacy_level="secret"), now=now, privacy=Privacy())
+        relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now, privacy=Privacy())
+        unrelate(persona, stated("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
+        merge(persona, [keys[1]], keys[2], reason=None, now=now, privacy=Privacy())
         while weave(persona, now) or summaries.step(persona, now + timedelta(days=2), house.settings):
             pass
     return keys

@@ -7,6 +7,7 @@ import apsw
 import pytest
 from older_stores import take_back
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.directories import DATABASE_NAME
@@ -65,8 +66,8 @@ def test_metadata_that_can_not_be_kept_are_refused(say, metadata):
 
 def test_a_revision_changes_category_and_level_and_keeps_what_they_were(nilou, say, now):
     key = say("抹茶の店", category="店").key
-    revise(nilou, key, Revision(category="京都"), now=now)
-    memory = revise(nilou, key, Revision(privacy_level="secret"), now=now)
+    revise(nilou, key, Revision(category="京都"), now=now, privacy=Privacy())
+    memory = revise(nilou, key, Revision(privacy_level="secret"), now=now, privacy=Privacy())
     assert (memory.category, memory.privacy_level, memory.content, memory.revision) == ("京都", "secret", "抹茶の店", 3)
     with nilou.database.read() as connection:
         versions = connection.execute("SELECT revision, category, privacy_level FROM memory_versions ORDER BY revision").fetchall()
@@ -80,7 +81,7 @@ def test_a_revision_changes_category_and_level_and_keeps_what_they_were(nilou, s
 def test_an_index_shows_the_line_that_was_made_of_the_memory(say, ask, nilou, now):
     key = say(LONG).key
     assert [hit.text for hit in ask("苺", detail="index").hits] == [FIRST + SECOND]
-    revise(nilou, key, Revision(content="苺の季節は終わった。"), now=now)
+    revise(nilou, key, Revision(content="苺の季節は終わった。"), now=now, privacy=Privacy())
     (hit,) = ask("苺", detail="index").hits
     assert (hit.text, hit.truncated) == ("苺の季節は終わった。", False)
 
@@ -88,7 +89,7 @@ def test_an_index_shows_the_line_that_was_made_of_the_memory(say, ask, nilou, no
 def test_secret_memories_leave_only_when_asked_for(nilou, say, now):
     say("苺が好き")
     say("日記の鍵の場所", privacy_level="secret")
-    forget(nilou, [say("古い鍵の場所", privacy_level="secret").key], reason=None, dry_run=False, now=now)
+    forget(nilou, [say("古い鍵の場所", privacy_level="secret").key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert [("鍵" in line) for line in export_lines(nilou)] == [False]
     assert [("鍵" in line) for line in export_lines(nilou, Leaving(secret=True))] == [False, True]
     assert len(list(export_lines(nilou, Leaving(deleted=True)))) == 1
@@ -112,14 +113,14 @@ def test_metadata_are_shown_where_a_memory_is_fetched_and_they_fit(say, ask):
 def test_a_file_from_before_gets_the_columns_and_a_line_for_what_is_in_it(data_directory, now, zone):
     first = Personas(data_directory)
     with first.writing("nilou") as persona:
-        key = remember(persona, draft(LONG, now=now, zone=zone), now=now, zone=zone).key
+        key = remember(persona, draft(LONG, now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
     first.close()
     take_back(data_directory / "nilou" / DATABASE_NAME, "0006")
     second = Personas(data_directory)
     with second.writing("nilou") as persona:
         memory = stored(persona, key)
         assert (memory.category, memory.privacy_level, memory.micro_summary) == (None, "internal", "")
-        assert revise(persona, key, Revision(category="夕食"), now=now).micro_summary == FIRST + SECOND
+        assert revise(persona, key, Revision(category="夕食"), now=now, privacy=Privacy()).micro_summary == FIRST + SECOND
     second.close()
 
 
@@ -133,7 +134,7 @@ def test_an_export_with_what_is_secret_reads_into_another_persona_as_the_same(ni
             Draft("苺", category="果物", metadata={"a": [1, {"b": None}]}, privacy_level="public", restored=Restored("k1")),
             Draft("鍵", privacy_level="secret", restored=Restored("k2")),
         ]
-        assert [outcome.outcome for outcome in remember_many(sakura, same, now=now, zone=zone)] == ["stored", "stored"]
+        assert [outcome.outcome for outcome in remember_many(sakura, same, now=now, zone=zone, privacy=Privacy())] == ["stored", "stored"]
         assert [line.partition('"content"')[2] for line in export_lines(sakura, Leaving(secret=True))] == [
             line.partition('"content"')[2] for line in first
         ]
@@ -149,12 +150,12 @@ def test_other_tools_read_category_level_and_line(data_directory, nilou, say):
 def test_a_draft_of_nothing_special_is_as_it_was(now, zone, nilou):
     told = draft("京都へ行った", now=now, zone=zone)
     assert told == Draft("京都へ行った")
-    assert remember(nilou, told, now=now, zone=zone).stored
+    assert remember(nilou, told, now=now, zone=zone, privacy=Privacy()).stored
 
 
 def test_what_was_once_secret_leaves_in_no_form_unless_asked_for_and_stays_so_elsewhere(nilou, personas, say, now, zone):
     key = say("鍵は植木鉢の下", privacy_level="secret").key
-    revise(nilou, key, Revision(content="植木鉢を買った", privacy_level="internal"), now=now)
+    revise(nilou, key, Revision(content="植木鉢を買った", privacy_level="internal"), now=now, privacy=Privacy())
 
     def leaves(persona, leaving):
         notes = [file.text for file in files(persona, leaving, zone)]
@@ -165,7 +166,7 @@ def test_what_was_once_secret_leaves_in_no_form_unless_asked_for_and_stays_so_el
     assert leaves(nilou, everything) == [True, True]
     lines = [(number, line.encode()) for number, line in enumerate(export_lines(nilou, everything), 1)]
     with personas.writing("さくら") as sakura:
-        assert import_lines(lambda: nullcontext(sakura), lines, Arriving(now, zone)).versions == 1
+        assert import_lines(lambda: nullcontext(sakura), lines, Arriving(now, zone, privacy=Privacy())).versions == 1
         assert leaves(sakura, Leaving(versions=True)) == [False, False]
         assert list(export_lines(sakura, everything)) == [line.decode() for _, line in lines]
 
@@ -174,6 +175,6 @@ def test_an_earlier_state_that_does_not_say_its_level_has_that_of_its_memory(nil
     memory = {"key": "k", "content": "植木鉢", "revision": 2, "privacy_level": "secret"}
     version = {"version_of": "k", "revision": 1, "content": "鍵", "updated_at": "2025-01-01T00:00:00Z"}
     lines = [(number, json.dumps(row).encode()) for number, row in enumerate((memory, version), 1)]
-    assert import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone)).versions == 1
-    revise(nilou, "k", Revision(privacy_level="internal"), now=now)
+    assert import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone, privacy=Privacy())).versions == 1
+    revise(nilou, "k", Revision(privacy_level="internal"), now=now, privacy=Privacy())
     assert not any("鍵" in json.loads(line)["content"] for line in export_lines(nilou, Leaving(versions=True)))

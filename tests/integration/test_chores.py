@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
 from memory_mcp.errors import StoreError
 from memory_mcp.jobs.chores import OVERDUE_SECONDS, POLL_SECONDS, Chore, ChoreWorker
@@ -20,16 +20,17 @@ class World:
 
     def __init__(self, personas, now, zone):
         self.personas, self.now, self.zone = personas, now, zone
-        self.enabled, self.failing, self.pieces = True, None, {}
+        self.enabled, self.failing, self.pieces, self.retention = True, None, {}, {}
         self.done = []
         self.worker = self.with_chore()
 
     def with_chore(self, **rules):
+        """A worker as after a start, which has looked at nobody yet."""
         chore = Chore("tidy", self.piece, lambda settings: self.enabled, lambda settings: INTERVAL, **rules)
         return ChoreWorker(self.personas, [chore], self.settings, lambda: self.now)
 
     def settings(self):
-        return Settings(embeddings_model=None, reranker_model=None, upkeep={"idle_seconds": IDLE_SECONDS})
+        return Settings(embeddings_model=None, reranker_model=None, upkeep={"idle_seconds": IDLE_SECONDS}, retention=self.retention)
 
     def piece(self, persona, now, settings):
         if persona.name == self.failing:
@@ -40,7 +41,7 @@ class World:
 
     def write(self, name, content="お茶が好き"):
         with self.personas.writing(name) as persona:
-            remember_many(persona, [Draft(content)], now=self.now, zone=self.zone)
+            remember_many(persona, [Draft(content)], now=self.now, zone=self.zone, privacy=Privacy())
         self.worker.wake(name)
 
     def later(self, seconds):
@@ -176,3 +177,59 @@ def test_the_thread_looks_at_everybody_after_a_start(world, eventually):
     eventually(lambda: world.done == ["mio"])
     world.worker.stop()
     assert not any(thread.name == "upkeep worker" for thread in threading.enumerate())
+
+
+def test_a_persona_has_a_round_when_something_falls_due_without_a_write(world):
+    world.worker = world.with_chore(only_after_writes=True, next_due=lambda persona, now, settings: now + timedelta(days=3))
+    world.write("mio")
+    world.later(IDLE_SECONDS)
+    assert world.work() == ["mio"]
+    world.later(timedelta(days=3).total_seconds() - 1)
+    assert world.work() == []
+    world.later(1)
+    assert world.work() == ["mio"]
+
+
+def test_a_persona_has_a_round_when_the_settings_have_changed_that_say_when_it_is_due(world):
+    world.worker = world.with_chore(only_after_writes=True, next_due=lambda *_: None)
+    world.write("mio")
+    world.later(IDLE_SECONDS)
+    assert world.work() == ["mio"]
+    world.later(INTERVAL.total_seconds())
+    assert world.work() == []
+    world.retention = {"fact_days": 1}
+    assert world.work() == ["mio"]
+
+
+def test_who_has_nothing_to_do_is_not_looked_at(world):
+    wanted = set()
+    world.worker = world.with_chore(wants=wanted.__contains__)
+    world.write("mio")
+    world.later(IDLE_SECONDS)
+    assert world.work() == []
+    wanted.add("mio")
+    assert world.work() == ["mio"]
+
+
+def test_what_one_chore_does_gives_the_others_of_that_persona_a_round(world):
+    world.worker = world.with_chore(only_after_writes=True)
+    told = []
+
+    def follow(persona, now, settings):
+        told.append(persona.name)
+        return False
+
+    chores = [
+        Chore("tidy", world.piece, lambda _: True, lambda _: INTERVAL),
+        Chore("follow", follow, lambda _: True, lambda _: INTERVAL, only_after_writes=True),
+    ]
+    world.worker = ChoreWorker(world.personas, chores, world.settings, lambda: world.now)
+    for name in ("mio", "leo"):
+        world.write(name)
+    world.later(IDLE_SECONDS)
+    world.work()
+    assert sorted(told) == ["leo", "mio"]
+    world.pieces = {"mio": 2}
+    world.later(INTERVAL.total_seconds())
+    world.work()
+    assert sorted(told) == ["leo", "mio", "mio"]

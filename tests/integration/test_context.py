@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Context, Settings
+from memory_mcp.config.settings import Context, Privacy, Settings
 from memory_mcp.domain import Draft, Hit, Memory
 from memory_mcp.encoders.models import models_for
 from memory_mcp.remember.pipeline import remember
@@ -29,7 +29,7 @@ def life(say, nilou, now, zone):
     for day in range(12):
         say("京都の寺" if day in (0, 1) else f"日常 その{day}", at=now - timedelta(days=20 - day))
     for number in range(3):
-        remember(nilou, Draft(f"まとめ {number}", kind="summary"), now=now - timedelta(days=30 - number), zone=zone)
+        remember(nilou, Draft(f"まとめ {number}", kind="summary"), now=now - timedelta(days=30 - number), zone=zone, privacy=Privacy())
 
 
 def layer(found, name) -> list[str]:
@@ -102,7 +102,7 @@ def test_the_places_that_no_summary_takes_are_the_topics(say, begin, nilou, now,
     for number in range(12):
         say(f"京都の寺 その{number}")
     assert len(layer(begin("京都"), "semantic")) == LAYERS.semantic + LAYERS.summaries
-    remember(nilou, Draft("まとめ", kind="summary"), now=now - timedelta(days=30), zone=zone)
+    remember(nilou, Draft("まとめ", kind="summary"), now=now - timedelta(days=30), zone=zone, privacy=Privacy())
     found = begin("京都")
     assert len(layer(found, "semantic")) == LAYERS.semantic + LAYERS.summaries - 1
     assert (len(layer(found, "summary")), len(found.hits)) == (1, AT_MOST)
@@ -110,7 +110,7 @@ def test_the_places_that_no_summary_takes_are_the_topics(say, begin, nilou, now,
 
 def test_many_new_summaries_leave_room_for_what_was_said_lately(life, begin, nilou, now, zone):
     for number in range(20):
-        remember(nilou, Draft(f"新しいまとめ {number}", kind="summary"), now=now, zone=zone)
+        remember(nilou, Draft(f"新しいまとめ {number}", kind="summary"), now=now, zone=zone, privacy=Privacy())
     assert layer(begin(), "recent") == [f"日常 その{day}" for day in (11, 10, 9, 8, 7)]
 
 

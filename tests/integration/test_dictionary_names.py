@@ -2,6 +2,7 @@
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import entities
@@ -66,7 +67,7 @@ def test_a_changed_text_keeps_no_name_of_the_dictionary(say, named, nilou, now):
     key = say("健太の母は料理教室をしている").key
     found = Names(健太="Person")
     named(found)
-    revise(nilou, key, Revision(content="料理教室の話"), now=now)
+    revise(nilou, key, Revision(content="料理教室の話"), now=now, privacy=Privacy())
     assert named(found) == []
 
 

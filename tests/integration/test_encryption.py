@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from memory_mcp.config.master_key import MasterKey, new_key
+from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import KeyRefused, StartupError, StoreDamaged
 from memory_mcp.personas import whole
 from memory_mcp.personas.names import directory_name
@@ -62,8 +63,10 @@ def fill(personas: Personas, name: str, now: datetime) -> None:
     with personas.writing(name) as persona:
         key = ""
         for number in range(30):
-            key = remember(persona, draft(f"{SECRET} 海辺 {number}", now=now, zone=zone, source=SECRET), now=now, zone=zone).key
-        forget(persona, [key], now=now, reason=None, dry_run=False)
+            key = remember(
+                persona, draft(f"{SECRET} 海辺 {number}", now=now, zone=zone, source=SECRET), now=now, zone=zone, privacy=Privacy()
+            ).key
+        forget(persona, [key], now=now, reason=None, dry_run=False, privacy=Privacy())
         persona.context.update({"current_emotion": SECRET})
         index = VectorIndex("a model")
         index.add([1], VECTOR)

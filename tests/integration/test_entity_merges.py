@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Personas
@@ -29,7 +30,9 @@ class People:
         self.persona, self.now, self.zone = persona, now, zone
 
     def say(self, content, **fields):
-        return remember(self.persona, draft(content, now=self.now, zone=self.zone, **fields), now=self.now, zone=self.zone).key
+        return remember(
+            self.persona, draft(content, now=self.now, zone=self.zone, **fields), now=self.now, zone=self.zone, privacy=Privacy()
+        ).key
 
     def weave(self):
         while weave(self.persona, self.now):
@@ -96,7 +99,7 @@ class People:
 
     def erase(self, *keys):
         """For good."""
-        forget(self.persona, list(keys), reason=None, dry_run=False, now=self.now)
+        forget(self.persona, list(keys), reason=None, dry_run=False, now=self.now, privacy=Privacy())
 
         def work(connection):
             erasure.erase(connection, list(memories.by_keys(connection, keys).values()), self.now, "test")
@@ -192,12 +195,12 @@ def test_those_who_are_one_are_not_made_one_again_in_either_direction(people):
 
 def test_a_relation_that_was_taken_back_of_the_one_name_is_stated_again_for_both(two_names, nilou, now):
     works = Stated("たなっち", "works_on", "プロジェクトA")
-    assert unrelate(nilou, works, reason="no", now=now)
+    assert unrelate(nilou, works, reason="no", now=now, privacy=Privacy())
     number = two_names.merge("田中", "たなっち")
     assert ("田中", "works_on", "プロジェクトA") not in two_names.told()
-    relate(nilou, [Stated("田中", "works_on", "プロジェクトA")], now=now)
+    relate(nilou, [Stated("田中", "works_on", "プロジェクトA")], now=now, privacy=Privacy())
     assert ("田中", "works_on", "プロジェクトA") in two_names.told()
-    assert unrelate(nilou, works, reason="no", now=now)
+    assert unrelate(nilou, works, reason="no", now=now, privacy=Privacy())
     two_names.undo(number)
     assert not {("田中", "works_on", "プロジェクトA")} & set(two_names.told())
     assert two_names.everything() == two_names.from_the_ground_up()

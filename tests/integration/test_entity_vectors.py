@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, models_for
 from memory_mcp.encoders.protocols import ModelState
@@ -73,7 +73,7 @@ def dentist(say, minds, nilou, now):
     """みどり, a dentist: her memory and its key. 佐藤 and 京都 are somebody and something else."""
     key = say("[[みどり|Organization]]で歯の治療をした").key
     say("佐藤さんと京都駅へ行った")
-    entity_changes.change(nilou, "みどり", Wanted(description="近所の歯医者"), now=now)
+    entity_changes.change(nilou, "みどり", Wanted(description="近所の歯医者"), now=now, privacy=Privacy())
     minds.settle()
     return key
 
@@ -127,11 +127,11 @@ def test_a_vector_follows_the_name_the_memories_and_merges_and_is_not_made_again
     assert changes() == (set(), 0)
     key = say("佐藤さんは歯が痛い").key
     assert changes() == ({"佐藤"}, 1)  # the memory alone is embedded: what the name says is known
-    revise(nilou, key, Revision(content="佐藤さんは元気"), now=now)
+    revise(nilou, key, Revision(content="佐藤さんは元気"), now=now, privacy=Privacy())
     assert changes() == ({"佐藤"}, 1)
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert changes() == ({"佐藤"}, 0)
-    entity_changes.change(nilou, "京都駅", Wanted(aliases=("京都の駅",)), now=now)
+    entity_changes.change(nilou, "京都駅", Wanted(aliases=("京都の駅",)), now=now, privacy=Privacy())
     assert changes() == ({"京都駅"}, 1)
     entity_changes.delete(nilou, "京都駅", now=now)
     assert "京都駅" not in minds.vectors()
@@ -142,7 +142,7 @@ def test_who_is_one_with_another_has_no_vector_of_its_own_until_they_are_two_aga
     say("[[さっちゃん|Person]]が歌った")
     minds.settle()
     before = minds.vectors()
-    number = entity_changes.make_one(nilou, "さっちゃん", "佐藤", reason=None, now=now).number
+    number = entity_changes.make_one(nilou, "さっちゃん", "佐藤", reason=None, now=now, privacy=Privacy()).number
     minds.settle()
     assert set(minds.vectors()) == {"佐藤"}
     entity_changes.take_apart(nilou, number, now=now)
@@ -155,7 +155,7 @@ def test_who_is_one_with_another_has_no_vector_of_its_own_until_they_are_two_aga
 def test_what_is_erased_for_good_has_no_share_in_any_vector_any_more(dentist, minds, say, nilou, now):
     other = say("[[みどり]]の予約は金曜日").key
     minds.settle()
-    forget(nilou, [other], reason=None, dry_run=False, now=now)
+    forget(nilou, [other], reason=None, dry_run=False, now=now, privacy=Privacy())
 
     def erase(connection):
         erasure.erase(connection, list(memories.by_keys(connection, [other]).values()), now, "test")
@@ -176,7 +176,7 @@ def test_a_name_that_only_an_erased_memory_held_stands_beside_no_vector(minds, s
             return [row[0] for row in connection.execute("SELECT said FROM entity_vectors")]
 
     assert said() == ["みどり 緑の館"]
-    forget(nilou, [only], reason=None, dry_run=False, now=now)
+    forget(nilou, [only], reason=None, dry_run=False, now=now, privacy=Privacy())
     nilou.database.write(lambda connection: erasure.erase(connection, list(memories.by_keys(connection, [only]).values()), now, "test"))
     assert said() == []
     minds.settle()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.remember.forget import forget
 from memory_mcp.store import index_queue, memories
 
@@ -9,7 +10,7 @@ from memory_mcp.store import index_queue, memories
 @pytest.fixture
 def forgotten(nilou, now):
     def run(*keys, dry_run=False):
-        return [(outcome.key, outcome.outcome) for outcome in forget(nilou, keys, reason=None, dry_run=dry_run, now=now)]
+        return [(outcome.key, outcome.outcome) for outcome in forget(nilou, keys, reason=None, dry_run=dry_run, now=now, privacy=Privacy())]
 
     return run
 
@@ -50,7 +51,7 @@ def test_the_vector_index_is_told(say, nilou, forgotten):
 def test_one_persona_cannot_forget_for_another(say, ask, personas, now):
     key = say("京都").key
     with personas.writing("collei") as collei:
-        (outcome,) = forget(collei, [key], reason=None, dry_run=False, now=now)
+        (outcome,) = forget(collei, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert outcome.outcome == "not_found"
     assert keys_of(ask("京都")) == [key]
 
@@ -75,7 +76,7 @@ def test_of_a_chain_of_replacements_only_the_newest_is_current_whichever_is_forg
         return {hit.memory.key for hit in ask("太郎はどこに住んでいる？引っ越した？").hits}
 
     assert current() == {third}
-    forget(nilou, [second], reason=None, dry_run=False, now=now)
+    forget(nilou, [second], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert current() == {third}
-    forget(nilou, [third], reason=None, dry_run=False, now=now)
+    forget(nilou, [third], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert current() == {first}

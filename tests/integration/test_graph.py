@@ -2,6 +2,7 @@
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.neighbours import neighbours
@@ -104,10 +105,10 @@ def test_each_memory_that_names_both_makes_the_relation_heavier_and_never_more_t
 
 def test_a_memory_in_the_trash_speaks_for_nothing_and_out_of_it_again(project, graph, nilou, now):
     before = graph.summed_up()
-    forget(nilou, [project[0]], reason=None, dry_run=False, now=now)
+    forget(nilou, [project[0]], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert graph.neighbours("プロジェクトA") == {"10月17日": (1, "co_occurrence", 0.2)}
     assert graph.of("田中")[0].extraction_count == 0
-    revise(nilou, project[0], Revision(restore=True), now=now)
+    revise(nilou, project[0], Revision(restore=True), now=now, privacy=Privacy())
     assert graph.summed_up() == before
 
 
@@ -117,7 +118,7 @@ def test_a_memory_that_is_replaced_speaks_for_nothing(project, say, graph):
 
 
 def test_a_changed_text_names_whom_it_names_now_and_what_was_stated_stands(project, graph, nilou, now):
-    revise(nilou, project[0], Revision(content="伊藤さんが引き継いだ"), now=now)
+    revise(nilou, project[0], Revision(content="伊藤さんが引き継いだ"), now=now, privacy=Privacy())
     graph.weave()
     assert graph.of("伊藤")[0].extraction_count == 1
     assert graph.of("田中")[0].extraction_count == 0
@@ -127,9 +128,9 @@ def test_a_changed_text_names_whom_it_names_now_and_what_was_stated_stands(proje
 def test_what_is_summed_up_bit_by_bit_is_what_it_comes_to_from_the_ground_up(say, graph, nilou, now):
     keys = [say(f"{one}さんと{other}さんが会った").key for one in ("佐藤", "鈴木", "高橋", "伊藤") for other in ("渡辺", "佐藤", "中村")]
     graph.weave()
-    forget(nilou, keys[::3], reason=None, dry_run=False, now=now)
-    revise(nilou, keys[1], Revision(content="高橋さんは一人でいた"), now=now)
-    revise(nilou, keys[0], Revision(restore=True), now=now)
+    forget(nilou, keys[::3], reason=None, dry_run=False, now=now, privacy=Privacy())
+    revise(nilou, keys[1], Revision(content="高橋さんは一人でいた"), now=now, privacy=Privacy())
+    revise(nilou, keys[0], Revision(restore=True), now=now, privacy=Privacy())
     graph.weave()
     assert graph.summed_up() == graph.sum_up_anew()
 
@@ -158,15 +159,15 @@ def test_two_names_of_one_person_become_one_and_two_again(say, graph, nilou, now
 def test_a_relation_that_was_taken_back_stays_away_whatever_is_said_later_until_it_is_stated_again(say, graph, nilou, now):
     say("佐藤さんと鈴木さんが来た")
     graph.weave()
-    assert unrelate(nilou, Stated("佐藤", "co_occurrence", "鈴木"), reason="not so", now=now)
+    assert unrelate(nilou, Stated("佐藤", "co_occurrence", "鈴木"), reason="not so", now=now, privacy=Privacy())
     say("佐藤さんと鈴木さんがまた来た")
     graph.weave()
     assert graph.neighbours("佐藤") == {}
-    assert not unrelate(nilou, Stated("鈴木", "co_occurrence", "佐藤"), reason=None, now=now)
-    relate(nilou, [Stated("鈴木", "co_occurrence", "佐藤")], now=now)
+    assert not unrelate(nilou, Stated("鈴木", "co_occurrence", "佐藤"), reason=None, now=now, privacy=Privacy())
+    relate(nilou, [Stated("鈴木", "co_occurrence", "佐藤")], now=now, privacy=Privacy())
     assert set(graph.neighbours("佐藤")) == {"鈴木"}
     with pytest.raises(EntityNotFound):
-        unrelate(nilou, Stated("佐藤", "knows", "誰か知らない人"), reason=None, now=now)
+        unrelate(nilou, Stated("佐藤", "knows", "誰か知らない人"), reason=None, now=now, privacy=Privacy())
 
 
 def test_a_name_that_is_learned_later_is_found_in_what_was_said_before(say, graph):
@@ -189,7 +190,7 @@ def test_memories_that_are_older_than_the_graph_are_read_for_names(say, graph, n
 
 
 def test_the_strongest_path_may_be_longer_than_the_shortest(graph, nilou, now):
-    relate(nilou, [Stated("A子", "knows", "B子"), Stated("B子", "knows", "C子")], now=now)
+    relate(nilou, [Stated("A子", "knows", "B子"), Stated("B子", "knows", "C子")], now=now, privacy=Privacy())
     with nilou.database.read() as connection:
         ends = [entities.by_name(connection, name)[0].id for name in ("A子", "C子")]
     weak = relations.Evidence(ends[0], ends[1], "knows", 0.1, 1.0, "stated")
@@ -201,7 +202,7 @@ def test_the_strongest_path_may_be_longer_than_the_shortest(graph, nilou, now):
 
 
 def test_who_is_not_related_has_no_path_and_who_is_not_known_is_refused_with_who_is(graph, nilou, now):
-    relate(nilou, [Stated("A子", "knows", "B子"), Stated("C子", "knows", "D子")], now=now)
+    relate(nilou, [Stated("A子", "knows", "B子"), Stated("C子", "knows", "D子")], now=now, privacy=Privacy())
     assert graph.paths("A子", "D子") == graph.paths("A子", "D子", "all") == []
     with pytest.raises(EntityNotFound, match="A子"):
         graph.paths("A", "D子")

@@ -10,6 +10,7 @@ import networkx
 import numpy as np
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import AnalysisTooLong
 from memory_mcp.graph import growth as grown
@@ -154,7 +155,7 @@ def told(nilou, now):
     """Relates the pairs of a text such as `A B, B C`."""
 
     def told(pairs, relation="knows"):
-        relate(nilou, [Stated(pair.split()[0], relation, pair.split()[1]) for pair in pairs.split(", ")], now=now)
+        relate(nilou, [Stated(pair.split()[0], relation, pair.split()[1]) for pair in pairs.split(", ")], now=now, privacy=Privacy())
 
     return told
 
@@ -221,9 +222,9 @@ def test_whatever_changes_the_graph_changes_its_mark_and_nothing_else_does(nilou
     marks.append(mark())
     told("田中 京都")
     marks.append(mark())
-    unrelate(nilou, Stated("田中", "knows", "京都"), reason=None, now=now)
+    unrelate(nilou, Stated("田中", "knows", "京都"), reason=None, now=now, privacy=Privacy())
     marks.append(mark())
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     marks.append(mark())
     assert len(set(marks)) == len(marks)
     say("静かな一日")
@@ -234,7 +235,7 @@ def test_two_personas_with_the_same_graph_never_share_an_answer(personas, now, d
     analyses, analysis = Analyses(), counted(done)
     for name, ends in (("nilou", "AB"), ("dehya", "CD")):
         with personas.writing(name) as persona:
-            relate(persona, [Stated(ends[0], "knows", ends[1])], now=now)
+            relate(persona, [Stated(ends[0], "knows", ends[1])], now=now, privacy=Privacy())
             with persona.database.read() as connection:
                 marks = revision.of(connection)
             assert marks
@@ -246,7 +247,7 @@ def test_what_is_old_or_too_much_is_forgotten(personas, now, done):
     moment = [0.0]
     analyses, analysis = Analyses(clock=lambda: moment[0], ttl_seconds=10, limit_bytes=500), counted(done)
     with personas.writing("nilou") as nilou:
-        relate(nilou, [Stated("A", "knows", "B")], now=now)
+        relate(nilou, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
         analyses.of(nilou, analysis)
         analyses.of(nilou, analysis)
         assert len(done) == 1
@@ -255,7 +256,7 @@ def test_what_is_old_or_too_much_is_forgotten(personas, now, done):
         assert len(done) == 2
     for number in range(20):
         with personas.writing(f"other-{number}") as persona:
-            relate(persona, [Stated("A", "knows", "B")], now=now)
+            relate(persona, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
             analyses.of(persona, analysis)
             assert 0 < analyses.nbytes <= 500
 
@@ -309,7 +310,7 @@ def test_growth_is_told_by_when_things_happened_in_the_days_of_the_zone(say, nil
 
 def test_a_hub_leads_on_along_its_strongest_relations_only(nilou, say, now):
     for at in range(0, 260, 50):
-        relate(nilou, [Stated("店", "knows", f"客{number:03}") for number in range(at, min(at + 50, 260))], now=now)
+        relate(nilou, [Stated("店", "knows", f"客{number:03}") for number in range(at, min(at + 50, 260))], now=now, privacy=Privacy())
     say("常連だ", relations=["店 > knows > 客259", "客259 > knows > 隠居"])
     with nilou.database.read() as connection:
         found = neighbours(connection, "店", 2, limit=300)

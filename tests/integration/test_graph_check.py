@@ -2,6 +2,7 @@
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.relating import relate
@@ -39,7 +40,7 @@ def woven(nilou, say, now):
     for one in ("佐藤", "鈴木", "高橋", "伊藤"):
         for other in ("渡辺", "中村", "佐藤"):
             say(f"{one}さんと{other}さんが会った", relations=[f"{one} > knows > {other}さん"] if one != other else [])
-    relate(nilou, [Stated("佐藤", "similarity", "渡辺")], now=now)
+    relate(nilou, [Stated("佐藤", "similarity", "渡辺")], now=now, privacy=Privacy())
     while weave(nilou, now):
         pass
     return nilou
@@ -75,7 +76,9 @@ def test_sums_that_are_wrong_are_put_right_and_told(woven, now, spoil, caplog):
 
 
 def test_many_entities_are_looked_at_a_few_at_a_time(nilou, now):
-    relate(nilou, [Stated(f"人{number}", "knows", f"友{number}") for number in range(graph_check.ENTITIES_AT_ONCE)], now=now)
+    relate(
+        nilou, [Stated(f"人{number}", "knows", f"友{number}") for number in range(graph_check.ENTITIES_AT_ONCE)], now=now, privacy=Privacy()
+    )
     before = rows(nilou)
     nilou.database.write(lambda connection: connection.execute("UPDATE relations SET weight = 0.5 WHERE id > 90"))
     assert check(nilou, now) == 3
@@ -84,7 +87,12 @@ def test_many_entities_are_looked_at_a_few_at_a_time(nilou, now):
 
 
 def test_what_may_be_wrong_is_listed_with_how_much_there_is(nilou, say, now):
-    relate(nilou, [Stated("鈴木", "lives_in", "東京"), Stated("鈴木", "lives_in", "大阪"), Stated("鈴木", "likes", "苺")], now=now)
+    relate(
+        nilou,
+        [Stated("鈴木", "lives_in", "東京"), Stated("鈴木", "lives_in", "大阪"), Stated("鈴木", "likes", "苺")],
+        now=now,
+        privacy=Privacy(),
+    )
     key = say("高橋さんが来た").key
 
     def guess(connection):
@@ -96,7 +104,7 @@ def test_what_may_be_wrong_is_listed_with_how_much_there_is(nilou, say, now):
         assert quality.opposed(connection, 10) == ([(("鈴木", "lives_in", "東京"), ("鈴木", "lives_in", "大阪"))], 1)
         assert quality.unsure(connection, 10) == ([(("東京", "contains", "苺"), 0.3)], 1)
         assert quality.orphans(connection, 10) == ([], 0)
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
         assert quality.orphans(connection, 10) == ([], 0)  # it may come out of the trash
     nilou.database.write(lambda connection: connection.execute("DELETE FROM memories WHERE key = ?", (key,)))

@@ -7,6 +7,7 @@ import networkx
 import pytest
 import rustworkx
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.remember.relating import relate
 from memory_mcp.remember.weaving import weave
@@ -62,7 +63,7 @@ def test_rustworkx_reads_it_too(say, written, nilou, tmp_path):
 
 
 def test_names_come_through_whatever_characters_they_hold(written, nilou, now):
-    relate(nilou, [Stated(HOSTILE, "knows", "🌸さくら"), Stated("🌸さくら", "a<b&c", HOSTILE)], now=now)
+    relate(nilou, [Stated(HOSTILE, "knows", "🌸さくら"), Stated("🌸さくら", "a<b&c", HOSTILE)], now=now, privacy=Privacy())
     by_xml, by_json = written()
     names = {told["name"] for _, told in by_xml.nodes(data=True)}
     assert names == {HOSTILE.replace("\u0001", REPLACEMENT).replace("\ufffe", REPLACEMENT), "🌸さくら"}
@@ -74,7 +75,12 @@ def test_a_graph_of_several_pages_is_whole_and_an_empty_one_is_a_file_too(writte
     assert all(len(graph) == 0 for graph in written())
     many = pages.PAGE + 20
     for begin in range(0, many, 50):
-        relate(nilou, [Stated(f"人{number}", "knows", f"人{number + 1}") for number in range(begin, min(begin + 50, many))], now=now)
+        relate(
+            nilou,
+            [Stated(f"人{number}", "knows", f"人{number + 1}") for number in range(begin, min(begin + 50, many))],
+            now=now,
+            privacy=Privacy(),
+        )
     for graph in written():
         assert (len(graph), graph.size()) == (many + 1, many)
 

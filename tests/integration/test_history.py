@@ -2,6 +2,7 @@
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -12,7 +13,7 @@ from memory_mcp.upkeep import history
 @pytest.fixture
 def revised(nilou, now):
     def run(key, **changes):
-        return revise(nilou, key, Revision(**changes), now=now)
+        return revise(nilou, key, Revision(**changes), now=now, privacy=Privacy())
 
     return run
 
@@ -34,7 +35,7 @@ def test_every_earlier_state_is_there_with_the_reason_of_its_end_the_latest_firs
 def test_it_tells_what_was_done_and_why(say, nilou, revised, now):
     key = say("苺が好き").key
     revised(key, content="桃が好き", reason="言い間違い")
-    forget(nilou, [key], reason="もういい", dry_run=False, now=now)
+    forget(nilou, [key], reason="もういい", dry_run=False, now=now, privacy=Privacy())
     revised(key, restore=True)
     events = [(done.operation, done.metadata.get("reason")) for done in history.of(nilou, key).done]
     assert events == [("create", None), ("update", "言い間違い"), ("delete", "もういい"), ("restore", None)]
@@ -72,7 +73,7 @@ def test_a_revision_that_never_was_is_refused_with_those_that_are(say, revised):
 
 def test_a_memory_in_the_trash_has_its_history(say, nilou, now):
     key = say("苺が好き").key
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert history.of(nilou, key).memory.deleted_at == now
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import ModelState
@@ -237,7 +237,7 @@ def test_filters_hold_for_vectors_too(say, embed, ask, embedder):
 def test_a_forgotten_memory_is_not_found_by_the_vector_that_its_index_still_has(say, embed, ask, embedder, nilou, now):
     key = say("海辺の散歩").key
     embed()
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert contents(ask("海辺の散歩", embedder)) == []
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
@@ -29,7 +30,7 @@ def read(nilou: Persona, now: datetime, zone: ZoneInfo) -> Read:
 
     def read(*lines: bytes | dict[str, Any], into: Persona = nilou, at: datetime = now) -> ImportResult:
         raw = [line if isinstance(line, bytes) else json.dumps(line, ensure_ascii=False).encode() for line in lines]
-        return import_lines(lambda: nullcontext(into), list(enumerate(raw, start=1)), Arriving(at, zone))
+        return import_lines(lambda: nullcontext(into), list(enumerate(raw, start=1)), Arriving(at, zone, privacy=Privacy()))
 
     return read
 
@@ -46,9 +47,15 @@ def eventful(nilou: Persona, say: Say, read: Read, now: datetime) -> Persona:
     old = say("住まいはスメール", occurred_at="2024-04-01T09:30:00+09:00")
     say("住まいはフォンテーヌに移った", supersedes=old.key)
     wrong = say("誕生日は十月")
-    revise(nilou, wrong.key, Revision(content="誕生日は九月\u2028たぶん", tags=("誕生日",), importance=0.7), now=now + timedelta(hours=1))
+    revise(
+        nilou,
+        wrong.key,
+        Revision(content="誕生日は九月\u2028たぶん", tags=("誕生日",), importance=0.7),
+        now=now + timedelta(hours=1),
+        privacy=Privacy(),
+    )
     gone = say("忘れてほしいこと")
-    forget(nilou, [gone.key], reason=None, dry_run=False, now=now + timedelta(days=1))
+    forget(nilou, [gone.key], reason=None, dry_run=False, now=now + timedelta(days=1), privacy=Privacy())
     read(
         {"key": "summary_2025w43", "kind": "summary", "content": "一週間のまとめ", "usage_count": 3, "last_used_at": "2025-10-29T00:00:00Z"}
     )
@@ -194,7 +201,14 @@ def test_what_is_written_during_an_export_neither_doubles_nor_hides_a_memory(nil
     for place, line in enumerate(export_lines(nilou)):
         seen.append(json.loads(line)["content"])
         if place == EXPORT_PAGE - 1:
-            forget(nilou, [json.loads(line)["key"]], reason=None, dry_run=False, now=datetime.fromisoformat("2025-11-01T00:00:00Z"))
+            forget(
+                nilou,
+                [json.loads(line)["key"]],
+                reason=None,
+                dry_run=False,
+                now=datetime.fromisoformat("2025-11-01T00:00:00Z"),
+                privacy=Privacy(),
+            )
             read({"content": "途中で書かれた"})
     assert seen == [*expected, "途中で書かれた"]
 
@@ -231,7 +245,7 @@ def test_a_relation_whose_name_cannot_be_written_as_one_takes_no_memory_with_it(
 
 def test_a_state_that_was_secret_stays_secret_after_a_move(nilou: Persona, say: Say, personas: Personas, read: Read, now: datetime) -> None:
     key = say("隠していたこと", privacy_level="secret", category="秘密").key
-    revise(nilou, key, Revision(content="もう言えること", privacy_level="public"), now=now)
+    revise(nilou, key, Revision(content="もう言えること", privacy_level="public"), now=now, privacy=Privacy())
     whole = Leaving(versions=True, secret=True)
     first = list(export_lines(nilou, whole))
     with personas.writing("さくら") as sakura:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Filters
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.drafts import draft
@@ -163,21 +164,21 @@ def test_memories_of_other_sessions_or_of_none_are_no_neighbours(turns, say, row
 def test_forgetting_closes_the_gap_and_restoring_opens_it_again(turns, nilou, row, now):
     first, second, third = turns
     before = [row(key) for key in turns]
-    forget(nilou, [second], reason=None, dry_run=False, now=now)
+    forget(nilou, [second], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert row(second) is None
     assert row(first)[2] == body("私も大好き")
     assert row(third)[1] == body("好きな果物は何？")
-    revise(nilou, second, Revision(restore=True), now=now)
+    revise(nilou, second, Revision(restore=True), now=now, privacy=Privacy())
     assert [row(key) for key in turns] == before
 
 
 def test_forgetting_neighbours_together_leaves_no_trace_of_them(turns, nilou, row, now):
-    forget(nilou, turns[:2], reason=None, dry_run=False, now=now)
+    forget(nilou, turns[:2], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert row(turns[2]) == (body("私も大好き"), "", "")
 
 
 def test_a_changed_content_changes_what_its_neighbours_know(turns, nilou, row, now):
-    revise(nilou, turns[1], Revision(content="いや、林檎が好き"), now=now)
+    revise(nilou, turns[1], Revision(content="いや、林檎が好き"), now=now, privacy=Privacy())
     assert row(turns[0])[2] == row(turns[2])[1] == row(turns[1])[0] == body("いや、林檎が好き")
 
 
@@ -187,7 +188,7 @@ def test_a_bulk_write_makes_the_rows_that_single_writes_make(turns, personas, ro
         for hour, content in reversed(list(enumerate(["好きな果物は何？", "うん、苺が好き", "私も大好き"])))
     ]
     with personas.writing("collei") as collei:
-        outcomes = remember_many(collei, drafts, now=now, zone=zone)
+        outcomes = remember_many(collei, drafts, now=now, zone=zone, privacy=Privacy())
         with collei.database.read() as connection:
             rows = connection.execute("SELECT body, previous, next FROM lexical ORDER BY rowid DESC").fetchall()
     assert [outcome.outcome for outcome in outcomes] == ["stored"] * 3
@@ -197,7 +198,7 @@ def test_a_bulk_write_makes_the_rows_that_single_writes_make(turns, personas, ro
 def test_an_index_of_another_version_is_built_anew_when_the_persona_is_opened(data_directory, now, zone, monkeypatch):
     first = Personas(data_directory)
     with first.writing("nilou") as persona:
-        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
         persona.database.write(lambda connection: connection.execute("UPDATE lexical SET body = 'stale'"))
         persona.database.write(lambda connection: connection.execute("UPDATE properties SET value = 'old' WHERE name = 'lexical_version'"))
     first.close()

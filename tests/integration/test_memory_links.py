@@ -2,6 +2,7 @@
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
@@ -83,7 +84,7 @@ def test_a_changed_text_is_linked_anew(say, background, nilou, now):
     key = say("公園で友だちと犬の散歩をした").key
     say("公園で友だちと猫の散歩をした")
     background.everything()
-    revise(nilou, key, Revision(content="税金の書類を出した"), now=now)
+    revise(nilou, key, Revision(content="税金の書類を出した"), now=now, privacy=Privacy())
     background.everything()
     assert background.links("semantic_similarity") == []
 
@@ -95,7 +96,7 @@ def test_a_contradiction_is_suggested_and_nothing_else_happens_to_either(say, ba
     assert background.suggested() == ([(1, 2)], 1)
     with nilou.database.read() as connection:
         assert connection.execute("SELECT count(*) FROM memories WHERE deleted_at IS NULL AND supersedes IS NULL").get == 2
-    forget(nilou, [later.key], reason=None, dry_run=False, now=now)
+    forget(nilou, [later.key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert background.suggested() == ([], 0)
 
 
@@ -118,7 +119,7 @@ def test_what_was_replaced_contradicts_nothing_and_what_is_put_right_neither(say
     wrong = say("プロジェクトAの締切は10月30日です")
     background.weave()
     assert background.suggested()[1] == 1
-    revise(nilou, wrong.key, Revision(content="プロジェクトAの締切は10月20日です。みんなに言った"), now=now)
+    revise(nilou, wrong.key, Revision(content="プロジェクトAの締切は10月20日です。みんなに言った"), now=now, privacy=Privacy())
     background.weave()
     assert background.suggested() == ([], 0)
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember.forget import forget
@@ -42,7 +43,7 @@ def found(ask, query="苺が好き"):
 
 def test_the_kept_one_gets_all_tags_and_the_greatest_importance_and_the_others_go_into_the_trash(nilou, now, pair, row, ask):
     kept, other = pair
-    merged = merge(nilou, [other], kept, reason="同じこと", now=now)
+    merged = merge(nilou, [other], kept, reason="同じこと", now=now, privacy=Privacy())
     assert [(outcome.key, outcome.outcome) for outcome in merged.outcomes] == [(kept, "kept"), (other, "merged")]
     assert row(kept)["tags"] == ["食べ物", "苺"]
     assert row(kept)["importance"] == 0.9
@@ -57,12 +58,12 @@ def test_what_is_secret_is_not_merged_with_what_is_not(nilou, now, say):
     kept, hidden = say("鍵は棚の上").key, say("鍵は棚の上にある", privacy_level="secret", tags=["隠し場所"]).key
     for keys, into in (([hidden], kept), ([kept], hidden)):
         with pytest.raises(InvalidInput, match="one of them is secret"):
-            merge(nilou, keys, into, reason=None, now=now)
+            merge(nilou, keys, into, reason=None, now=now, privacy=Privacy())
 
 
 def test_undoing_a_merge_leaves_everything_as_it_was(nilou, now, pair, exported, ask):
     before, seen = exported(), found(ask)
-    merged = merge(nilou, [pair[1]], pair[0], reason=None, now=now + timedelta(hours=1))
+    merged = merge(nilou, [pair[1]], pair[0], reason=None, now=now + timedelta(hours=1), privacy=Privacy())
     assert exported() != before
     undone = undo(nilou, merged.operation_id, now=now + timedelta(hours=2))
     assert {outcome.outcome for outcome in undone.outcomes} == {"restored"}
@@ -86,7 +87,7 @@ def test_any_merges_undone_in_the_opposite_order_leave_everything_as_it_was(nilo
             )
             keys.append(said.key)
         if chance.random() < 0.5:
-            revise(nilou, keys[-1], Revision(tags=("x",)), now=now)
+            revise(nilou, keys[-1], Revision(tags=("x",)), now=now, privacy=Privacy())
         states = []
         for _ in range(3):
             current = [key for key in keys if not (state := ask(keys=[key]).hits[0].memory).deleted_at and not state.superseded_by]
@@ -94,7 +95,7 @@ def test_any_merges_undone_in_the_opposite_order_leave_everything_as_it_was(nilo
                 break
             chosen = chance.sample(current, chance.randrange(2, min(len(current), 4) + 1))
             before = exported(), found(ask, f"{round_}の庭に花が咲いた")
-            states.append((before, merge(nilou, chosen, chosen[0], reason=None, now=now).operation_id))
+            states.append((before, merge(nilou, chosen, chosen[0], reason=None, now=now, privacy=Privacy()).operation_id))
             assert not found(ask, f"{round_}の庭に花が咲いた") & set(chosen[1:])
         for before, operation_id in reversed(states):
             undo(nilou, operation_id, now=now)
@@ -104,11 +105,11 @@ def test_any_merges_undone_in_the_opposite_order_leave_everything_as_it_was(nilo
 def test_what_a_merged_memory_had_replaced_stays_replaced(nilou, say, now, ask, row):
     old = say("健太は苺が苦手").key
     kept, other = say(STRAWBERRY).key, say(BERRY, supersedes=old).key
-    merged = merge(nilou, [other], kept, reason=None, now=now)
+    merged = merge(nilou, [other], kept, reason=None, now=now, privacy=Privacy())
     assert found(ask) == {kept}
-    forget(nilou, [kept], reason=None, dry_run=False, now=now)
+    forget(nilou, [kept], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert found(ask) == {old}
-    revise(nilou, kept, Revision(restore=True), now=now)
+    revise(nilou, kept, Revision(restore=True), now=now, privacy=Privacy())
     assert found(ask) == {kept}
     undo(nilou, merged.operation_id, now=now)
     assert found(ask) == {kept, other}
@@ -116,8 +117,8 @@ def test_what_a_merged_memory_had_replaced_stays_replaced(nilou, say, now, ask, 
 
 def test_what_was_merged_twice_over_comes_back_step_by_step(nilou, say, now, ask):
     first, second, third = (say(f"苺が好き{mark}").key for mark in "。！～")
-    one = merge(nilou, [first], second, reason=None, now=now)
-    two = merge(nilou, [second], third, reason=None, now=now)
+    one = merge(nilou, [first], second, reason=None, now=now, privacy=Privacy())
+    two = merge(nilou, [second], third, reason=None, now=now, privacy=Privacy())
     assert found(ask) == {third}
     undo(nilou, one.operation_id, now=now)
     assert found(ask) == {first, third}
@@ -127,8 +128,8 @@ def test_what_was_merged_twice_over_comes_back_step_by_step(nilou, say, now, ask
 
 def test_a_merged_memory_that_is_restored_by_hand_stands_for_itself_again(nilou, now, pair, ask):
     kept, other = pair
-    merged = merge(nilou, [other], kept, reason=None, now=now)
-    revise(nilou, other, Revision(restore=True), now=now)
+    merged = merge(nilou, [other], kept, reason=None, now=now, privacy=Privacy())
+    revise(nilou, other, Revision(restore=True), now=now, privacy=Privacy())
     assert found(ask) == {kept, other}
     outcomes = {outcome.key: outcome.outcome for outcome in undo(nilou, merged.operation_id, now=now).outcomes}
     assert outcomes == {kept: "restored", other: "unchanged"}
@@ -136,8 +137,8 @@ def test_a_merged_memory_that_is_restored_by_hand_stands_for_itself_again(nilou,
 
 def test_what_was_changed_since_is_left_as_it_is_and_told(nilou, now, pair, row):
     kept, other = pair
-    merged = merge(nilou, [other], kept, reason=None, now=now)
-    revise(nilou, kept, Revision(content="健太は苺もメロンも好き"), now=now)
+    merged = merge(nilou, [other], kept, reason=None, now=now, privacy=Privacy())
+    revise(nilou, kept, Revision(content="健太は苺もメロンも好き"), now=now, privacy=Privacy())
     outcomes = {outcome.key: outcome.outcome for outcome in undo(nilou, merged.operation_id, now=now).outcomes}
     assert outcomes == {kept: "unchanged", other: "restored"}
     assert row(kept)["content"] == "健太は苺もメロンも好き"
@@ -145,7 +146,7 @@ def test_what_was_changed_since_is_left_as_it_is_and_told(nilou, now, pair, row)
 
 
 def test_a_merge_is_undone_once(nilou, now, pair):
-    merged = merge(nilou, [pair[1]], pair[0], reason=None, now=now)
+    merged = merge(nilou, [pair[1]], pair[0], reason=None, now=now, privacy=Privacy())
     undo(nilou, merged.operation_id, now=now)
     with pytest.raises(InvalidInput, match="undone already"):
         undo(nilou, merged.operation_id, now=now)
@@ -154,10 +155,10 @@ def test_a_merge_is_undone_once(nilou, now, pair):
 def test_what_cannot_be_merged_is_refused_and_nothing_is_changed(nilou, say, now, pair, exported, zone):
     kept, other = pair
     gone = say("消えた").key
-    forget(nilou, [gone], reason=None, dry_run=False, now=now)
+    forget(nilou, [gone], reason=None, dry_run=False, now=now, privacy=Privacy())
     replaced = say("前の話").key
     say("今の話", supersedes=replaced)
-    summary = remember(nilou, Draft("まとめ", kind="summary"), now=now, zone=zone).key
+    summary = remember(nilou, Draft("まとめ", kind="summary"), now=now, zone=zone, privacy=Privacy()).key
     before = exported()
     for keys, error, words in [
         ([kept], InvalidInput, "nothing to merge"),
@@ -168,7 +169,7 @@ def test_what_cannot_be_merged_is_refused_and_nothing_is_changed(nilou, say, now
         ([other, "memory_none"], MemoryNotFound, "no memory has the key"),
     ]:
         with pytest.raises(error, match=words):
-            merge(nilou, keys, kept, reason=None, now=now)
+            merge(nilou, keys, kept, reason=None, now=now, privacy=Privacy())
     with pytest.raises(MemoryNotFound, match="no merge"):
         undo(nilou, "0" * 32, now=now)
     assert exported() == before
@@ -183,7 +184,7 @@ def test_the_vectors_follow(nilou, now, pair):
         index_queue.strike_off(connection, index_queue.oldest(connection, 100))
 
     nilou.database.write(settled)
-    merged = merge(nilou, [pair[1]], pair[0], reason=None, now=now)
+    merged = merge(nilou, [pair[1]], pair[0], reason=None, now=now, privacy=Privacy())
     assert waiting() >= 1
     nilou.database.write(settled)
     undo(nilou, merged.operation_id, now=now)
@@ -194,11 +195,11 @@ def test_the_vectors_follow(nilou, now, pair):
 def test_after_a_purge_nothing_that_was_replaced_comes_to_light(nilou, say, now, ask, erased):
     old = say("健太は苺が苦手").key
     kept, other = say(STRAWBERRY).key, say(BERRY, supersedes=old).key
-    merge(nilou, [other], kept, reason=None, now=now)
+    merge(nilou, [other], kept, reason=None, now=now, privacy=Privacy())
     newest = kept
     if erased != "the merged one":
         newest = say("健太は苺もメロンも好き", supersedes=kept).key
-        forget(nilou, [kept], reason=None, dry_run=False, now=now)
+        forget(nilou, [kept], reason=None, dry_run=False, now=now, privacy=Privacy())
     gone = other if erased == "the merged one" else kept
 
     def purge(connection):

@@ -6,7 +6,7 @@ import logging
 import apsw
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Question
 from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import MemoryMCPError
@@ -65,7 +65,7 @@ def found(personas, now, query: str) -> list[str]:
 
 def test_a_blank_file_gets_every_step_once(personas, now, zone):
     with personas.writing("nilou") as persona:
-        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
         with persona.database.read() as connection:
             assert migrations.pending(connection) == []
             assert [row[0] for row in connection.execute("SELECT name FROM migrations")] == [name for name, _ in migrations.MIGRATIONS]
@@ -75,7 +75,7 @@ def test_a_file_that_is_up_to_date_is_not_written_when_it_is_opened(data_directo
     path = data_directory / "nilou" / DATABASE_NAME
     first = Personas(data_directory)
     with first.writing("nilou") as persona:
-        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
     first.close()
     before = path.read_bytes()
     second = Personas(data_directory)
@@ -98,8 +98,8 @@ def test_an_older_memory_is_found_changed_and_joined_by_new_ones(older, personas
     older(columns, row)
     assert found(personas, now, "カレー") == [ROW[0]]
     with personas.writing("nilou") as persona:
-        assert revise(persona, ROW[0], Revision(content="夕飯は寿司だった"), now=now).revision == 2
-        new = remember(persona, draft("朝食は寿司だった", now=now, zone=zone), now=now, zone=zone).key
+        assert revise(persona, ROW[0], Revision(content="夕飯は寿司だった"), now=now, privacy=Privacy()).revision == 2
+        new = remember(persona, draft("朝食は寿司だった", now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
     assert set(found(personas, now, "寿司")) == {ROW[0], new}
 
 
@@ -182,7 +182,7 @@ def test_an_older_table_of_operations_is_kept_and_continued(older, personas, dat
     connection.execute("INSERT INTO operations(timestamp, operation_id, operation, success) VALUES ('2025-01-01', 'old', 'create', 1)")
     connection.close()
     with personas.writing("nilou") as persona:
-        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
         with persona.database.read() as connection:
             assert [row[0] for row in connection.execute("SELECT operation FROM operations ORDER BY id")] == ["create", "adopt", "create"]
 
@@ -204,7 +204,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(older, personas, data_direc
 
 def test_a_later_step_is_applied_to_a_file_that_has_the_earlier_ones(data_directory, personas, now, zone, monkeypatch):
     with personas.writing("nilou") as persona:
-        key = remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone).key
+        key = remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
     personas.close()
     later = ("9999 a column", lambda connection: connection.execute("ALTER TABLE memories ADD COLUMN mood TEXT"))
     monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, later])
@@ -222,7 +222,7 @@ def test_tags_are_stored_as_a_json_list_for_other_tools_to_read(older, personas)
 
 def test_a_summary_from_before_leaves_the_searches_and_can_be_fetched(personas, data_directory, now, zone, settings):
     with personas.writing("nilou") as persona:
-        key = remember(persona, draft("苺の話をした", now=now, zone=zone), now=now, zone=zone).key
+        key = remember(persona, draft("苺の話をした", now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
 
         def as_it_was(connection):
             connection.execute("UPDATE memories SET kind = 'summary'")

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Llm, Settings
+from memory_mcp.config.settings import Llm, Privacy, Settings
 from memory_mcp.errors import ChatFailed
 from memory_mcp.llm.chat import Chat
 from memory_mcp.remember.forget import forget
@@ -167,7 +167,7 @@ def test_a_changed_memory_is_read_again_and_what_was_read_before_goes(say, read,
     key = say("夕方みどりがダイズと散歩に出た").key
     model = Model(ANSWER)
     read(model)
-    revise(nilou, key, Revision(content="夕方みどりは家にいた"), now=now)
+    revise(nilou, key, Revision(content="夕方みどりは家にいた"), now=now, privacy=Privacy())
     read(model)
     assert len(model.asked) == 2
     names, related = found_by_model(nilou)
@@ -191,7 +191,7 @@ def test_what_is_forgotten_while_the_model_thinks_leaves_nothing(say, read, nilo
 
     class Slow(Model):
         def ask(self, instructions, text, now):
-            revise(nilou, key, Revision(content="何もなかった日のこと", privacy_level="secret"), now=now)
+            revise(nilou, key, Revision(content="何もなかった日のこと", privacy_level="secret"), now=now, privacy=Privacy())
             return super().ask(instructions, text, now)
 
     read(Slow(ANSWER))
@@ -201,5 +201,5 @@ def test_what_is_forgotten_while_the_model_thinks_leaves_nothing(say, read, nilo
 def test_evidence_of_a_model_goes_into_the_trash_with_its_memory(say, read, nilou, now):
     key = say("夕方みどりがダイズと散歩に出た").key
     read(Model(ANSWER))
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert found_by_model(nilou)[1] == []

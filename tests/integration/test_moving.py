@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.index import sync
@@ -53,7 +54,7 @@ def read(now: datetime, zone: ZoneInfo) -> Read:
         def opened() -> Iterator[Persona]:
             yield into
 
-        return import_lines(opened, list(enumerate(raw, start=1)), Arriving(now, zone, **how))
+        return import_lines(opened, list(enumerate(raw, start=1)), Arriving(now, zone, **{"privacy": Privacy(), **how}))
 
     return read
 
@@ -62,13 +63,13 @@ def read(now: datetime, zone: ZoneInfo) -> Read:
 def eventful(nilou: Persona, say: Say, now: datetime) -> Persona:
     """A persona with earlier states, a trash, a chain of what replaced what, vectors and a context."""
     key = say("誕生日は十月", questions=["誕生日は？"], source="旅人").key
-    revise(nilou, key, Revision(content="誕生日は九月", tags=("誕生日",)), now=now + timedelta(hours=1))
-    revise(nilou, key, Revision(importance=0.9, reason="大事\u2028だから"), now=now + timedelta(hours=2))
+    revise(nilou, key, Revision(content="誕生日は九月", tags=("誕生日",)), now=now + timedelta(hours=1), privacy=Privacy())
+    revise(nilou, key, Revision(importance=0.9, reason="大事\u2028だから"), now=now + timedelta(hours=2), privacy=Privacy())
     old = say("住まいはスメール", occurred_at="2024-04-01T09:30:00+09:00")
     say("住まいはフォンテーヌ", supersedes=old.key)
     gone = say("忘れる")
-    revise(nilou, gone.key, Revision(content="忘れてほしい"), now=now)
-    forget(nilou, [gone.key], reason=None, dry_run=False, now=now)
+    revise(nilou, gone.key, Revision(content="忘れてほしい"), now=now, privacy=Privacy())
+    forget(nilou, [gone.key], reason=None, dry_run=False, now=now, privacy=Privacy())
     nilou.context.update({"user_info": {"name": "旅人"}, "current_emotion": "嬉", "own": {"x": [1]}})
     return nilou
 
@@ -96,6 +97,19 @@ def test_everything_moves_and_a_second_export_equals_the_first(eventful: Persona
     embed(sakura, fresh, zone)
     assert fresh.asked == []
     assert exported(sakura) == first
+
+
+def test_an_earlier_state_that_comes_back_after_a_move_is_what_it_would_have_been_before(
+    nilou: Persona, sakura: Persona, say: Say, read: Read, now: datetime
+) -> None:
+    told = {"source": "旅人", "session_id": "s", "questions": ["誕生日は？"], "state": {"emotion": "嬉"}, "metadata": {"a": 1}}
+    key = say("誕生日は十月", category="人", tags=["日"], importance=0.7, occurred_at="2025-10-01", **told).key
+    revise(nilou, key, Revision(content="忘れた", tags=(), importance=0.1, category="他"), now=now, privacy=Privacy())
+    read(sakura, *exported(nilou))
+    for persona in (nilou, sakura):
+        revise(persona, key, Revision(revision=1), now=now + timedelta(hours=1), privacy=Privacy())
+    assert exported(sakura) == exported(nilou)
+    assert json.loads(exported(sakura, Leaving())[0])["category"] == "人"
 
 
 def test_a_second_import_of_everything_changes_nothing(eventful: Persona, read: Read, zone: ZoneInfo) -> None:
@@ -211,9 +225,9 @@ def test_a_note_may_close_a_memory_and_never_opens_one(nilou: Persona, read: Rea
 
 def test_an_old_copy_of_a_note_undoes_nothing_that_was_changed_since(nilou: Persona, read: Read, now: datetime) -> None:
     read(nilou, noted("一"), clash="revise")
-    revise(nilou, "note_0", Revision(content="会話で直した"), now=now)
+    revise(nilou, "note_0", Revision(content="会話で直した"), now=now, privacy=Privacy())
     assert read(nilou, noted("一"), clash="revise") == ImportResult(already_known=1)
-    forget(nilou, ["note_0"], reason=None, dry_run=False, now=now)
+    forget(nilou, ["note_0"], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert read(nilou, noted("三"), clash="revise") == ImportResult(already_known=1)
     assert exported(nilou, Leaving()) == []
 

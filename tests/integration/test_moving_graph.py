@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.personas import whole
 from memory_mcp.personas.registry import Personas
@@ -87,9 +88,9 @@ def told(nilou, say, now):
     first, second = say("京都で鈴木さんと会った", session_id="s"), say("京都で鈴木さんに会った", session_id="s")
     nilou.database.write(one_and_another)
     woven(nilou, now)
-    relate(nilou, [Stated("鈴木", "rivals", "たなっち"), Stated("鈴木", "lives_in", "大阪", None, "Location")], now=now)
-    unrelate(nilou, Stated("鈴木", "lives_in", "大阪"), reason="引っ越した", now=now)
-    merge(nilou, [second.key], first.key, reason=None, now=now)
+    relate(nilou, [Stated("鈴木", "rivals", "たなっち"), Stated("鈴木", "lives_in", "大阪", None, "Location")], now=now, privacy=Privacy())
+    unrelate(nilou, Stated("鈴木", "lives_in", "大阪"), reason="引っ越した", now=now, privacy=Privacy())
+    merge(nilou, [second.key], first.key, reason=None, now=now, privacy=Privacy())
     nilou.database.write(
         lambda connection: connection.execute(
             "INSERT INTO memory_links SELECT a.id, b.id, 'causality', 0.7, 0.9, 'stated', '2025-10-30T03:00:00.000000+00:00' "
@@ -170,7 +171,7 @@ def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, 
 
     nilou.database.write(describe)
     woven(nilou, now)
-    unrelate(nilou, Stated("山田太郎", "loves", "花子"), reason="ちがう", now=now)
+    unrelate(nilou, Stated("山田太郎", "loves", "花子"), reason="ちがう", now=now, privacy=Privacy())
     open_ = "\n".join(exported(nilou, Leaving()))
     assert not [word for word in ("山田", "ヤマちゃん", "loves", "ひみつ", "太郎", "ちがう") if word in open_]
     assert "はなちゃん" in open_
@@ -180,7 +181,7 @@ def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, 
 def test_a_refusal_of_what_only_a_secret_memory_says_stays_with_it_though_both_are_known_otherwise(nilou, say, now):
     say("太郎さんと花子さんが来た")
     say("二人のこと", privacy_level="secret", relations=["太郎 > loves > 花子"])
-    unrelate(nilou, Stated("太郎", "loves", "花子"), reason=None, now=now)
+    unrelate(nilou, Stated("太郎", "loves", "花子"), reason=None, now=now, privacy=Privacy())
     assert [row["entity"] for row in said(nilou, Leaving())] == ["太郎", "花子"]
     assert [next(iter(row)) for row in said(nilou)] == ["entity", "entity", "relation"]
 
@@ -189,14 +190,14 @@ def test_who_is_named_in_the_trash_alone_leaves_with_the_trash(nilou, say, now):
     key = say("[[犬山|Person]]が来た").key
     nilou.database.write(lambda connection: connection.execute("UPDATE entities SET description = '隣の人'"))
     assert [row["entity"] for row in said(nilou, Leaving())] == ["犬山"]
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert said(nilou, Leaving()) == []
     assert [row["entity"] for row in said(nilou, Leaving(deleted=True))] == ["犬山"]
 
 
 def test_of_who_states_a_relation_and_who_takes_it_back_the_later_counts(nilou, read, now):
-    relate(nilou, [Stated("田中", "likes", "苺")], now=now)
-    unrelate(nilou, Stated("田中", "likes", "苺"), reason=None, now=now)
+    relate(nilou, [Stated("田中", "likes", "苺")], now=now, privacy=Privacy())
+    unrelate(nilou, Stated("田中", "likes", "苺"), reason=None, now=now, privacy=Privacy())
     row = {"relation": "likes", "source": "田中", "target": "苺"}
     assert read(nilou, {**row, "created_at": "2025-01-01T00:00:00Z"}).graph == 1
     assert summed_up(nilou)[0] == set()

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import MemoryNotFound
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
@@ -39,9 +40,9 @@ def lines(data_directory):
 
 def live_a_life(persona, key, now):
     """Every kind of change, each with the secret wherever text can stand."""
-    revise(persona, key, Revision(content=SECRET + "!", tags=(SECRET,), reason=SECRET), now=now)
-    forget(persona, [key], reason=SECRET, dry_run=False, now=now)
-    revise(persona, key, Revision(restore=True, reason=SECRET), now=now)
+    revise(persona, key, Revision(content=SECRET + "!", tags=(SECRET,), reason=SECRET), now=now, privacy=Privacy())
+    forget(persona, [key], reason=SECRET, dry_run=False, now=now, privacy=Privacy())
+    revise(persona, key, Revision(restore=True, reason=SECRET), now=now, privacy=Privacy())
 
 
 def test_every_change_is_a_row_with_what_was_before_and_after(say, nilou, rows, now):
@@ -58,7 +59,7 @@ def test_every_change_is_a_row_with_what_was_before_and_after(say, nilou, rows, 
 
 def test_the_shared_log_says_who_what_and_which_and_never_the_content(say, nilou, data_directory, now, zone):
     key = say(SECRET, tags=[SECRET], source=SECRET, questions=[SECRET], state={"emotion": SECRET}).key
-    remember_many(nilou, [draft(SECRET + " 2", now=now, zone=zone)], now=now, zone=zone)
+    remember_many(nilou, [draft(SECRET + " 2", now=now, zone=zone)], now=now, zone=zone, privacy=Privacy())
     live_a_life(nilou, key, now)
     written = (data_directory / LOG_NAME).read_text(encoding="utf-8")
     assert "xyzzy" not in written
@@ -80,8 +81,8 @@ def test_a_row_and_its_line_share_an_id(say, nilou, data_directory):
 def test_what_did_not_happen_is_in_neither(say, nilou, rows, data_directory, now):
     key = say("京都").key
     say("京都")
-    forget(nilou, [key], reason=None, dry_run=True, now=now)
-    forget(nilou, ["no such key"], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=True, now=now, privacy=Privacy())
+    forget(nilou, ["no such key"], reason=None, dry_run=False, now=now, privacy=Privacy())
     with pytest.raises(MemoryNotFound):
         say("奈良", supersedes="no such key")
     assert len(rows()) == len(lines(data_directory)) == 1
@@ -90,7 +91,7 @@ def test_what_did_not_happen_is_in_neither(say, nilou, rows, data_directory, now
 def test_all_personas_write_to_one_log(personas, data_directory, now, zone):
     for name in ("nilou", "さくら"):
         with personas.writing(name) as persona:
-            remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+            remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
     assert [line["persona"] for line in lines(data_directory)] == ["nilou", "さくら"]
 
 

@@ -56,11 +56,17 @@ def everywhere(secret: str) -> Draft:
 
 
 def test_a_secret_in_any_field_is_in_no_byte_of_the_data(personas, nilou, now, zone, bytes_of):
-    key = remember(nilou, everywhere(TOKEN), now=now, zone=zone).key
-    revise(nilou, key, Revision(content=f"また{TOKEN}", tags=(TOKEN,), category=TOKEN, reason=f"because {TOKEN}"), now=now)
-    forget(nilou, [key], reason=f"it was {TOKEN}", dry_run=False, now=now)
-    remember_many(nilou, [everywhere(f"{CARD} ")], now=now, zone=zone)
-    import_lines(lambda: nullcontext(nilou), [(1, json.dumps({"content": TOKEN, "metadata": {"x": TOKEN}}).encode())], Arriving(now, zone))
+    key = remember(nilou, everywhere(TOKEN), now=now, zone=zone, privacy=Privacy()).key
+    revise(
+        nilou, key, Revision(content=f"また{TOKEN}", tags=(TOKEN,), category=TOKEN, reason=f"because {TOKEN}"), now=now, privacy=Privacy()
+    )
+    forget(nilou, [key], reason=f"it was {TOKEN}", dry_run=False, now=now, privacy=Privacy())
+    remember_many(nilou, [everywhere(f"{CARD} ")], now=now, zone=zone, privacy=Privacy())
+    import_lines(
+        lambda: nullcontext(nilou),
+        [(1, json.dumps({"content": TOKEN, "metadata": {"x": TOKEN}}).encode())],
+        Arriving(now, zone, privacy=Privacy()),
+    )
     data = bytes_of(personas)
     assert data.count(b"[REDACTED_API_KEY]") >= 15
     assert b"[REDACTED_CREDIT_CARD]" in data
@@ -85,7 +91,7 @@ def test_each_field_has_its_placeholder(nilou, now, zone):
 
 
 def test_the_answer_counts_what_went_and_what_stayed(nilou, now, zone):
-    told = remember(nilou, Draft(f"{TOKEN} {MAIL} {MAIL}"), now=now, zone=zone)
+    told = remember(nilou, Draft(f"{TOKEN} {MAIL} {MAIL}"), now=now, zone=zone, privacy=Privacy())
     assert (told.redacted, told.flagged) == ({"api_key": 1}, {"email": 2})
 
 
@@ -98,10 +104,10 @@ def test_what_is_flagged_stays_and_is_found_by_its_tag(say, ask):
 
 def test_a_revision_sets_the_marks_anew(nilou, say, now):
     key = say(f"太郎の番号は{PHONE}").key
-    assert revise(nilou, key, Revision(tags=("友だち",)), now=now).tags == ("友だち", "contains:phone")
-    assert revise(nilou, key, Revision(content=f"太郎のメールは{MAIL}"), now=now).tags == ("友だち", "contains:email")
-    assert revise(nilou, key, Revision(importance=0.9), now=now).tags == ("友だち", "contains:email")
-    assert revise(nilou, key, Revision(content="太郎の連絡先は忘れた"), now=now).tags == ("友だち",)
+    assert revise(nilou, key, Revision(tags=("友だち",)), now=now, privacy=Privacy()).tags == ("友だち", "contains:phone")
+    assert revise(nilou, key, Revision(content=f"太郎のメールは{MAIL}"), now=now, privacy=Privacy()).tags == ("友だち", "contains:email")
+    assert revise(nilou, key, Revision(importance=0.9), now=now, privacy=Privacy()).tags == ("友だち", "contains:email")
+    assert revise(nilou, key, Revision(content="太郎の連絡先は忘れた"), now=now, privacy=Privacy()).tags == ("友だち",)
 
 
 def test_under_stricter_rules_a_revision_takes_the_mark_with_what_it_marked(nilou, say, now):
@@ -111,8 +117,8 @@ def test_under_stricter_rules_a_revision_takes_the_mark_with_what_it_marked(nilo
 
 
 def test_the_same_write_with_a_secret_in_it_is_the_same_write_again(nilou, now, zone):
-    first = remember(nilou, everywhere(TOKEN), now=now, zone=zone)
-    again = remember(nilou, everywhere(TOKEN), now=now + timedelta(minutes=1), zone=zone)
+    first = remember(nilou, everywhere(TOKEN), now=now, zone=zone, privacy=Privacy())
+    again = remember(nilou, everywhere(TOKEN), now=now + timedelta(minutes=1), zone=zone, privacy=Privacy())
     assert (again.key, first.stored, again.stored) == (first.key, True, False)
     assert again.redacted == first.redacted
 
@@ -141,23 +147,23 @@ def test_an_import_counts_and_its_refusals_do_not_say_what_they_refuse(nilou, no
         {"content": "x", TOKEN: 1},
     ]
     lines = [(number, json.dumps(row).encode()) for number, row in enumerate(rows, start=1)]
-    result = import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone))
+    result = import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone, privacy=Privacy()))
     assert (result.stored, result.already_known, result.refused) == (1, 1, 2)
     assert (result.redacted, result.flagged) == ({"api_key": 1}, {"email": 1})
     assert all("[REDACTED_API_KEY]" in refusal.reason and TOKEN not in refusal.reason for refusal in result.errors)
 
 
 def test_what_was_stored_under_these_rules_moves_to_another_persona_as_it_is(nilou, personas, now, zone):
-    remember(nilou, everywhere(f"{TOKEN} {PHONE}"), now=now, zone=zone)
+    remember(nilou, everywhere(f"{TOKEN} {PHONE}"), now=now, zone=zone, privacy=Privacy())
     first = list(export_lines(nilou))
     with personas.writing("さくら") as sakura:
         lines = [(number, line.encode()) for number, line in enumerate(first, start=1)]
-        assert import_lines(lambda: nullcontext(sakura), lines, Arriving(now, zone)).stored == 1
+        assert import_lines(lambda: nullcontext(sakura), lines, Arriving(now, zone, privacy=Privacy())).stored == 1
         assert list(export_lines(sakura)) == first
 
 
 def test_a_question_is_asked_as_it_would_have_been_stored(nilou, ask, now, zone, settings):
-    key = remember(nilou, Draft(f"デプロイ用は{TOKEN}"), now=now, zone=zone).key
+    key = remember(nilou, Draft(f"デプロイ用は{TOKEN}"), now=now, zone=zone, privacy=Privacy()).key
     assert [hit.memory.key for hit in ask(f"{TOKEN} は何用？").hits] == [key]
 
 
@@ -171,7 +177,9 @@ def test_what_an_older_server_stored_is_adopted_as_it_is(data_directory, now):
     personas = Personas(data_directory)
     with personas.writing("nilou") as nilou:
         assert stored(nilou, "k").content == f"鍵は{TOKEN}"
-        assert revise(nilou, "k", Revision(content=f"鍵は{TOKEN}だった"), now=now).content == "鍵は[REDACTED_API_KEY]だった"
+        assert (
+            revise(nilou, "k", Revision(content=f"鍵は{TOKEN}だった"), now=now, privacy=Privacy()).content == "鍵は[REDACTED_API_KEY]だった"
+        )
     personas.close()
 
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.index import sync
@@ -81,7 +81,7 @@ def test_what_is_in_the_trash_or_replaced_or_says_nothing_is_not_compared(say, t
     gone = say("健太は苺のタルトが大好きだ").key
     replaced = say("健太は苺のタルトが大好きだ。").key
     say("健太は苺のタルトが大好きだ！", supersedes=replaced)
-    forget(nilou, [gone], reason=None, dry_run=False, now=now)
+    forget(nilou, [gone], reason=None, dry_run=False, now=now, privacy=Privacy())
     for _ in range(3):
         say("おはようございます", session_id=str(_))
     found = tidy()
@@ -134,7 +134,7 @@ def test_very_long_texts_are_not_compared(say, tidy):
 def test_what_takes_too_much_memory_is_not_compared(nilou, now, zone, tidy):
     chance = random.Random(3)
     rows = [Draft("".join(chr(chance.randrange(0x4E00, 0x9000)) for _ in range(1_900))) for _ in range(500)]
-    remember_many(nilou, rows, now=now, zone=zone)
+    remember_many(nilou, rows, now=now, zone=zone, privacy=Privacy())
     assert 400 < tidy().compared < 450
 
 
@@ -152,7 +152,7 @@ def test_ten_thousand_memories_are_compared(nilou, now, zone, tidy, figure, kind
         return "".join(chance.choices(letters, k=chance.randrange(10, 60)))
 
     for _ in range(10):
-        remember_many(nilou, [Draft(text(number)) for number in range(1_000)], now=now, zone=zone)
+        remember_many(nilou, [Draft(text(number)) for number in range(1_000)], now=now, zone=zone, privacy=Privacy())
     found = tidy(10)
     figure(f"memories compared, {kind}", found.compared)
     assert found.compared <= COMPARED

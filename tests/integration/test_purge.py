@@ -10,7 +10,7 @@ import apsw
 import numpy as np
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember import relating
@@ -41,7 +41,7 @@ def indexes():
 @pytest.fixture
 def trash(nilou, now):
     def run(*keys):
-        forget(nilou, keys, reason=None, dry_run=False, now=now)
+        forget(nilou, keys, reason=None, dry_run=False, now=now, privacy=Privacy())
 
     return run
 
@@ -76,8 +76,8 @@ def test_no_byte_of_it_is_left_and_an_ordinary_sqlite_opens_the_file(say, nilou,
         say(f"海辺の散歩 {number}", session_id="s")
     key = say(SECRET, session_id="s", questions=["鰻鱧鯰は？"], tags=["鰻"], state={"emotion": "密談"}).key
     say("そのあとで", session_id="s")
-    revise(nilou, key, Revision(content="忘れてほしい話"), now=now)
-    revise(nilou, key, Revision(content=SECRET + " もう一度", reason="鯰のこと"), now=now)
+    revise(nilou, key, Revision(content="忘れてほしい話"), now=now, privacy=Privacy())
+    revise(nilou, key, Revision(content=SECRET + " もう一度", reason="鯰のこと"), now=now, privacy=Privacy())
     directory = nilou.database.path.parent
     assert set(traces(directory)) >= {"memory.sqlite-wal"}
     assert erased(key).keys == (key,)
@@ -112,7 +112,7 @@ def test_the_next_erasing_leaves_nothing_either_and_writes_no_file_anew(say, nil
     long = say(SECRET * 200, session_id="s").key
     key = say(SECRET, session_id="s").key
     for number in range(30):
-        revise(nilou, key, Revision(content=f"{SECRET} {number}"), now=now)
+        revise(nilou, key, Revision(content=f"{SECRET} {number}"), now=now, privacy=Privacy())
     erased(key, long)
     assert traces(data_directory / "nilou") == {}
     assert (data_directory / "nilou" / "memory.sqlite").stat().st_size > size
@@ -150,7 +150,7 @@ def test_vectors_of_all_generations_the_open_index_and_its_file_lose_it(say, nil
 
 def test_the_fact_that_something_was_done_stays_and_what_it_was_done_to_goes(say, nilou, erased, now):
     key, other = say(SECRET).key, say("別の話です、そのまま").key
-    revise(nilou, key, Revision(content="別の話です", reason="鰻"), now=now)
+    revise(nilou, key, Revision(content="別の話です", reason="鰻"), now=now, privacy=Privacy())
     erased(key)
     with nilou.database.read() as connection:
         rows = connection.execute("SELECT operation, before, after, error, metadata FROM operations WHERE key = ? ORDER BY id", (key,))
@@ -215,9 +215,9 @@ def test_the_code_means_exactly_this_list(say, nilou, trash, personas, now):
     for keys in ([two], [one, two], []):
         with pytest.raises(InvalidInput, match="confirm does not fit"):
             purge.check_code(code, purge.plan(nilou, keys).code)
-    revise(nilou, one, Revision(restore=True), now=now)
+    revise(nilou, one, Revision(restore=True), now=now, privacy=Privacy())
     trash(one)
-    revise(nilou, one, Revision(content="変わった", restore=True), now=now)
+    revise(nilou, one, Revision(content="変わった", restore=True), now=now, privacy=Privacy())
     trash(one)
     with pytest.raises(InvalidInput, match="confirm does not fit"):
         purge.check_code(code, purge.plan(nilou, [one]).code)
@@ -229,6 +229,18 @@ def test_other_memories_that_say_the_same_are_named(say, nilou, trash):
     say("関係のない話")
     trash(key)
     assert purge.plan(nilou, [key]).quoted_in == (copy,)
+
+
+def test_a_summary_that_goes_with_it_is_not_said_to_hold_it(say, nilou, trash, erased, now):
+    few = Settings(embeddings_model=None, reranker_model=None, summaries={"min_memories": 2})
+    say("海辺の散歩で田中さんと話した。", session_id="s")
+    key = say(SECRET, session_id="s").key
+    while step(nilou, now + timedelta(hours=1), few):
+        pass
+    trash(key)
+    plan = purge.plan(nilou, [key])
+    assert plan.quoted_in == ()
+    assert len(purge.erase(nilou, [key], rule="asked for", now=now).keys) == 2
 
 
 def test_what_replaced_it_takes_its_place_in_the_chain(say, ask, erased):
@@ -263,12 +275,12 @@ def test_an_import_does_not_bring_it_back_by_its_key_and_does_without(say, nilou
     (line,) = export_lines(nilou)
     erased(key)
 
-    told = import_lines(lambda: nullcontext(nilou), [(1, line.encode())], Arriving(now, zone))
+    told = import_lines(lambda: nullcontext(nilou), [(1, line.encode())], Arriving(now, zone, privacy=Privacy()))
     assert (told.stored, told.refused) == (0, 1)
     assert "was erased for good" in told.errors[0].reason
     row = json.loads(line)
     del row["key"]
-    assert import_lines(lambda: nullcontext(nilou), [(1, json.dumps(row).encode())], Arriving(now, zone)).stored == 1
+    assert import_lines(lambda: nullcontext(nilou), [(1, json.dumps(row).encode())], Arriving(now, zone, privacy=Privacy())).stored == 1
 
 
 def test_a_reader_in_the_way_delays_the_sweep_and_it_is_still_due(say, nilou, trash, indexes, now, data_directory):
@@ -335,9 +347,9 @@ def test_files_that_older_servers_left_are_named_and_stay(say, nilou, trash, dat
 def test_many_at_once_in_a_large_store_leave_nothing(nilou, erased, now, zone, data_directory):
     drafts = [draft(f"海辺の散歩 {number} で話したこと", now=now, zone=zone, session_id="s") for number in range(600)]
     secrets = [draft(f"{SECRET} {number}", now=now, zone=zone, session_id="s") for number in range(40)]
-    remember_many(nilou, drafts[:300], now=now, zone=zone)
-    keys = [outcome.key for outcome in remember_many(nilou, secrets, now=now, zone=zone)]
-    remember_many(nilou, drafts[300:], now=now, zone=zone)
+    remember_many(nilou, drafts[:300], now=now, zone=zone, privacy=Privacy())
+    keys = [outcome.key for outcome in remember_many(nilou, secrets, now=now, zone=zone, privacy=Privacy())]
+    remember_many(nilou, drafts[300:], now=now, zone=zone, privacy=Privacy())
     erased(*keys)
     assert traces(data_directory / "nilou") == {}
 
@@ -368,15 +380,15 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
     stated = [Stated("鱧代", "密談する", "田中さん")]
     key = say("[[鯰田]]は[[田中さん|鰻さん]]と密談した。 zqxunique", session_id="s", **told).key
     other = say("鯰田さんは田中さんと鰻屋で会った。", session_id="鱧の会", relations=["鱧代 > 密談する > 田中さん"]).key
-    relating.relate(nilou, stated, now=now)
-    relating.unrelate(nilou, stated[0], reason="密談ではない", now=now)
+    relating.relate(nilou, stated, now=now, privacy=Privacy())
+    relating.unrelate(nilou, stated[0], reason="密談ではない", now=now, privacy=Privacy())
     while weave(nilou, now):
         pass
     while step(nilou, now + timedelta(hours=1), few):
         pass
-    revise(nilou, key, Revision(content="[[鰻村]]の話", reason="鯰のこと"), now=now)
-    revise(nilou, key, Revision(content="ただの話をした。", tags=()), now=now)
-    merge(nilou, [other], key, reason="密談", now=now)
+    revise(nilou, key, Revision(content="[[鰻村]]の話", reason="鯰のこと"), now=now, privacy=Privacy())
+    revise(nilou, key, Revision(content="ただの話をした。", tags=()), now=now, privacy=Privacy())
+    merge(nilou, [other], key, reason="密談", now=now, privacy=Privacy())
     while weave(nilou, now) or step(nilou, now + timedelta(hours=2), few):
         pass
     with nilou.database.read() as connection:
@@ -400,3 +412,65 @@ def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now
     erased(key)
     with nilou.database.read() as connection:
         assert {mention.name for _, mention in nilou.names.find(connection, "蛍と旅支度と鰻")} == {"蛍", "旅支度"}
+
+
+def test_what_somebody_stated_on_its_own_stays_and_is_told_so_that_it_can_be_taken_back_before(nilou, say, trash, erased, now):
+    stated = Stated("鱧代", "密談する", "田中さん")
+    say("田中さんと会った。")
+    key = say("[[鱧代]]と会った。").key
+    relating.relate(nilou, [stated], now=now, privacy=Privacy())
+    trash(key)
+    plan = purge.plan(nilou, [key])
+    assert plan.stated == ("鱧代 > 密談する > 田中",)
+    relating.unrelate(nilou, stated, reason="密談ではない", now=now, privacy=Privacy())
+    assert (purge.plan(nilou, [key]).stated, purge.plan(nilou, [key]).code) == ((), plan.code)
+    erased(key)
+    assert traces(nilou.database.path.parent) == {}
+
+
+def test_what_was_stated_of_an_erased_name_goes_with_the_next_purge_after_it_was_taken_back(nilou, say, erased, now):
+    stated = Stated("鱧代", "密談する", "田中さん")
+    say("田中さんと会った。")
+    key, other = say("[[鱧代]]と会った。").key, say("もういい話").key
+    relating.relate(nilou, [stated], now=now, privacy=Privacy())
+    erased(key)
+    assert {trace for found in traces(nilou.database.path.parent).values() for trace in found} == {"鱧", "密談"}  # as it was stated
+    relating.unrelate(nilou, stated, reason="密談ではない", now=now, privacy=Privacy())
+    erased(other)
+    assert traces(nilou.database.path.parent) == {}
+
+
+def test_a_state_that_only_an_erased_memory_told_is_in_the_context_no_more(nilou, say, erased):
+    say("苺を食べた。", state={"mental_state": "おだやか"})
+    first = say("はじめの話", state={"emotion": "鰻のせいで不安"}).key
+    second = say("ただの話", state={"emotion": "鰻のせいで不安", "mental_state": "おだやか"}).key
+    nilou.context.update({"current_emotion": "鰻のせいで不安", "mental_state": "おだやか", "environment": "海辺"})
+    erased(first)
+    assert nilou.context.read()["current_emotion"] == "鰻のせいで不安"
+    erased(second)
+    left = nilou.context.read()
+    assert (left["current_emotion"], left["mental_state"], left["environment"]) == ("", "おだやか", "海辺")
+    assert traces(nilou.database.path.parent) == {}
+
+
+def test_a_state_of_an_earlier_revision_is_in_the_context_no_more_either(nilou, say, erased, now):
+    key = say("ただの話", state={"emotion": "鰻のせいで不安"}).key
+    nilou.context.update({"current_emotion": "鰻のせいで不安"})
+    revise(nilou, key, Revision(content="別の話"), now=now, privacy=Privacy())
+    nilou.database.write(lambda connection: connection.execute("UPDATE memories SET state = NULL"))
+    erased(key)
+    assert nilou.context.read()["current_emotion"] == ""
+
+
+def test_a_context_that_quotes_it_is_named(nilou, say, trash):
+    key = say(SECRET).key
+    trash(key)
+    assert not purge.plan(nilou, [key]).in_context
+    nilou.context.update({"environment": f"あの話：{SECRET}"})
+    assert purge.plan(nilou, [key]).in_context
+
+
+def test_a_context_that_can_not_be_read_keeps_nothing_from_being_erased(nilou, say, erased):
+    key = say(SECRET, state={"emotion": "鰻"}).key
+    (nilou.database.path.parent / "persona_context.json").write_text("{")
+    assert erased(key).keys == (key,)

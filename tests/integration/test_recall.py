@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Fusion, Settings
+from memory_mcp.config.settings import Fusion, Privacy, Settings
 from memory_mcp.domain import Question
 from memory_mcp.encoders.models import models_for
 from memory_mcp.remember.forget import forget
@@ -122,7 +122,7 @@ def test_recent_with_a_query_shows_only_what_matches_latest_first(fruit, say, as
 
 def test_keys_are_fetched_in_their_order_and_the_missing_ones_named(say, ask, nilou, now):
     first, second = say("一").key, say("二").key
-    forget(nilou, [first], reason=None, dry_run=False, now=now)
+    forget(nilou, [first], reason=None, dry_run=False, now=now, privacy=Privacy())
     recalled = ask(keys=[second, "memory_x", first])
     assert keys_of(recalled) == [second, first]
     assert recalled.missing == ("memory_x",)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import StartupError, StoreDamaged, StoreError, StoreFull
 from memory_mcp.personas import directories
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
@@ -95,7 +96,7 @@ def test_personas_share_no_memory(personas, now, zone):
     for name in ("a/b", "a_b", "a-b", "A-B", "..", "con"):
         with personas.writing(name) as persona:
             assert counted(persona) == 0
-            remember(persona, draft(f"I am {name}", now=now, zone=zone), now=now, zone=zone)
+            remember(persona, draft(f"I am {name}", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
     for name in personas.names():
         with personas.reading(name) as persona, persona.database.read() as connection:
             assert [row[0] for row in connection.execute("SELECT content FROM memories")] == [f"I am {name}"]
@@ -119,7 +120,7 @@ def test_a_persona_in_use_stays_open_however_many_others_come(two_at_most):
 
 def test_a_persona_that_was_put_away_comes_back_with_its_memories(two_at_most, now, zone):
     with two_at_most.writing("first") as persona:
-        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone)
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
     for name in ("second", "third"):
         use(two_at_most, name)
     assert not is_open(persona)
@@ -246,12 +247,12 @@ def test_a_persona_whose_directory_is_removed_while_it_is_open_begins_anew_and_l
 ):
     registry = Personas(data_directory)
     with registry.writing("nilou") as nilou:
-        remember(nilou, draft("前の記憶", now=now, zone=zone), now=now, zone=zone)
+        remember(nilou, draft("前の記憶", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
     shutil.rmtree(data_directory / "nilou")
     with registry.reading("nilou") as nilou:
         assert not nilou.exists
     with registry.writing("nilou") as nilou:
-        key = remember(nilou, draft("後の記憶", now=now, zone=zone), now=now, zone=zone).key
+        key = remember(nilou, draft("後の記憶", now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
     registry.close()
     again = Personas(data_directory)
     with again.reading("nilou") as nilou, nilou.database.read() as connection:
@@ -262,12 +263,12 @@ def test_a_persona_whose_directory_is_removed_while_it_is_open_begins_anew_and_l
 def test_a_restored_copy_is_what_is_read_and_written_from_then_on(data_directory, now, zone):
     registry = Personas(data_directory)
     with registry.writing("nilou") as nilou:
-        before = remember(nilou, draft("写す前の記憶", now=now, zone=zone), now=now, zone=zone).key
+        before = remember(nilou, draft("写す前の記憶", now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
     backup = data_directory.parent / "backup"
     (data_directory / "nilou").rename(backup)
     shutil.copytree(backup, data_directory / "nilou")
     with registry.writing("nilou") as nilou:
-        after = remember(nilou, draft("戻した後の記憶", now=now, zone=zone), now=now, zone=zone).key
+        after = remember(nilou, draft("戻した後の記憶", now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
     registry.close()
     again = Personas(data_directory)
     with again.reading("nilou") as nilou, nilou.database.read() as connection:

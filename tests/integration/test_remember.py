@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember import duplicates
@@ -103,7 +104,7 @@ def test_a_write_that_differs_in_who_where_or_when_is_another(say, difference):
 
 def test_what_was_forgotten_can_be_remembered_anew(say, nilou, now):
     first = say("京都へ行った").key
-    forget(nilou, [first], reason=None, dry_run=False, now=now)
+    forget(nilou, [first], reason=None, dry_run=False, now=now, privacy=Privacy())
     again = say("京都へ行った")
     assert again.stored
     assert again.key != first
@@ -121,9 +122,9 @@ def test_a_memory_that_replaces_another_hides_it(say, ask, stored, counts):
 def test_forgetting_the_successor_brings_the_old_back_and_restoring_it_hides_it_again(say, ask, nilou, now):
     old = say("好きな果物は苺").key
     new = say("好きな果物は林檎", supersedes=old).key
-    forget(nilou, [new], reason=None, dry_run=False, now=now)
+    forget(nilou, [new], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert keys_of(ask("果物")) == [old]
-    revise(nilou, new, Revision(restore=True), now=now)
+    revise(nilou, new, Revision(restore=True), now=now, privacy=Privacy())
     assert keys_of(ask("果物")) == [new]
 
 
@@ -158,7 +159,7 @@ def test_what_merely_shares_words_is_not_called_alike(say):
 
 def test_neither_forgotten_nor_replaced_memories_are_called_alike(say, nilou, now):
     forgotten = say("京都の寺を見た").key
-    forget(nilou, [forgotten], reason=None, dry_run=False, now=now)
+    forget(nilou, [forgotten], reason=None, dry_run=False, now=now, privacy=Privacy())
     replaced = say("奈良の鹿を見た").key
     successor = say("奈良の鹿を見たよ", supersedes=replaced).key
     assert say("京都の寺を見た！").similar == ()
@@ -166,7 +167,7 @@ def test_neither_forgotten_nor_replaced_memories_are_called_alike(say, nilou, no
 
 
 def test_many_are_stored_in_one_call_each_with_its_own_outcome(nilou, counts, now, zone):
-    taken = remember(nilou, draft("先客", now=now, zone=zone), now=now, zone=zone).key
+    taken = remember(nilou, draft("先客", now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
     drafts = [
         draft("一", now=now, zone=zone),
         draft("一", now=now, zone=zone),
@@ -175,7 +176,7 @@ def test_many_are_stored_in_one_call_each_with_its_own_outcome(nilou, counts, no
         Draft("先客", restored=Restored(key=taken)),
         draft("三", now=now, zone=zone),
     ]
-    outcomes = remember_many(nilou, drafts, now=now, zone=zone)
+    outcomes = remember_many(nilou, drafts, now=now, zone=zone, privacy=Privacy())
     assert [outcome.outcome for outcome in outcomes] == ["stored", "already_known", "refused", "refused", "already_known", "stored"]
     assert outcomes[1].key == outcomes[0].key
     assert "no such key" in outcomes[2].reason
@@ -186,13 +187,13 @@ def test_many_are_stored_in_one_call_each_with_its_own_outcome(nilou, counts, no
 def test_what_an_export_knows_is_stored_as_it_is(nilou, stored, now, zone):
     then = now - timedelta(days=100)
     told = Restored("memory_1", created_at=then, updated_at=then + timedelta(days=1), revision=4, usage_count=7, last_used_at=now)
-    remember(nilou, Draft("京都", restored=told), now=now, zone=zone)
+    remember(nilou, Draft("京都", restored=told), now=now, zone=zone, privacy=Privacy())
     memory = stored("memory_1")
     assert {field.name: getattr(memory, field.name) for field in dataclasses.fields(Restored)} == dataclasses.asdict(told)
 
 
 def test_an_exported_memory_from_the_trash_comes_back_into_the_trash(nilou, ask, counts, now, zone):
-    remember(nilou, Draft("京都", restored=Restored("memory_1", deleted_at=now)), now=now, zone=zone)
+    remember(nilou, Draft("京都", restored=Restored("memory_1", deleted_at=now)), now=now, zone=zone, privacy=Privacy())
     assert keys_of(ask("京都")) == []
     assert counts()["in_trash"] == 1
 
@@ -200,14 +201,14 @@ def test_an_exported_memory_from_the_trash_comes_back_into_the_trash(nilou, ask,
 def test_an_exported_successor_may_come_before_what_it_replaces(nilou, ask, now, zone):
     successor = Draft("果物は林檎", supersedes="memory_1", restored=Restored("memory_2"))
     old = Draft("果物は苺", restored=Restored("memory_1"))
-    remember_many(nilou, [successor, old], now=now, zone=zone)
+    remember_many(nilou, [successor, old], now=now, zone=zone, privacy=Privacy())
     assert keys_of(ask("果物")) == ["memory_2"]
 
 
 def test_a_taken_key_is_refused_for_another_content(nilou, now, zone):
-    remember(nilou, Draft("京都", restored=Restored("memory_1")), now=now, zone=zone)
+    remember(nilou, Draft("京都", restored=Restored("memory_1")), now=now, zone=zone, privacy=Privacy())
     with pytest.raises(InvalidInput, match="memory_1 is taken"):
-        remember(nilou, Draft("奈良", restored=Restored("memory_1")), now=now, zone=zone)
+        remember(nilou, Draft("奈良", restored=Restored("memory_1")), now=now, zone=zone, privacy=Privacy())
 
 
 def test_who_replaces_what_was_replaced_before_is_told_of_the_rival(say):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.errors import Overloaded
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -51,7 +51,7 @@ def test_each_kind_has_days_of_its_own_and_none_of_them_is_on_by_itself(say, ask
 
 def test_what_lies_in_the_trash_for_thirty_days_is_erased(say, nilou, chore, now):
     key, kept = say("捨てた話").key, say("残る話").key
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     chore(29)
     assert history.of(nilou, key).memory.deleted_at == now
     chore(31)
@@ -62,7 +62,7 @@ def test_what_lies_in_the_trash_for_thirty_days_is_erased(say, nilou, chore, now
 
 def test_a_trash_without_an_end_keeps_everything(say, nilou, chore, now):
     key = say("捨てた話").key
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     chore(10_000, trash_days=None)
     assert history.of(nilou, key).memory.deleted_at == now
 
@@ -89,10 +89,10 @@ def test_what_is_important_or_carries_a_tag_to_keep_never_goes(say, ask, chore):
 def test_a_change_and_a_restore_begin_the_time_anew(say, ask, nilou, chore, now):
     changed, restored, left = say("直した").key, say("戻した").key, say("そのまま").key
     chore(0)
-    revise(nilou, changed, Revision(content="直したあと"), now=now + 20 * DAY)
+    revise(nilou, changed, Revision(content="直したあと"), now=now + 20 * DAY, privacy=Privacy())
     chore(31, fact_days=30)
     assert keys_of(ask(mode="recent")) == {changed}
-    revise(nilou, restored, Revision(restore=True), now=now + 31 * DAY)
+    revise(nilou, restored, Revision(restore=True), now=now + 31 * DAY, privacy=Privacy())
     chore(32, fact_days=30)
     assert keys_of(ask(mode="recent")) == {changed, restored}
     chore(62, fact_days=30)
@@ -105,7 +105,7 @@ def test_what_was_replaced_does_not_come_to_light_when_its_successor_is_over(say
     new = say("京都に住んでいる", supersedes=old).key
     chore(31, fact_days=30)
     assert keys_of(ask(mode="recent")) == {new}
-    forget(nilou, [old], reason=None, dry_run=False, now=now)
+    forget(nilou, [old], reason=None, dry_run=False, now=now, privacy=Privacy())
     chore(31, fact_days=30, trash_days=None)
     assert keys_of(ask(mode="recent")) == set()
 
@@ -131,7 +131,7 @@ def test_nothing_to_do_writes_nothing(say, nilou, chore):
 
 def test_a_purge_that_a_crash_interrupted_is_swept_by_the_next_round(say, nilou, chore, now):
     key = say("zqxunique な話").key
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     purge.erase(nilou, [key], rule="asked for", now=now)
     assert b"zqxuniqu" in b"".join(file.read_bytes() for file in nilou.database.path.parent.glob("memory.sqlite*"))
     chore(0)
@@ -140,7 +140,7 @@ def test_a_purge_that_a_crash_interrupted_is_swept_by_the_next_round(say, nilou,
 
 def test_somebody_who_reads_for_long_puts_the_sweep_off(say, nilou, chore, now):
     key = say("zqxunique な話").key
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
         connection.execute("SELECT count(*) FROM memories").fetchall()
         with pytest.raises(Overloaded, match="not swept out"):

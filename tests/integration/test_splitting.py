@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from memory_mcp.config.settings import LongTexts
+from memory_mcp.config.settings import LongTexts, Privacy
 from memory_mcp.domain import Chunk
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.languages import EmbedderOfLanguages
@@ -204,11 +204,11 @@ def test_a_text_that_fits_a_wider_piece_goes_back_to_one(say, drain, pieces, nil
 def test_a_revised_memory_is_split_anew_and_a_shortened_one_no_more(say, drain, pieces, nilou, embedder, equal, now):
     key = say(DIARY).key
     drain(embedder)
-    revise(nilou, key, Revision(content=DIARY.replace("蕎麦", "うどん")), now=now)
+    revise(nilou, key, Revision(content=DIARY.replace("蕎麦", "うどん")), now=now, privacy=Privacy())
     drain(embedder)
     assert len(pieces(embedder)) > 9
     assert "うどん" in embedder.texts[-1]
-    revise(nilou, key, Revision(content="短くなった。"), now=now)
+    revise(nilou, key, Revision(content="短くなった。"), now=now, privacy=Privacy())
     drain(embedder)
     assert pieces(embedder) == [Chunk(0, 6)]
     assert equal(embedder)
@@ -220,7 +220,7 @@ def test_a_revision_that_comes_while_the_model_counts_is_not_overwritten(say, dr
 
     def revised_meanwhile(text):
         monkeypatch.setattr(embedder, "token_spans", count)
-        revise(nilou, key, Revision(content="短くなった。"), now=now)
+        revise(nilou, key, Revision(content="短くなった。"), now=now, privacy=Privacy())
         return count(text)
 
     monkeypatch.setattr(embedder, "token_spans", revised_meanwhile)

@@ -133,7 +133,7 @@ def test_a_summary_is_made_anew_under_the_same_key_when_something_is_added(talk,
 def test_what_is_forgotten_leaves_the_summary_at_once_and_the_next_one_is_without_it(talk, work, nilou, now):
     keys = talk()
     (first,) = work()
-    forget(nilou, [keys[0]], reason=None, dry_run=False, now=now + timedelta(hours=2))
+    forget(nilou, [keys[0]], reason=None, dry_run=False, now=now + timedelta(hours=2), privacy=Privacy())
     assert first.key in in_trash(nilou)
     (second,) = work(hours=4)
     assert second.key == first.key
@@ -144,9 +144,9 @@ def test_what_is_forgotten_leaves_the_summary_at_once_and_the_next_one_is_withou
 def test_what_comes_back_from_the_trash_comes_back_into_the_summary(talk, work, nilou, now):
     keys = talk()
     (first,) = work()
-    forget(nilou, [keys[0]], reason=None, dry_run=False, now=now + timedelta(hours=2))
+    forget(nilou, [keys[0]], reason=None, dry_run=False, now=now + timedelta(hours=2), privacy=Privacy())
     work(hours=4)
-    revise(nilou, keys[0], Revision(restore=True), now=now + timedelta(hours=5))
+    revise(nilou, keys[0], Revision(restore=True), now=now + timedelta(hours=5), privacy=Privacy())
     (third,) = work(hours=7)
     assert third.content == first.content
 
@@ -154,7 +154,7 @@ def test_what_comes_back_from_the_trash_comes_back_into_the_summary(talk, work, 
 def test_a_summary_of_which_no_source_is_left_stays_in_the_trash(talk, work, nilou, now):
     keys = talk()
     (first,) = work()
-    forget(nilou, keys, reason=None, dry_run=False, now=now + timedelta(hours=2))
+    forget(nilou, keys, reason=None, dry_run=False, now=now + timedelta(hours=2), privacy=Privacy())
     assert work(hours=4) == []
     assert first.key in in_trash(nilou)
 
@@ -162,7 +162,7 @@ def test_a_summary_of_which_no_source_is_left_stays_in_the_trash(talk, work, nil
 def test_a_summary_that_somebody_forgot_stays_forgotten_until_its_sources_change(talk, say, work, nilou, now):
     talk()
     (first,) = work()
-    forget(nilou, [first.key], reason=None, dry_run=False, now=now + timedelta(hours=2))
+    forget(nilou, [first.key], reason=None, dry_run=False, now=now + timedelta(hours=2), privacy=Privacy())
     assert work(hours=4) == []
     say("もう一泊することにした。", session_id="s1", at=now + timedelta(hours=5))
     assert [summary.key for summary in work(hours=7)] == [first.key]
@@ -239,7 +239,7 @@ def test_what_is_forgotten_while_the_chat_model_thinks_is_not_stored(talk, work,
     class Slow(Writer):
         def ask(self, instructions, text, at):
             if not self.asked:
-                forget(nilou, [keys[0]], reason=None, dry_run=False, now=now)
+                forget(nilou, [keys[0]], reason=None, dry_run=False, now=now, privacy=Privacy())
             return super().ask(instructions, text, at)
 
     (summary,) = work(chat=Slow(), under=A_FEW)
@@ -250,7 +250,7 @@ def test_summaries_are_found_again_after_an_export_and_an_import(talk, work, nil
     talk()
     (summary,) = work()
     lines = [line.encode() for line in export_lines(nilou)]
-    import_lines(lambda: personas.writing("dori"), list(enumerate(lines, 1)), Arriving(now, zone))
+    import_lines(lambda: personas.writing("dori"), list(enumerate(lines, 1)), Arriving(now, zone, privacy=Privacy()))
     with personas.writing("dori") as dori:
         while step(dori, now + timedelta(hours=20), settings):
             pass
@@ -264,9 +264,9 @@ def test_an_imported_summary_leaves_when_anything_is_forgotten_before_its_source
     keys = talk()
     (summary,) = work()
     lines = [line.encode() for line in export_lines(nilou)]
-    import_lines(lambda: personas.writing("dori"), list(enumerate(lines, 1)), Arriving(now, zone))
+    import_lines(lambda: personas.writing("dori"), list(enumerate(lines, 1)), Arriving(now, zone, privacy=Privacy()))
     with personas.writing("dori") as dori:
-        forget(dori, [keys[1]], reason=None, dry_run=False, now=now)
+        forget(dori, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
         assert summary.key in in_trash(dori)
 
 
@@ -291,9 +291,9 @@ def test_a_conversation_begins_with_what_says_something_and_with_summaries_of_di
 
 def test_thousands_of_memories_are_taken_up_in_small_pieces(nilou, now, zone, settings):
     rows = [Draft(f"{number}番目の話、庭に{number}の花が咲いた。", session_id=f"s{number // 100}") for number in range(3_000)]
-    remember_many(nilou, rows[:1], now=now, zone=zone)
+    remember_many(nilou, rows[:1], now=now, zone=zone, privacy=Privacy())
     step(nilou, now, settings)
-    remember_many(nilou, rows[1:], now=now, zone=zone)
+    remember_many(nilou, rows[1:], now=now, zone=zone, privacy=Privacy())
     steps = 0
     while step(nilou, now + timedelta(hours=1), settings):
         steps += 1
@@ -310,7 +310,7 @@ def test_less_may_be_asked_of_a_session(talk, work):
 def test_what_is_corrected_leaves_the_summary_at_once_and_the_next_one_has_the_correction(talk, work, nilou, now):
     keys = talk()
     (first,) = work()
-    revise(nilou, keys[0], Revision(content="来月の奈良旅行の宿を予約した。"), now=now + timedelta(hours=2))
+    revise(nilou, keys[0], Revision(content="来月の奈良旅行の宿を予約した。"), now=now + timedelta(hours=2), privacy=Privacy())
     assert first.key in in_trash(nilou)
     (second,) = work(hours=4)
     assert "来週" not in second.content
@@ -322,7 +322,7 @@ def test_what_is_secret_is_in_no_summary_and_leaves_one_when_it_becomes_so(talk,
     say("金庫の番号は右に三回と左に二回だ。", session_id="s1", source="健太", privacy_level="secret")
     (first,) = work()
     assert "金庫" not in first.content
-    revise(nilou, keys[0], Revision(privacy_level="secret"), now=now + timedelta(hours=2))
+    revise(nilou, keys[0], Revision(privacy_level="secret"), now=now + timedelta(hours=2), privacy=Privacy())
     assert first.key in in_trash(nilou)
     (second,) = work(hours=4)
     assert "予約した" not in second.content
@@ -342,7 +342,7 @@ def test_a_second_summary_of_the_same_day_goes_into_the_trash(talk, work, nilou,
     talk()
     (first,) = work()
     twin = Draft("別の要約", kind="summary", session_id="s1", metadata=dict(first.metadata))
-    remember_many(nilou, [twin], now=now, zone=zone)
+    remember_many(nilou, [twin], now=now, zone=zone, privacy=Privacy())
     assert [summary.key for summary in work(hours=4)] == [first.key]
 
 
@@ -359,14 +359,14 @@ def test_days_at_the_ends_of_time_and_summaries_of_no_day_keep_nobody_from_their
         for number, subject in enumerate(["x", "9999-12-31", "20251030", "0001-01-01", ""])
     ]
     lines = [(number, json.dumps(row).encode()) for number, row in enumerate(rows, 1)]
-    assert import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone)).refused == 0
+    assert import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone, privacy=Privacy())).refused == 0
     work(hours=14)
     assert {"s1", "終わり"} <= {summary.session_id for summary in work(hours=15)}
 
 
 def test_of_a_very_full_day_the_latest_are_summarised_and_it_says_so(nilou, now, zone, work):
     rows = [Draft(f"{number}冊目の本には海の話が書いてあった。" * 20, occurred_at=now) for number in range(600)]
-    remember_many(nilou, rows, now=now, zone=zone)
+    remember_many(nilou, rows, now=now, zone=zone, privacy=Privacy())
     (summary,) = work(hours=14)
     assert "500件以上" in summary.content
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import sync
@@ -147,11 +148,11 @@ def test_a_forgotten_memory_leaves_the_index_and_comes_back_without_embedding(sa
     key, other = say("夕飯はカレーだった").key, say("京都に行きたい").key
     drain()
     found("京都")
-    forget(nilou, [key], reason=None, dry_run=False, now=now)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     drain()
     assert found("夕飯はカレーだった").keys() == {other}
     assert equal()
-    revise(nilou, key, Revision(restore=True), now=now)
+    revise(nilou, key, Revision(restore=True), now=now, privacy=Privacy())
     drain()
     assert found("夕飯はカレーだった").keys() == {key, other}
     assert embedder.documents_asked == 2
@@ -166,7 +167,7 @@ def test_a_replaced_memory_leaves_the_index_and_returns_with_its_replacement_gon
     third = say("猫の名前はクロ", supersedes=second).key
     drain()
     assert found("猫").keys() == {third}
-    forget(nilou, [second, third], reason=None, dry_run=False, now=now)
+    forget(nilou, [second, third], reason=None, dry_run=False, now=now, privacy=Privacy())
     drain()
     assert found("猫").keys() == {first}
     assert equal()
@@ -176,7 +177,7 @@ def test_a_revised_memory_is_found_by_its_new_words_only(say, drain, found, nilo
     key = say("夕飯はカレーだった", source="user").key
     drain()
     old = found("[2025-10-30] user: 夕飯はカレーだった")
-    revise(nilou, key, Revision(content="朝は紅茶を飲む"), now=now)
+    revise(nilou, key, Revision(content="朝は紅茶を飲む"), now=now, privacy=Privacy())
     drain()
     assert old == {key: 1.0}
     assert found("[2025-10-30] user: 朝は紅茶を飲む") == {key: 1.0}
@@ -190,7 +191,7 @@ def test_a_revised_memory_is_found_by_its_new_words_only(say, drain, found, nilo
 def test_tags_cost_no_embedding(say, drain, nilou, now, embedder):
     key = say("京都").key
     drain()
-    revise(nilou, key, Revision(tags=("旅",)), now=now)
+    revise(nilou, key, Revision(tags=("旅",)), now=now, privacy=Privacy())
     drain()
     assert embedder.documents_asked == 1
 
@@ -200,7 +201,7 @@ def test_a_question_is_a_vector_of_its_own_and_survives_a_revision(say, drain, f
     drain()
     assert embedder.texts == ["[2025-10-30] user: ミケ", "猫の名前は何？", "何を飼っている？"]
     assert found("猫の名前は何？") == {key: 1.0}
-    revise(nilou, key, Revision(content="タマ"), now=now)
+    revise(nilou, key, Revision(content="タマ"), now=now, privacy=Privacy())
     drain()
     assert found("何を飼っている？") == {key: 1.0}
     assert equal()
@@ -211,7 +212,7 @@ def test_a_write_during_the_work_survives(say, apply, drain, nilou, now, embedde
 
     def meanwhile():
         embedder.meanwhile = lambda: None
-        revise(nilou, key, Revision(content="夕飯は寿司だった"), now=now)
+        revise(nilou, key, Revision(content="夕飯は寿司だった"), now=now, privacy=Privacy())
         say("京都に行きたい")
 
     embedder.meanwhile = meanwhile
@@ -224,7 +225,7 @@ def test_a_write_during_the_work_survives(say, apply, drain, nilou, now, embedde
 
 def test_a_memory_that_is_forgotten_during_the_work_is_not_in_the_index(say, drain, nilou, now, embedder, found, equal):
     key, other = say("夕飯はカレーだった").key, say("京都に行きたい").key
-    embedder.meanwhile = lambda: forget(nilou, [key], reason=None, dry_run=False, now=now)
+    embedder.meanwhile = lambda: forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     drain()
     assert found("夕飯").keys() == {other}
     assert equal()
@@ -236,7 +237,7 @@ def test_a_write_after_the_index_was_updated_is_not_struck_off_with_what_was_don
 
     def update_and_forget(*arguments):
         update(*arguments)
-        forget(nilou, [key], reason=None, dry_run=False, now=now)
+        forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
 
     monkeypatch.setattr(sync, "_update", update_and_forget)
     assert apply().waiting == 1
@@ -301,7 +302,7 @@ def test_another_model_is_embedded_beside_the_one_that_answers_and_swaps_in_one_
     for turn in itertools.count():
         if turn == 2:  # what is written meanwhile goes to the model that answers, and to the other one too
             keys.append(say("京都に行きたい").key)
-            forget(nilou, keys[:1], reason=None, dry_run=False, now=now)
+            forget(nilou, keys[:1], reason=None, dry_run=False, now=now, privacy=Privacy())
             drain()
         done = sync.re_embed(nilou, other, indexes, zone=zone, after=after, batch=8)
         after = done.after
@@ -340,11 +341,11 @@ def test_after_a_swap_nothing_of_the_old_generation_is_left(say, drain, nilou, i
 def test_what_returns_from_the_trash_during_a_change_of_models_is_not_left_out(say, drain, nilou, indexes, embedder, zone, now, equal):
     keys = [say(f"記憶{number}").key for number in range(5)]
     drain()
-    forget(nilou, keys[:1], reason=None, dry_run=False, now=now)
+    forget(nilou, keys[:1], reason=None, dry_run=False, now=now, privacy=Privacy())
     drain()
     other = RecordingEmbedder(96, "other")
     done = sync.re_embed(nilou, other, indexes, zone=zone)
-    revise(nilou, keys[0], Revision(restore=True), now=now)
+    revise(nilou, keys[0], Revision(restore=True), now=now, privacy=Privacy())
     drain()
     while not (done := sync.re_embed(nilou, other, indexes, zone=zone, after=done.after)).swapped:
         pass

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
@@ -36,9 +37,9 @@ def eventful(nilou: Persona, say: Say, now: datetime) -> Persona:
     old = say("---\n住まいはスメール\n---\n", occurred_at="2024-04-01T09:30:00+09:00")
     say("\r\n住まいは\u2028フォンテーヌ 😀\x85\ufeff \n", supersedes=old.key, importance=0.25)
     wrong = say("誕生日は十月")
-    revise(nilou, wrong.key, Revision(content="誕生日は九月", reason="まちがい"), now=now + timedelta(hours=1))
+    revise(nilou, wrong.key, Revision(content="誕生日は九月", reason="まちがい"), now=now + timedelta(hours=1), privacy=Privacy())
     gone = say("忘れてほしい")
-    forget(nilou, [gone.key], reason=None, dry_run=False, now=now)
+    forget(nilou, [gone.key], reason=None, dry_run=False, now=now, privacy=Privacy())
     nilou.context.update({"user_info": {"name": "旅人"}})
     return nilou
 
@@ -64,7 +65,7 @@ def read(now: datetime, zone: ZoneInfo) -> Callable[[Persona, Path], ImportResul
         found = list(vault.read(source_of(place), refuse))
         assert [one.refused for one in found if one.refused] == []
         lines = [json.dumps(one.row, ensure_ascii=False).encode() for one in found]
-        return import_lines(lambda: nullcontext(into), list(enumerate(lines, start=1)), Arriving(now, zone, "revise"))
+        return import_lines(lambda: nullcontext(into), list(enumerate(lines, start=1)), Arriving(now, zone, Privacy(), "revise"))
 
     return read
 
@@ -156,7 +157,7 @@ def test_whatever_a_memory_says_its_note_lies_inside_the_vault_and_reads_back(
     nilou: Persona, now: datetime, zone: ZoneInfo, content: str, label: str
 ) -> None:
     line = json.dumps({"content": content, "source": label, "session_id": label, "tags": [label]}).encode()
-    import_lines(lambda: nullcontext(nilou), [(1, line)], Arriving(now, zone))
+    import_lines(lambda: nullcontext(nilou), [(1, line)], Arriving(now, zone, privacy=Privacy()))
     for file in files(nilou, Leaving(), zone):
         folder, _, name = file.path.rpartition("/")
         assert re.fullmatch(r"memories/\d{4}-\d{2}|days|sessions|sources", folder)
@@ -169,7 +170,7 @@ def test_a_vault_has_relations_and_no_earlier_state_that_was_secret(
     nilou: Persona, say: Say, personas: Personas, now: datetime, zone: ZoneInfo, tmp_path: Path
 ) -> None:
     key = say("隠していたこと", privacy_level="secret", relations=["田中 > works_on > プロジェクトA"]).key
-    revise(nilou, key, Revision(content="もう言えること", privacy_level="public"), now=now)
+    revise(nilou, key, Revision(content="もう言えること", privacy_level="public"), now=now, privacy=Privacy())
     leaving = Leaving(versions=True)
     notes = [file.text for file in files(nilou, leaving, zone)]
     assert "隠していたこと" not in "".join(notes)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
@@ -105,7 +106,7 @@ def test_replacements_in_a_chain_are_current_or_not_as_everywhere_else(personas,
         keys = []
         for content in ("ミケ", "タマ", "クロ"):
             made = draft(content, now=now, zone=zone, supersedes=keys[-1] if keys else None)
-            keys.append(remember(persona, made, now=now, zone=zone).key)
+            keys.append(remember(persona, made, now=now, zone=zone, privacy=Privacy()).key)
         with persona.database.read() as connection:
             assert [chunk.text for chunk in vector_table.unembedded(connection, "g", 9, zone)] == ["[2025-10-30] クロ"]
             current = connection.execute(f"SELECT json_group_array(m.key) FROM memories m WHERE {vector_table.SEARCHABLE}").get

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.errors import StoreReadOnly
 from memory_mcp.index import sync
@@ -138,7 +139,7 @@ def test_a_manifest_of_nonsense_is_no_manifest(saved, intact, manifest):
 def test_the_index_of_another_persona_never_answers(saved, intact, personas, drained, embedder, now, zone):
     with personas.writing("other") as other:
         for content in reversed(CONTENTS):
-            remember(other, draft(content, now=now, zone=zone), now=now, zone=zone)
+            remember(other, draft(content, now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
         indexes = IndexShelf()
         drained(other, indexes)
         sync.rebuild(other, embedder.generation, indexes)
@@ -172,7 +173,7 @@ def test_an_index_of_another_timeline_is_noticed_by_its_vectors(saved, intact, n
 def test_a_sound_file_that_is_behind_is_caught_up(saved, intact, nilou, say, drained, embedder, now):
     keys = [say(f"新しい{number}").key for number in range(3)]
     first = say(CONTENTS[0]).key  # a retry of the same write: it answers with the key of the first
-    forget(nilou, [keys[0], first], reason=None, dry_run=False, now=now)
+    forget(nilou, [keys[0], first], reason=None, dry_run=False, now=now, privacy=Privacy())
     drained(nilou, IndexShelf())
     embedder.documents_asked = 0
     index = intact(expected=6)
@@ -239,7 +240,7 @@ def test_a_full_shelf_puts_the_least_recently_used_away_and_the_unsaved_last(per
     for name in ("a", "b", "c"):
         with personas.writing(name) as persona:
             databases[name] = persona.database
-            remember(persona, draft("猫", now=now, zone=zone), now=now, zone=zone)
+            remember(persona, draft("猫", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
             drained(persona, indexes)
             sync.rebuild(persona, embedder.generation, indexes)
     size = indexes.get(databases["a"], embedder.generation).size_bytes

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.models import models_for
-from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown
+from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown, StoreError
 from memory_mcp.personas import unfinished, whole
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -34,7 +35,7 @@ def says(personas, now, zone):
 
     def says(name, content, **fields):
         with personas.writing(name) as persona:
-            return remember(persona, draft(content, now=now, zone=zone, **fields), now=now, zone=zone).key
+            return remember(persona, draft(content, now=now, zone=zone, **fields), now=now, zone=zone, privacy=Privacy()).key
 
     return says
 
@@ -92,7 +93,7 @@ def test_a_name_that_somebody_has_or_one_too_like_it_is_refused(personas, says, 
 def test_a_copy_has_everything_and_goes_its_own_way(personas, says, contents, now):
     key = says("nilou", "苺が好き")
     with personas.writing("nilou") as nilou:
-        revise(nilou, key, Revision(content="苺が大好き"), now=now)
+        revise(nilou, key, Revision(content="苺が大好き"), now=now, privacy=Privacy())
     assert whole.copy(personas, "nilou", "collei", now) == "collei"
     says("collei", "桃も好き")
     assert (contents("nilou"), contents("collei")) == (["苺が大好き"], ["苺が大好き", "桃も好き"])
@@ -111,6 +112,17 @@ def test_an_erased_persona_is_nowhere_and_can_begin_anew(personas, says, content
     assert [file for file in personas.directory.rglob("*") if file.is_file() and b"zqxunique" in file.read_bytes()] == []
     says("nilou", "新しい")
     assert contents("nilou") == ["新しい"]
+
+
+def test_a_persona_stays_whole_when_what_is_to_go_before_it_can_not(personas, says, contents, now):
+    says("nilou", "苺が好き")
+
+    def fail():
+        raise StoreError("the backups can't be removed", "", "")
+
+    with pytest.raises(StoreError, match="backups"):
+        whole.erase(personas, "nilou", IndexShelf(), now, first=fail)
+    assert contents("nilou") == ["苺が好き"]
 
 
 def test_whoever_asks_meanwhile_is_told_to_wait_and_whoever_is_in_it_is_waited_for(data_directory, now):
@@ -148,8 +160,8 @@ def test_a_merge_takes_memories_their_history_and_their_trash_and_leaves_the_oth
     key = says("nilou", "苺が好き", session_id="s", questions=["何が好き？"])
     gone = says("nilou", "捨てた話")
     with personas.writing("nilou") as nilou:
-        revise(nilou, key, Revision(content="苺が大好き", reason="もっと"), now=now)
-        forget(nilou, [gone], reason=None, dry_run=False, now=now)
+        revise(nilou, key, Revision(content="苺が大好き", reason="もっと"), now=now, privacy=Privacy())
+        forget(nilou, [gone], reason=None, dry_run=False, now=now, privacy=Privacy())
     says("collei", "桃が好き", session_id="s")
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         merged = merge(nilou, collei, now)
@@ -183,8 +195,8 @@ def test_a_key_that_is_taken_gets_another_and_what_it_replaces_is_followed(perso
     new = says("nilou", "京都に住んでいる", supersedes=old)
     whole.copy(personas, "nilou", "collei", now)
     with personas.writing("collei") as collei:
-        revise(collei, old, Revision(content="パリに住んでいる"), now=now)
-        revise(collei, new, Revision(content="ローマに住んでいる"), now=now)
+        revise(collei, old, Revision(content="パリに住んでいる"), now=now, privacy=Privacy())
+        revise(collei, new, Revision(content="ローマに住んでいる"), now=now, privacy=Privacy())
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         merged = merge(nilou, collei, now)
         assert set(merged.renamed) == {old, new}
@@ -197,7 +209,7 @@ def test_what_was_erased_in_the_one_does_not_come_back_from_the_other(personas, 
     key = says("nilou", "秘密の話です")
     whole.copy(personas, "nilou", "collei", now)
     with personas.writing("collei") as collei:
-        forget(collei, [key], reason=None, dry_run=False, now=now)
+        forget(collei, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
         purge.erase(collei, [key], rule="asked for", now=now)
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         assert merge(nilou, collei, now).erased_before == 1
@@ -288,8 +300,8 @@ def test_a_merge_takes_along_what_somebody_stated_or_took_back(personas, says, n
     says("nilou", "田中さんが担当", relations=["田中 > works_on > プロジェクトA"])
     says("collei", "鈴木さんの話", relations=["鈴木 > works_on > プロジェクトA"])
     with personas.writing("nilou") as nilou:
-        relate(nilou, [stated("田中 > likes > 鈴木", ()), stated("田中 > hates > 苺", ())], now=now)
-        unrelate(nilou, stated("田中 > hates > 苺", ()), reason=None, now=now)
+        relate(nilou, [stated("田中 > likes > 鈴木", ()), stated("田中 > hates > 苺", ())], now=now, privacy=Privacy())
+        unrelate(nilou, stated("田中 > hates > 苺", ()), reason=None, now=now, privacy=Privacy())
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         merge(nilou, collei, now)
         expected = {("田中", "works_on", "プロジェクトA"), ("鈴木", "works_on", "プロジェクトA"), ("田中", "likes", "鈴木")}
@@ -324,7 +336,7 @@ def test_what_a_memory_was_merged_into_stands_in_its_place_in_another_persona_to
     second = says("nilou", "京都に住んでいる", supersedes=first)
     third = says("nilou", "京都市に住んでいる")
     with personas.writing("nilou") as nilou:
-        done = merge_memories(nilou, [second], third, reason=None, now=now)
+        done = merge_memories(nilou, [second], third, reason=None, now=now, privacy=Privacy())
     says("collei", "桃が好き")
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         merge(nilou, collei, now)
@@ -338,7 +350,7 @@ def test_what_came_later_replaces_what_came_with_an_earlier_merge(personas, says
     old = says("nilou", "東京に住んでいる", relations=["私 > lives_in > 東京"])
     whole.copy(personas, "nilou", "collei", now)
     with personas.writing("collei") as collei:
-        revise(collei, old, Revision(content="パリに住んでいる"), now=now)
+        revise(collei, old, Revision(content="パリに住んでいる"), now=now, privacy=Privacy())
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         renamed = merge(nilou, collei, now).renamed[old]
     says("nilou", "京都に住んでいる", supersedes=old)
@@ -357,7 +369,7 @@ def test_a_summary_does_not_bring_back_what_was_erased(personas, says, contents,
         while summaries.step(nilou, later, settings):
             pass
     with personas.writing("collei") as collei:
-        forget(collei, keys[:1], reason=None, dry_run=False, now=now)
+        forget(collei, keys[:1], reason=None, dry_run=False, now=now, privacy=Privacy())
         purge.erase(collei, keys[:1], rule="asked for", now=now)
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         assert any("0番目" in text for text in contents("nilou")[5:])

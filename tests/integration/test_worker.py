@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models
@@ -51,7 +51,7 @@ class World:
 
     def write(self, name, *contents):
         with self.personas.writing(name) as persona:
-            remember_many(persona, [Draft(content) for content in contents], now=self.now, zone=self.zone)
+            remember_many(persona, [Draft(content) for content in contents], now=self.now, zone=self.zone, privacy=Privacy())
         self.worker.wake(name)
 
     def later(self, seconds):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.fakes import HashingEmbedder
@@ -70,7 +70,7 @@ class World:
     def say(self, name: str, *contents: str) -> None:
         with self.personas.writing(name) as persona:
             for content in contents:
-                remember(persona, draft(content, now=self.now, zone=self.zone), now=self.now, zone=self.zone)
+                remember(persona, draft(content, now=self.now, zone=self.zone), now=self.now, zone=self.zone, privacy=Privacy())
             while apply_queue(persona, self.embedder, self.indexes, zone=self.zone).waiting:
                 pass
 

@@ -18,6 +18,7 @@ from processes import RunningServer
 from soundness import faults, graph_faults
 from writers import Caller
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.weaving import weave
 from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
@@ -118,7 +119,7 @@ def woven_anew(persona: Persona, directory: Path) -> Graph:
         def there() -> Iterator[Persona]:
             yield fresh
 
-        assert import_lines(there, lines, Arriving(now, ZoneInfo("Asia/Tokyo"))).refused == 0
+        assert import_lines(there, lines, Arriving(now, ZoneInfo("Asia/Tokyo"), privacy=Privacy())).refused == 0
         while weave(fresh, now):
             pass
         return graph_of(fresh)

@@ -12,6 +12,7 @@ from crashing import importable
 from processes import ROOT, clean_environment
 
 from memory_mcp.config.master_key import MasterKey, key_in_file
+from memory_mcp.config.settings import Privacy
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
@@ -54,7 +55,7 @@ class Place:
             with personas.writing(name) as persona:
                 for number in range(50):
                     content = f"{marker} {number}"
-                    remember(persona, draft(content, now=NOW, zone=ZoneInfo("UTC")), now=NOW, zone=ZoneInfo("UTC"))
+                    remember(persona, draft(content, now=NOW, zone=ZoneInfo("UTC")), now=NOW, zone=ZoneInfo("UTC"), privacy=Privacy())
                 persona.context.update({"current_emotion": marker})
         personas.close()
 

@@ -31,6 +31,7 @@ from older_stores import (
 )
 
 from memory_mcp import cli
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Question
 from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import Overloaded, StoreError
@@ -143,7 +144,7 @@ def test_every_older_memory_can_be_fetched_found_changed_and_joined_by_a_new_one
             assert sorted(stored) == sorted(keys)
             for memory in stored.values():
                 assert not memory.content.strip() or memory.content in found(personas, "nilou", settings, memory.content)
-            new = remember(persona, draft("新しい記憶", now=NOON, zone=zone), now=NOON, zone=zone).key
+            new = remember(persona, draft("新しい記憶", now=NOON, zone=zone), now=NOON, zone=zone, privacy=Privacy()).key
             assert new not in keys
         assert found(personas, "nilou", settings, "新しい記憶") == ["新しい記憶"]
 
@@ -155,7 +156,7 @@ def test_an_adopted_store_can_be_exported_and_brought_in_elsewhere(data_director
         lines = exported(personas, "nilou")
         wanted = [line for line in lines if line["content"].strip()]
         numbered = [(number, json.dumps(line).encode()) for number, line in enumerate(wanted, start=1)]
-        result = import_lines(lambda: personas.writing("copy"), numbered, Arriving(NOON, zone))
+        result = import_lines(lambda: personas.writing("copy"), numbered, Arriving(NOON, zone, privacy=Privacy()))
         assert (result.stored, result.errors) == (len(wanted), ())
         assert exported(personas, "copy") == wanted
 
@@ -280,7 +281,7 @@ def test_the_older_log_is_kept_whole_and_ours_begins_anew_without_content(data_d
 
 def test_a_log_of_ours_stays_where_it_is(data_directory, zone):
     with started(data_directory) as personas, personas.writing("nilou") as persona:
-        remember(persona, draft("京都", now=NOON, zone=zone), now=NOON, zone=zone)
+        remember(persona, draft("京都", now=NOON, zone=zone), now=NOON, zone=zone, privacy=Privacy())
     before = snapshot(data_directory)
     assert adopt(data_directory) == []
     assert snapshot(data_directory) == before
@@ -333,7 +334,7 @@ def test_a_broken_view_of_the_older_server_is_in_nobodys_way(data_directory):
 
 def test_a_store_that_was_taken_over_in_place_before_gives_its_further_columns_away_too(data_directory, zone, settings):
     with started(data_directory) as personas, personas.writing("nilou") as persona:
-        key = remember(persona, draft("抹茶", now=NOON, zone=zone, tags=["茶"]), now=NOON, zone=zone).key
+        key = remember(persona, draft("抹茶", now=NOON, zone=zone, tags=["茶"]), now=NOON, zone=zone, privacy=Privacy()).key
     path = data_directory / "nilou" / "memory.sqlite"
     take_back(path, "0005")
     with closing(sqlite3.connect(path)) as connection:
@@ -372,7 +373,7 @@ def test_a_read_only_database_is_adopted_and_can_be_written(data_directory, zone
     path.chmod(0o444)
     name = "さくら" if "さくら" in target else "nilou"
     with started(data_directory) as personas, personas.writing(name) as persona:
-        remember(persona, draft("新しい", now=NOON, zone=zone), now=NOON, zone=zone)
+        remember(persona, draft("新しい", now=NOON, zone=zone), now=NOON, zone=zone, privacy=Privacy())
         assert len(exported(personas, name)) == 3
     assert database_of(data_directory, name).stat().st_mode & 0o200
 

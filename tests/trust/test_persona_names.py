@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from processes import RunningServer, serving
 
+from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import StoreError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -90,7 +91,7 @@ def distinct_names() -> list[str]:
 
 def written(personas: Personas, name: str, content: str, now, zone) -> None:
     with personas.writing(name) as persona:
-        remember(persona, draft(content, now=now, zone=zone), now=now, zone=zone)
+        remember(persona, draft(content, now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
 
 
 def contents(personas: Personas, name: str) -> list[str]:

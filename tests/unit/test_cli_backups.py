@@ -107,3 +107,16 @@ def test_a_backup_from_before_another_key_took_over_is_restored_with_the_one_put
     assert run("rotate-key", encryption=encryption)[0] == 0
     made = backup_of(tmp_path / "disk")
     assert run("restore", str(made), "--replace", encryption=encryption)[0] == 0
+
+
+def test_a_key_that_is_told_serves_where_the_configuration_names_one_that_is_not_here(
+    run: Run, served: Personas, tmp_path: Path, data_directory: Path
+) -> None:
+    key = tmp_path / "copied.key"
+    assert run("key", "new", str(key))[0] == 0
+    served.close()
+    assert run("backup", encryption={"key_file": str(key)})[0] == 0
+    made, missing = str(backup_of(data_directory)), {"encryption": {"enabled": True, "key_file": str(tmp_path / "not here.key")}}
+    assert "there is no key file" in run("restore", made, "--as", "other", **missing)[1]
+    status, said = run("restore", made, "--as", "other", "--key-file", str(key), **missing)
+    assert (status, "Name the key file in encryption.key_file" in said) == (0, True)

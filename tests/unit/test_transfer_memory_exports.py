@@ -210,6 +210,13 @@ def test_a_zip_is_told_like_its_directory(tmp_path: Path) -> None:
     assert format_of(tmp_path / "a.zip") is Format.CLAUDE
 
 
+@pytest.mark.parametrize(("text", "words"), [("", "is empty"), ('[{"mapping": {"a": {"id"', "is not JSON.*Fetch the export again")])
+def test_a_json_file_that_is_empty_or_was_cut_off_says_so(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "会話.json").write_text(text)
+    with pytest.raises(InvalidInput, match=f"会話.json {words}"):
+        format_of(tmp_path / "会話.json")
+
+
 @pytest.mark.parametrize("files", [{"a.bin": b"\x00"}, {"a.json": {"x": 1}}, {"a.json": "oops"}, {"d/a.png": b""}, {"a.zip": b"no zip"}])
 def test_what_nothing_tells_is_refused_with_what_to_do(tmp_path: Path, files: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):

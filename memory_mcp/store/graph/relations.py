@@ -96,6 +96,20 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[in
     return found
 
 
+def stated_beside(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
+    """What somebody stated outside of any memory about those whom, of all memories, only these name."""
+    rows = connection.execute(
+        "WITH told AS (SELECT value AS memory FROM json_each(?1)), named(entity) AS ("
+        "SELECT entity FROM entity_mentions WHERE memory IN told UNION SELECT source FROM relation_evidence WHERE memory IN told "
+        "UNION SELECT target FROM relation_evidence WHERE memory IN told), alone AS (SELECT entity FROM named n WHERE NOT EXISTS "
+        "(SELECT 1 FROM entity_mentions m WHERE m.entity = n.entity AND m.memory NOT IN told)) "
+        "SELECT s.name, v.type, t.name FROM relation_evidence v JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target "
+        "WHERE v.memory IS NULL AND v.method = ?2 AND (v.source IN alone OR v.target IN alone) ORDER BY v.id",
+        (json.dumps(list(memory_ids)), STATED),
+    )
+    return [Stated(source, type_, target) for source, type_, target in rows]
+
+
 def pairs_of_entities(connection: apsw.Connection, entities: Iterable[int]) -> set[Pair]:
     """The pairs that these entities, and what is merged with them, are an end of."""
     rows = connection.execute(

@@ -25,7 +25,8 @@ _PREFIXED = (
     r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",  # JSON Web Tokens
     r"mmcp_[0-9a-f]{10}_[0-9a-f]{64}",  # this server's own
 )
-_KNOWN = re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(_PREFIXED)})")
+# A hyphen or an underscore before it is somebody's glue (`key-ghp_…`); a letter is a word that ends like a prefix (`task-…`).
+_KNOWN = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_PREFIXED)})")
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")

@@ -6,6 +6,7 @@ import apsw
 import pytest
 
 from memory_mcp import errors
+from memory_mcp.config.settings import Privacy
 from memory_mcp.server.refusals import http_refusal, status_of
 
 STATUS = {
@@ -48,19 +49,19 @@ def test_every_error_has_a_status_of_its_own_choice(kind):
 
 
 def test_an_error_is_answered_as_an_object_with_its_words():
-    answer = http_refusal(errors.MemoryNotFound("no memory", "none is there", "Look elsewhere"))
+    answer = http_refusal(errors.MemoryNotFound("no memory", "none is there", "Look elsewhere"), rules=Privacy())
     assert answer.status_code == 404
     assert json.loads(answer.body) == {"error": "no memory: none is there. Look elsewhere."}
     assert "retry-after" not in answer.headers
 
 
 def test_too_much_work_says_when_to_come_back():
-    assert http_refusal(errors.Overloaded("too much")).headers["retry-after"] == "1"
-    assert http_refusal(errors.TooManyCalls("too many calls", "", 42)).headers["retry-after"] == "42"
+    assert http_refusal(errors.Overloaded("too much"), rules=Privacy()).headers["retry-after"] == "1"
+    assert http_refusal(errors.TooManyCalls("too many calls", "", 42), rules=Privacy()).headers["retry-after"] == "42"
 
 
 def test_a_missing_token_says_what_kind_is_wanted():
-    assert http_refusal(errors.TokenRefused("none")).headers["www-authenticate"] == "Bearer"
+    assert http_refusal(errors.TokenRefused("none"), rules=Privacy()).headers["www-authenticate"] == "Bearer"
 
 
 def hamper(server, name, pragma):

@@ -137,8 +137,54 @@ def test_what_is_erased_is_said_to_be_in_the_backups_that_there_are_and_until_wh
     as_persona("POST", "/api/backups")
     persona("forget", keys=[key])
     own, others = persona("purge", keys=[key])["remains"]
-    assert own.startswith("1 backup of this server, the newest of 2025-10-30T12:00:00+09:00, may hold it until 2025-11-29T12:00:00+09:00")
+    assert own.startswith("1 backup of this server, the newest of 2025-10-30T12:00:00+09:00, may hold it until somebody removes them")
     assert "somebody made" in others
+
+
+def test_a_purge_names_what_it_leaves_in_the_context(persona):
+    key = persona("remember", content=SECRET, state={"emotion": "落ち着かない"})["key"]
+    persona("update_context", environment=f"あの話：{SECRET}")
+    persona("forget", keys=[key])
+    listed = persona("purge", keys=[key])
+    assert listed["in_context"] == "persona_context.json"
+    persona("purge", keys=[key], confirm=listed["confirm"])
+    assert "emotion" not in persona("get_context")["state"]
+
+
+def test_where_old_backups_are_removed_it_is_said_until_when_they_hold_what_is_erased(own_server, own_http):
+    headers = {"X-Persona": "nilou"}
+    own_server.configure(backup={"enabled": True, "keep_days": 7})
+    own_http.post("/api/import", content=json.dumps({"content": SECRET, "key": "k"}), headers=headers).raise_for_status()
+    own_http.post("/api/backups", headers=headers).raise_for_status()
+    own, _ = own_http.post("/api/purge", json={"keys": ["k"]}, headers=headers).json()["remains"]
+    assert "may hold it until 2025-11-06T12:00:00+09:00, and longer where no newer one is made" in own
+
+
+def test_erasing_a_persona_leaves_its_backups_unless_they_are_to_go_too(own_server, own_http):
+    def post(path, who="nilou", **body):
+        return own_http.post(path, json=body, headers={"X-Persona": who}).raise_for_status().json()
+
+    for name in ("nilou", "collei"):
+        own_http.post("/api/import", content='{"content": "抹茶"}', headers={"X-Persona": name}).raise_for_status()
+        post("/api/backups", name)
+        post("/api/backups", name)
+    listed = post("/api/persona/erase")
+    folder = own_server.data / ".backups" / "nilou"
+    assert listed["backups"] == 2
+    assert listed["remains"][0] == f"2 backups in {folder} hold it until somebody removes them"
+    assert post("/api/persona/erase", confirm="nilou")["remains"] == listed["remains"]
+    assert len(list(folder.glob("*.zst"))) == 2
+    gone = post("/api/persona/erase", "collei", confirm="collei", remove_backups=True)
+    assert (gone["removed_backups"], len(gone["remains"])) == (2, 1)
+    assert not (own_server.data / ".backups" / "collei").exists()
+
+
+def test_backups_lie_where_the_next_ones_will_after_a_persona_was_renamed(own_server, own_http):
+    own_http.post("/api/import", content='{"content": "抹茶"}', headers={"X-Persona": "nilou"}).raise_for_status()
+    made = own_http.post("/api/backups", headers={"X-Persona": "nilou"}).json()["file"]
+    renamed = own_http.post("/api/persona/rename", json={"to": "collei"}, headers={"X-Persona": "nilou"}).json()
+    assert renamed == {"persona": "collei", "renamed_from": "nilou"}
+    assert [backup["file"] for backup in own_http.get("/api/backups", headers={"X-Persona": "collei"}).json()["backups"]] == [made]
 
 
 def test_a_persona_is_copied_renamed_merged_and_erased(persona, as_persona, name):
