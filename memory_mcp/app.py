@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from memory_mcp.config.live import LiveConfig
@@ -18,30 +18,23 @@ from memory_mcp.config.master_key import master_key
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loaders import Exports, model_shelf
-from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.onnx_files import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
-from memory_mcp.index.entity_vectors import embed_entities
+from memory_mcp.jobs import plan
 from memory_mcp.jobs.chores import Chore, ChoreWorker
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.llm.chat import Chat
-from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.remember import model_reading
-from memory_mcp.remember.linking import link_alike
-from memory_mcp.remember.weaving import weave
+from memory_mcp.personas.registry import Personas
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
-from memory_mcp.text.entities.dictionary import Dictionary
 from memory_mcp.text.tokens import forget_stems
-from memory_mcp.upkeep import backup, encryption, graph_check, legacy, retention, summaries
+from memory_mcp.upkeep import encryption, legacy
 
 GRACE_SECONDS = 10
-# Vectors come some time after the write that a chore would notice.
-LINKS_INTERVAL = timedelta(minutes=5)
 # Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
 # the server hangs up is lost, and with uvicorn's 5 seconds that happens to httpx, whose limit is the same.
 KEEP_ALIVE_SECONDS = 75
@@ -89,7 +82,9 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
     chat = Chat(lambda: config.current().llm)
     with (
         _index(config, personas, clock, caches) as (models, indexes, worker),
-        _upkeep(config, personas, clock, _chores(personas, models.current, indexes, caches, usage, chat)) as chores,
+        _upkeep(
+            config, personas, clock, plan.chores(personas, models.current, indexes, lambda: _forget_cached(caches), usage, chat)
+        ) as chores,
     ):
         worker.subscribe(chores.wake)
         runtime = Runtime(
@@ -146,71 +141,6 @@ def _index(
         worker.stop()
         models.close()
         pool.close()
-
-
-def _chores(
-    personas: Personas, models_for: Callable[[Settings], Models], indexes: IndexShelf, caches: Caches, usage: Usage, chat: Chat
-) -> list[Chore]:
-    """What is done in the background for each persona, what matters most first."""
-
-    def keep_to_retention(persona: Persona, now: datetime, settings: Settings) -> bool:
-        return retention.step(persona, now, settings, indexes, forget_cached=lambda: _forget_cached(caches))
-
-    def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
-        known = dictionary.get() if settings.graph.names_by == "sudachi" else None
-        return weave(persona, now, known) or embed_entities(persona, models_for(settings))
-
-    always, dictionary = timedelta(), Dictionary()
-    backups = backup.Backups(personas.directory, personas.keys)
-    return [
-        Chore("graph", keep_graph, lambda _: True, lambda _: always, only_after_writes=True),
-        Chore(
-            "links",
-            lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),
-            lambda settings: settings.graph.link_alike,
-            lambda _: LINKS_INTERVAL,
-            only_after_writes=True,
-        ),
-        Chore(
-            "graph model",
-            lambda persona, now, settings: model_reading.step(persona, now, settings, chat),
-            lambda settings: settings.graph.ask_model and settings.llm.chat_class is not None,
-            lambda _: LINKS_INTERVAL,
-            only_after_writes=True,
-        ),
-        Chore(
-            "graph check",
-            lambda persona, now, _: graph_check.step(persona, now),
-            lambda _: True,
-            lambda _: graph_check.INTERVAL,
-            only_after_writes=True,
-        ),
-        Chore(
-            "retention",
-            keep_to_retention,
-            lambda _: True,
-            lambda _: retention.INTERVAL,
-            only_after_writes=True,
-            next_due=retention.next_due,
-        ),
-        Chore(
-            "backup",
-            backups.step,
-            lambda settings: settings.backup.enabled,
-            lambda _: backup.INTERVAL,
-            only_after_writes=True,
-            next_due=backup.next_due,
-        ),
-        Chore(
-            summaries.CHORE,
-            lambda persona, now, settings: summaries.step(persona, now, settings, chat),
-            lambda settings: settings.summaries.enabled,
-            lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
-            only_after_writes=True,
-            next_due=summaries.next_due,
-        ),
-        usage.chore(),
-    ]
 
 
 def _forget_cached(caches: Caches) -> None:

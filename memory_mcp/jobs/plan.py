@@ -1,0 +1,91 @@
+"""What is done in the background for each persona: which chore does what, when it is wanted, and how often."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.models import Models
+from memory_mcp.index.entity_vectors import embed_entities
+from memory_mcp.jobs.chores import Chore
+from memory_mcp.jobs.usage import Usage
+from memory_mcp.llm.chat import Chat
+from memory_mcp.personas.registry import Persona, Personas
+from memory_mcp.remember import model_reading
+from memory_mcp.remember.linking import link_alike
+from memory_mcp.remember.weaving import weave
+from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.text.entities.dictionary import Dictionary
+from memory_mcp.upkeep import backup, graph_check, retention, summaries
+
+# Vectors come some time after the write that a chore would notice.
+LINKS_INTERVAL = timedelta(minutes=5)
+
+
+def chores(
+    personas: Personas,
+    models_for: Callable[[Settings], Models],
+    indexes: IndexShelf,
+    forget_cached: Callable[[], None],
+    usage: Usage,
+    chat: Chat,
+) -> list[Chore]:
+    """What matters most first. `forget_cached` is called after memories have been erased."""
+
+    def keep_to_retention(persona: Persona, now: datetime, settings: Settings) -> bool:
+        return retention.step(persona, now, settings, indexes, forget_cached=forget_cached)
+
+    def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
+        known = dictionary.get() if settings.graph.names_by == "sudachi" else None
+        return weave(persona, now, known) or embed_entities(persona, models_for(settings))
+
+    always, dictionary = timedelta(), Dictionary()
+    backups = backup.Backups(personas.directory, personas.keys)
+    return [
+        Chore("graph", keep_graph, lambda _: True, lambda _: always, only_after_writes=True),
+        Chore(
+            "links",
+            lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),
+            lambda settings: settings.graph.link_alike,
+            lambda _: LINKS_INTERVAL,
+            only_after_writes=True,
+        ),
+        Chore(
+            "graph model",
+            lambda persona, now, settings: model_reading.step(persona, now, settings, chat),
+            lambda settings: settings.graph.ask_model and settings.llm.chat_class is not None,
+            lambda _: LINKS_INTERVAL,
+            only_after_writes=True,
+        ),
+        Chore(
+            "graph check",
+            lambda persona, now, _: graph_check.step(persona, now),
+            lambda _: True,
+            lambda _: graph_check.INTERVAL,
+            only_after_writes=True,
+        ),
+        Chore(
+            "retention",
+            keep_to_retention,
+            lambda _: True,
+            lambda _: retention.INTERVAL,
+            only_after_writes=True,
+            next_due=retention.next_due,
+        ),
+        Chore(
+            "backup",
+            backups.step,
+            lambda settings: settings.backup.enabled,
+            lambda _: backup.INTERVAL,
+            only_after_writes=True,
+            next_due=backup.next_due,
+        ),
+        Chore(
+            summaries.CHORE,
+            lambda persona, now, settings: summaries.step(persona, now, settings, chat),
+            lambda settings: settings.summaries.enabled,
+            lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
+            only_after_writes=True,
+            next_due=summaries.next_due,
+        ),
+        usage.chore(),
+    ]
