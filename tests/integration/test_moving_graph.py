@@ -47,7 +47,11 @@ def read(now, zone):
         def opened():
             yield into
 
-        return import_lines(opened, [(number, row.encode()) for number, row in enumerate(rows, start=1)], Arriving(now, zone, **how))
+        return import_lines(
+            opened,
+            [(number, row.encode()) for number, row in enumerate(rows, start=1)],
+            Arriving(now, zone, **{"privacy": Privacy(), **how}),
+        )
 
     return read
 

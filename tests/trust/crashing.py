@@ -107,6 +107,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
         lambda _, evidence, *__: bool(evidence) and evidence[0].memory is None,
     ),
     "inside an unrelate": ("memory_mcp.store.graph.relations:reject", "after", lambda *_: True),
+    "inside a merge of entities": ("memory_mcp.store.graph.merging:merge", "after", lambda *_: True),
     "inside the lines of a graph": ("memory_mcp.store.graph.arriving:Arrivals.settle", "before", lambda *_: True),
     "before a new persona's identity": (
         "memory_mcp.personas.directories:write_atomically",

@@ -38,6 +38,7 @@ LEARNED = {"key": "memory_99", "content": "[[ダイズ|Object]]は犬の名前"}
 STATED = [f"{one} > likes > {fruit}" for one in PEOPLE for fruit in ("苺", "桃")]
 GRAPH_LINES: list[dict[str, Any]] = [
     {"entity": "田中", "type": "Person", "made_by": "user", "description": "隣の人", "aliases": ["たなっち"]},
+    *({"entity": name, "type": "Person", "made_by": "user"} for name in ("山本", "ヤマモト")),
     {"relation": "knows", "source": "田中", "source_type": "Person", "target": "佐藤", "target_type": "Person"},
     {"merged_entity": "田中太郎", "type": "Person", "into_entity": "田中", "into_type": "Person"},
 ]
@@ -53,6 +54,7 @@ def steps() -> list[tuple[str, dict[str, Any]]]:
         ("relate", {"relations": STATED}),
         ("unrelate", {"relation": STATED[0]}),
         ("import", {"lines": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in GRAPH_LINES)}),
+        ("merge_entities", {"entity": "ヤマモト", "into": "山本"}),
     ]
 
 
@@ -136,6 +138,7 @@ def woven_anew(persona: Persona, directory: Path) -> Graph:
         ("inside a relate", 1),
         ("inside an unrelate", 1),
         ("inside the lines of a graph", 1),
+        ("inside a merge of entities", 1),
     ],
 )
 def test_a_kill_in_the_midst_of_the_graph_loses_nothing_and_makes_nothing_twice(tmp_path: Path, moment: str, ordinal: int) -> None:
