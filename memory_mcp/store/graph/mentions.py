@@ -15,6 +15,8 @@ from memory_mcp.text.entities.mention import Mention
 
 # Of so many memories one at least is taken to be current: neither in the trash nor replaced.
 MOST_REPLACED = 3
+# A key of JSON is text. The plus takes the affinity away again, with which SQLite would not use the index of the groups.
+_WANTED = "+CAST(w.entity AS INTEGER)"
 
 
 def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[int, Mention]], now: datetime) -> None:
@@ -107,7 +109,7 @@ def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filt
         "memory, score",
         "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "
         "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share FROM wanted w "
-        "JOIN entities e ON coalesce(e.merged_into, e.id) = CAST(w.entity AS INTEGER) JOIN entity_mentions em ON em.entity = e.id "
+        f"JOIN entities e ON coalesce(e.merged_into, e.id) = {_WANTED} JOIN entity_mentions em ON em.entity = e.id "
         "GROUP BY em.memory, coalesce(e.merged_into, e.id)), "
         "scored AS MATERIALIZED (SELECT memory, sum(share) AS score FROM best GROUP BY memory ORDER BY score DESC, memory DESC LIMIT ?) "
         "SELECT b.memory AS memory, b.score AS score FROM scored b JOIN memories m ON m.id = b.memory "
@@ -123,7 +125,7 @@ def memories_stating(connection: apsw.Connection, entities: Mapping[int, float],
     condition, values = where(filters)
     rows = connection.execute(
         "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "
-        "own AS (SELECT e.id, w.weight FROM wanted w JOIN entities e ON coalesce(e.merged_into, e.id) = CAST(w.entity AS INTEGER)), "
+        f"own AS (SELECT e.id, w.weight FROM wanted w JOIN entities e ON coalesce(e.merged_into, e.id) = {_WANTED}), "
         "said AS (SELECT v.memory, v.weight * o.weight AS share FROM own o JOIN relation_evidence v ON v.source = o.id "
         "WHERE v.method = 'stated' UNION ALL "
         "SELECT v.memory, v.weight * o.weight FROM own o JOIN relation_evidence v ON v.target = o.id WHERE v.method = 'stated') "
@@ -149,10 +151,10 @@ def count_again(connection: apsw.Connection, entities: Iterable[int]) -> None:
     """How often and when these entities, or what they are merged into, are mentioned by current memories."""
     connection.execute(
         "WITH wanted AS (SELECT DISTINCT coalesce(e.merged_into, e.id) AS id FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))), "
-        "counted AS (SELECT w.id, count(m.id) AS many, min(CASE WHEN m.id IS NOT NULL THEN "
+        "counted AS (SELECT w.id, count(DISTINCT m.id) AS many, min(CASE WHEN m.id IS NOT NULL THEN "
         f"{EVENT_TIME} END) AS first, max(CASE WHEN m.id IS NOT NULL THEN {EVENT_TIME} END) AS last "
         "FROM wanted w LEFT JOIN entities e ON coalesce(e.merged_into, e.id) = w.id "
-        "LEFT JOIN (SELECT DISTINCT memory, entity FROM entity_mentions) em ON em.entity = e.id "
+        "LEFT JOIN entity_mentions em ON em.entity = e.id "
         f"LEFT JOIN memories m ON m.id = em.memory AND {CURRENT} GROUP BY w.id) "
         "UPDATE entities SET extraction_count = c.many, first_mentioned_at = c.first, last_mentioned_at = c.last FROM counted c WHERE entities.id = c.id",
         (json.dumps(sorted(set(entities))),),

@@ -33,7 +33,7 @@ ORDER BY max(r.last_evidence_at, o.last_evidence_at) DESC, r.id
 _COUNTED = f"""
 SELECT e.id, e.extraction_count, (
     SELECT count(DISTINCT em.memory) FROM entities p JOIN entity_mentions em ON em.entity = p.id JOIN memories m ON m.id = em.memory
-    WHERE coalesce(p.merged_into, p.id) = e.id AND {CURRENT}) AS counted
+    WHERE coalesce(p.merged_into, p.id) = +e.id AND {CURRENT}) AS counted
 FROM entities e WHERE e.merged_into IS NULL AND e.id IN (SELECT value FROM json_each(?))
 """
 
