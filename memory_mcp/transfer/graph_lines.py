@@ -1,7 +1,7 @@
 """The lines of an export that hold what somebody said of the graph beside the memories, and which memory was merged into which.
 
 Each is told by its first field. Types and entities stand before the memories, so that these are read with them known; relations,
-merges and links stand after.
+merges, decisions that two are not the same, and links stand after.
 """
 
 import json
@@ -46,12 +46,14 @@ GRAPH_FIELDS: Mapping[str, Mapping[str, Check]] = {
         "confidence": SHARE,
     },
     "merged_entity": dict.fromkeys(("merged_entity", "type", "into_entity", "into_type", "reason", "merged_at", "undone_at"), TEXT),
+    "distinct_entity": dict.fromkeys(("distinct_entity", "type", "from_entity", "from_type", "reason", "decided_at"), TEXT),
     "link": {**dict.fromkeys(("link", "source", "target", "method", "created_at"), TEXT), "weight": SHARE, "confidence": SHARE},
     MERGED_MEMORY: {MERGED_MEMORY: TEXT, "into_memory": TEXT},
 }
 _NEEDED = {
     "relation": ("source", "target"),
     "merged_entity": ("into_entity",),
+    "distinct_entity": ("from_entity",),
     "link": ("source", "target"),
     MERGED_MEMORY: ("into_memory",),
 }
@@ -59,7 +61,7 @@ _NEEDED = {
 _KEYS = {"link": ("source", "target"), MERGED_MEMORY: (MERGED_MEMORY, "into_memory")}
 _EARLY = frozenset({"entity_type", "relation_type", "entity"})
 _LONG = frozenset({"description", "notes", "reason"})
-_TIMES = frozenset({"created_at", "merged_at", "undone_at"})
+_TIMES = frozenset({"created_at", "merged_at", "undone_at", "decided_at"})
 # A relation weighs something, or it is none.
 _LEAST_WEIGHT = 0.001
 
@@ -102,6 +104,8 @@ def checked(kind: str, row: Mapping[str, Any], zone: ZoneInfo, now: datetime) ->
         told = {**usual, **told, "weight": max(told.get("weight", 0.8), _LEAST_WEIGHT)}
     if kind == "merged_entity":
         told = {"merged_at": to_text(now), **told}
+    if kind == "distinct_entity":
+        told = {"decided_at": to_text(now), **told}
     if kind == "link":
         told = {"method": "stated", "created_at": to_text(now), **told}
     return Said(kind, told)

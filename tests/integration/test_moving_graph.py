@@ -9,6 +9,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.personas import whole
 from memory_mcp.personas.registry import Personas
+from memory_mcp.remember.entity_changes import keep_apart
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
@@ -34,7 +35,7 @@ def exported(persona, leaving=ALL):
 def said(persona, leaving=ALL):
     """The lines that are no memories, without what differs from run to run."""
     rows = [json.loads(line) for line in exported(persona, leaving)]
-    passing = {"entity_id", "created_at", "merged_at"}
+    passing = {"entity_id", "created_at", "merged_at", "decided_at"}
     return [{name: value for name, value in row.items() if name not in passing} for row in rows if "content" not in row]
 
 
@@ -126,6 +127,7 @@ def test_a_graph_moves_with_its_memories_and_a_second_export_equals_the_first(to
         *["key"] * 4,
         *["relation"] * 2,
         *["merged_entity"] * 2,
+        "distinct_entity",
         "link",
         "merged_memory",
     ]
@@ -225,6 +227,8 @@ def test_of_who_states_a_relation_and_who_takes_it_back_the_later_counts(nilou, 
         ({"link": "causality", "source": "memory_1", "target": "memory_2"}, "no memory with the key memory_1"),
         ({"merged_memory": "memory_1", "into_memory": "memory_2"}, "no memory with the key memory_1"),
         ({"merged_entity": "田中"}, "into_entity is missing"),
+        ({"distinct_entity": "田中"}, "from_entity is missing"),
+        ({"distinct_entity": "田中", "from_entity": "鈴木", "decided_at": "いつか"}, "no ISO time"),
         ({"relation_type": "rivals", "directed": "no"}, "must be true or false"),
     ],
 )
@@ -259,3 +263,54 @@ def test_a_merge_of_personas_takes_along_links_that_nothing_derives(told, sakura
     with told.database.read() as there:
         sakura.database.write(lambda here: persona_merge.take_in(here, there, "nilou", now))
     assert [row["link"] for row in said(sakura) if "link" in row] == ["causality"]
+
+
+def groups(persona):
+    with persona.database.read() as connection:
+        return {
+            row[0]: row[1] for row in connection.execute("SELECT e.name, k.name FROM entities e JOIN entities k ON k.id = e.merged_into")
+        }
+
+
+def apart(persona):
+    with persona.database.read() as connection:
+        rows = connection.execute(
+            "SELECT a.name, b.name, d.reason FROM entity_distinctions d JOIN entities a ON a.id = d.one JOIN entities b ON b.id = d.other"
+        )
+        return {(*sorted(row[:2]), row[2]) for row in rows}
+
+
+def test_who_was_said_not_to_be_the_same_is_told_apart_wherever_the_graph_goes(nilou, sakura, personas, say, read, now):
+    say("田中さんと鈴木さん")
+    say("高橋さんは秘密", privacy_level="secret")
+    for other in ("鈴木", "高橋"):
+        keep_apart(nilou, "田中", other, reason="別の人", now=now, privacy=Privacy())
+    open_ = exported(nilou, Leaving())
+    assert "高橋" not in "\n".join(open_)
+    assert read(sakura, *open_).refused == 0
+    assert apart(sakura) == {("田中", "鈴木", "別の人")}
+    with personas.writing("写し") as third, nilou.database.read() as there:
+        third.database.write(lambda here: persona_merge.take_in(here, there, "nilou", now))
+        assert apart(third) == apart(nilou) == {("田中", "鈴木", "別の人"), ("田中", "高橋", "別の人")}
+
+
+def test_merges_that_contradict_each_other_leave_everybody_with_one_above_at_most(nilou, read):
+    def line(merged, into):
+        return {"merged_entity": merged, "type": "Person", "into_entity": into, "into_type": "Person"}
+
+    assert read(nilou, line("甲", "乙"), line("乙", "甲"), line("乙", "丙"), line("丙", "甲")).graph == 2
+    assert groups(nilou) == {"甲": "丙", "乙": "丙"}
+    assert read(nilou, line("甲", "丁")).graph == 1
+    assert groups(nilou) == dict.fromkeys("甲乙丙", "丁")
+    assert read(nilou, line("甲", "丁"), line("丁", "乙")).graph == 0
+
+
+def test_what_is_one_here_stays_one_and_what_is_two_here_stays_two_whatever_a_line_says(nilou, read):
+    apart_line = {"distinct_entity": "甲", "from_entity": "乙"}
+    merge_line = {"merged_entity": "甲", "into_entity": "乙"}
+    assert [read(nilou, line).graph for line in (apart_line, apart_line, merge_line)] == [1, 0, 0]
+    assert groups(nilou) == {}
+    others = [{name: value.replace("甲", "丙").replace("乙", "丁") for name, value in line.items()} for line in (merge_line, apart_line)]
+    assert [read(nilou, line).graph for line in others] == [1, 0]
+    assert groups(nilou) == {"丙": "丁"}
+    assert len(apart(nilou)) == 1

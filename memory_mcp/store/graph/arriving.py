@@ -38,6 +38,7 @@ class Arrivals:
             "entity": self._entity,
             "relation": self._relation,
             "merged_entity": self._merge,
+            "distinct_entity": self._distinguish,
             "link": self._link,
         }
         return takers[kind](row)
@@ -125,12 +126,28 @@ class Arrivals:
         ).get
         if kept == merged or known:
             return False
+        if not row.get("undone_at"):
+            # Whoever is one with another here already goes along with it: nobody has two above, nor himself.
+            merged, root = merging.standing_root(self._connection, merged), merging.standing_root(self._connection, kept)
+            if merged == root or merging.are_distinct(self._connection, merged, root):
+                return False
         self._connection.execute(
             "INSERT INTO entity_merges(kept, merged, reason, merged_at, undone_at) VALUES (?,?,?,?,?)",
             (kept, merged, row.get("reason"), row["merged_at"], row.get("undone_at")),
         )
         self._merged |= {kept, merged}
         return True
+
+    def _distinguish(self, row: Row) -> bool:
+        ends = (row["distinct_entity"], row.get("type")), (row["from_entity"], row.get("from_type"))
+        one, other = sorted(self._end(*end) for end in ends)
+        if merging.standing_root(self._connection, one) == merging.standing_root(self._connection, other):
+            return False
+        self._connection.execute(
+            "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
+            (one, other, row.get("reason"), row["decided_at"]),
+        )
+        return self._connection.changes() > 0
 
     def _link(self, row: Row) -> bool:
         ends = memories.by_keys(self._connection, [row["source"], row["target"]])

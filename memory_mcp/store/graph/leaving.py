@@ -58,6 +58,10 @@ _MERGES = """
 SELECT g.name AS merged_entity, g.type AS type, k.name AS into_entity, k.type AS into_type, x.reason, x.merged_at, x.undone_at, g.id, k.id
 FROM entity_merges x JOIN entities k ON k.id = x.kept JOIN entities g ON g.id = x.merged ORDER BY x.id
 """
+_DISTINCTIONS = """
+SELECT a.name AS distinct_entity, a.type AS type, b.name AS from_entity, b.type AS from_type, d.reason, d.decided_at, a.id, b.id
+FROM entity_distinctions d JOIN entities a ON a.id = d.one JOIN entities b ON b.id = d.other
+"""
 _LEAVES = f"SELECT m.id, m.key FROM memories m WHERE NOT {_STAYS}"
 _LINKS = f"""
 WITH leaves AS ({_LEAVES})
@@ -90,9 +94,11 @@ def types(connection: apsw.Connection) -> Iterator[Row]:
 def entities(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
     """Whoever has something that no text tells, or is an end of such. `deleted`, `secret`: whether memories leave that are."""
     hidden = _hidden(connection, deleted, secret)
-    pairs = [set(pair) for pair in connection.execute("SELECT kept, merged FROM entity_merges")]
-    merged = sorted(set().union(*(pair for pair in pairs if not hidden & pair)))
-    for row in _rows(connection.execute(_TOLD, (deleted, secret, json.dumps(merged))), shown=lambda ids: not hidden & ids, ids=1):
+    pairs = [
+        set(pair) for pair in connection.execute("SELECT kept, merged FROM entity_merges UNION SELECT one, other FROM entity_distinctions")
+    ]
+    judged = sorted(set().union(*(pair for pair in pairs if not hidden & pair)))
+    for row in _rows(connection.execute(_TOLD, (deleted, secret, json.dumps(judged))), shown=lambda ids: not hidden & ids, ids=1):
         yield {
             **row,
             "aliases": json.loads(row["aliases"]) or None,
@@ -101,12 +107,14 @@ def entities(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterat
 
 
 def said(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
-    """Relations that somebody stated or took back outside of any memory, who was made one with whom, links of memories that nothing
-    derives, and which memory was merged into which."""
+    """Relations that somebody stated or took back outside of any memory, who was made one with whom and who is not, links of memories that
+    nothing derives, and which memory was merged into which."""
     hidden = _hidden(connection, deleted, secret)
     for row in _rows(connection.execute(_RELATIONS, (deleted, secret)), shown=lambda ids: not hidden & ids, ids=2):
         yield _in_order_of_names(row)
     yield from _rows(connection.execute(_MERGES), shown=lambda ids: not hidden & ids, ids=2)
+    apart = _rows(connection.execute(_DISTINCTIONS), shown=lambda ids: not hidden & ids, ids=2)
+    yield from sorted(map(_apart, apart), key=lambda row: (row["decided_at"], row["distinct_entity"], row["from_entity"], row["type"]))
     yield from _rows(connection.execute(_LINKS, (deleted, secret, json.dumps(DERIVED))))
     yield from _rows(connection.execute(_MERGED_MEMORIES, (deleted, secret)))
 
@@ -118,6 +126,12 @@ def _in_order_of_names(row: Row) -> Row:
         ends.sort()
     (source, source_type), (target, target_type) = ends
     return {**row, "source": source, "source_type": source_type, "target": target, "target_type": target_type}
+
+
+def _apart(row: Row) -> Row:
+    """Two of whom neither comes first, in the order of their names: their numbers are others elsewhere."""
+    (one, type_), (other, other_type) = sorted([(row["distinct_entity"], row["type"]), (row["from_entity"], row["from_type"])])
+    return {**row, "distinct_entity": one, "type": type_, "from_entity": other, "from_type": other_type}
 
 
 def _hidden(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:

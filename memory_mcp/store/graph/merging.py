@@ -121,6 +121,24 @@ def root_of(connection: apsw.Connection, entity: int) -> int:
     return int(connection.execute("SELECT coalesce(merged_into, id) FROM entities WHERE id = ?", (entity,)).get)
 
 
+def standing_root(connection: apsw.Connection, entity: int) -> int:
+    """What it is merged into by the merges that stand, whether or not `regroup` followed them; itself where it is in none."""
+    return int(
+        connection.execute(
+            "WITH RECURSIVE up(id) AS (SELECT ?1 UNION SELECT g.kept FROM up JOIN entity_merges g ON g.merged = up.id AND g.undone_at IS NULL) "
+            "SELECT id FROM up WHERE NOT EXISTS (SELECT 1 FROM entity_merges g WHERE g.merged = up.id AND g.undone_at IS NULL)",
+            (entity,),
+        ).get
+    )
+
+
+def are_distinct(connection: apsw.Connection, one: int, other: int) -> bool:
+    """Whether it was said of these two, or of any two that are one with them by the merges that stand, that they are not the same."""
+    both = {standing_root(connection, one), standing_root(connection, other)}
+    pairs = connection.execute("SELECT one, other FROM entity_distinctions").fetchall()
+    return any({standing_root(connection, first), standing_root(connection, second)} == both for first, second in pairs)
+
+
 def group_of(connection: apsw.Connection, entity: int) -> list[int]:
     """Everybody who is one with it, itself among them."""
     return [row[0] for row in connection.execute(f"{_GROUP} ORDER BY id", (entity,))]

@@ -1,4 +1,5 @@
-"""Taking into one persona's graph what somebody said by hand in another's: relations, what was taken back, who is one with whom.
+"""Taking into one persona's graph what somebody said by hand in another's: relations, what was taken back, who is one with whom and who
+is not.
 
 What follows from texts is not taken: the texts are read again where they come to.
 """
@@ -34,15 +35,22 @@ def take_in(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[i
     merges: list[tuple[Any, ...]] = there.execute(
         "SELECT kept, merged, reason FROM entity_merges WHERE undone_at IS NULL ORDER BY id"
     ).fetchall()
+    apart: list[tuple[Any, ...]] = there.execute("SELECT one, other, reason, decided_at FROM entity_distinctions").fetchall()
     made = [row[0] for row in there.execute("SELECT id FROM entities WHERE made_by <> 'text' ORDER BY id")]
     ends = [end for row in said for end in row[1:3]]
-    ours = _ours(here, there, dict.fromkeys([*ends, *(end for kept, merged, _ in merges for end in (kept, merged)), *made]), now)
+    ours = _ours(here, there, dict.fromkeys([*ends, *(end for one, other, *_ in (*merges, *apart) for end in (one, other)), *made]), now)
     sum_up(here, put_down(here, [(memory_ids.get(row[0]), ours[row[1]], ours[row[2]], *row[3:]) for row in said]), now)
     for kept, merged, reason in merges:
         found = entities.by_ids(here, [ours[kept], ours[merged]])
         roots = sorted({entity.merged_into or entity.id for entity in found.values()})
         if len(roots) == 2 and tuple(roots) not in merging.distinguished(here):
             merging.merge(here, ours[kept], ours[merged], reason, now)
+    for one, other, reason, decided_at in apart:
+        if merging.root_of(here, ours[one]) != merging.root_of(here, ours[other]):
+            here.execute(
+                "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
+                (*sorted((ours[one], ours[other])), reason, decided_at),
+            )
 
 
 def _take_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int]) -> None:
