@@ -13,7 +13,8 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.remember import entity_changes
 from memory_mcp.server import entity_views
 from memory_mcp.server.api_route import ApiRoute, object_of
-from memory_mcp.server.entity_views import ENTITIES_LIMIT, ENTITIES_SHOWN, changed_view, within
+from memory_mcp.server.entity_views import ENTITIES_LIMIT, ENTITIES_SHOWN, changed_view
+from memory_mcp.server.graph_arguments import within
 from memory_mcp.server.request_persona import call_of
 from memory_mcp.server.views import heading
 from memory_mcp.store.graph.editing import Wanted

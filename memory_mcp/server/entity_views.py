@@ -8,6 +8,7 @@ from memory_mcp.graph.proposals import proposals
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import drafts, entity_changes
 from memory_mcp.search.entities import meant
+from memory_mcp.server.graph_arguments import within
 from memory_mcp.server.graph_views import entity_view
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, told
@@ -117,19 +118,6 @@ def types_view(call: Call) -> dict[str, Any]:
             "entity_types": [_type(one) for one in types.of_entities(connection)],
             "relation_types": [_type(one) for one in types.of_relations(connection)],
         }
-
-
-def within(value: int | None, name: str, least: int, most: int, default: int) -> int:
-    """The number, or the default where there is none.
-
-    Raises:
-        InvalidInput: it is too small or too large.
-    """
-    if value is None:
-        return default
-    if not least <= value <= most:
-        raise InvalidInput(f"{name} is {value}", f"it runs from {least} to {most}", f"Leave it out for {default}")
-    return value
 
 
 def changed_view(call: Call, entity: Entity, head: dict[str, Any]) -> dict[str, Any]:

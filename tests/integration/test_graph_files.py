@@ -9,9 +9,12 @@ import rustworkx
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.remember.relating import relate
+from memory_mcp.remember.entity_changes import change, make_one
+from memory_mcp.remember.forget import forget
+from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import pages
+from memory_mcp.store.graph.editing import Wanted
 from memory_mcp.transfer.graph_files import REPLACEMENT, graphml, node_link
 
 HOSTILE = "<田中> & \"鈴木\" 'x' ]]> \u0001\ufffe\u2028\r\n\t終"
@@ -96,3 +99,28 @@ def test_what_only_secret_memories_speak_of_stays_unless_it_is_asked_for(say, wr
         assert {told["name"] for _, told in graph.nodes(data=True)} == {"青木", "田中", "内緒の人"}
         assert "loves" in {link[1] for link in links(graph)}
         assert [told for _, told in graph.nodes(data=True) if "たなっち" in told.get("aliases", "")]
+
+
+def test_what_somebody_did_by_hand_takes_nothing_secret_along(say, written, nilou, now):
+    say("[[内緒の人|Person]]と[[花子|Person]]", privacy_level="secret", relations=["内緒の人 > loves > 花子"])
+    say("[[田中|Person]]と花子が来た")
+    say("[[田中|たなっち]]と[[隠れ名|Person]]のこと", privacy_level="secret")
+    unrelate(nilou, Stated("内緒の人", "loves", "花子"), reason=None, now=now, privacy=Privacy())
+    change(nilou, "内緒の人", Wanted(importance=0.9), now=now, privacy=Privacy())
+    change(nilou, "田中", Wanted(description="隣の人"), now=now, privacy=Privacy())
+    make_one(nilou, "隠れ名", "田中", reason=None, now=now, privacy=Privacy())
+    for graph in written():
+        told = {told["name"]: told for _, told in graph.nodes(data=True)}
+        assert told.keys() == {"田中", "花子"}
+        assert told["田中"]["description"] == "隣の人"
+        assert "aliases" not in told["田中"]
+    for graph in written(include_secret=True):
+        assert {told["name"] for _, told in graph.nodes(data=True)} == {"田中", "花子", "内緒の人"}
+
+
+def test_a_name_that_only_a_secret_memory_in_the_trash_holds_stays(say, written, nilou, now):
+    say("[[田中|Person]]が来た")
+    key = say("[[田中|たなっち]]と呼ぶ", privacy_level="secret").key
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
+    for graph in written():
+        assert [told.get("aliases") for _, told in graph.nodes(data=True)] == [None]

@@ -314,3 +314,14 @@ def test_what_is_one_here_stays_one_and_what_is_two_here_stays_two_whatever_a_li
     assert [read(nilou, line).graph for line in others] == [1, 0]
     assert groups(nilou) == {"丙": "丁"}
     assert len(apart(nilou)) == 1
+
+
+def test_somebody_whose_own_name_only_a_secret_memory_holds_leaves_by_another(nilou, say, now):
+    say("[[田中太郎|たなっち]]のこと", privacy_level="secret")
+    say("たなっちが来た")
+    relate(nilou, [Stated("たなっち", "likes", "苺")], now=now, privacy=Privacy())
+    keep_apart(nilou, "たなっち", "苺", reason=None, now=now, privacy=Privacy())
+    open_ = said(nilou, Leaving())
+    assert "田中太郎" not in json.dumps(open_, ensure_ascii=False)
+    assert [row["source"] for row in open_ if "relation" in row] == ["たなっち"]
+    assert "田中太郎" in json.dumps(said(nilou), ensure_ascii=False)

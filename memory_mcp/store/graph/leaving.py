@@ -4,41 +4,26 @@ Of an entity that only memories speak of which stay here, nothing leaves; nor do
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
 
+from memory_mcp.store.graph import staying
 from memory_mcp.store.graph.links import DERIVED
+from memory_mcp.store.graph.staying import SAID, STAYS
 
 Row = dict[str, Any]
 
-# ?1: whether the trash leaves; ?2: whether what is secret does.
-_STAYS = "((NOT ?1 AND m.deleted_at IS NOT NULL) OR (NOT ?2 AND m.privacy_level = 'secret'))"
-_SAID = "SELECT id, source, target FROM relation_evidence WHERE memory IS NULL"
-_HIDDEN = f"""
-SELECT t.entity FROM (
-    SELECT entity, memory FROM entity_mentions
-    UNION ALL SELECT source, memory FROM relation_evidence WHERE memory IS NOT NULL
-    UNION ALL SELECT target, memory FROM relation_evidence WHERE memory IS NOT NULL) t
-JOIN memories m ON m.id = t.memory GROUP BY t.entity HAVING min({_STAYS})
-EXCEPT SELECT source FROM ({_SAID} AND validation_status <> 'rejected')
-EXCEPT SELECT target FROM ({_SAID} AND validation_status <> 'rejected')
-"""
-# Its names that no memory which names it holds, or one at least that leaves.
-_ALIASES = f"""
-SELECT json_group_array(alias) FROM (
-    SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name AND coalesce((
-        SELECT NOT min({_STAYS}) FROM entity_mentions em JOIN memories m ON m.id = em.memory
-        WHERE em.entity = e.id AND instr(m.content, a.alias)), 1)
-    ORDER BY a.alias)
+_ALIASES = """
+SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id ORDER BY a.alias)
 """
 _TOLD = f"""
 SELECT e.name AS entity, e.type, e.subtype, ({_ALIASES}) AS aliases, e.description, e.attributes, e.importance, e.confidence, e.made_by,
-    e.entity_id, e.created_at, e.id
+    e.entity_id, e.created_at, e.id AS id, e.id
 FROM entities e WHERE e.made_by <> 'text' OR e.description IS NOT NULL OR e.attributes IS NOT NULL
-    OR e.id IN (SELECT source FROM ({_SAID}) UNION SELECT target FROM ({_SAID}))
-    OR e.id IN (SELECT value FROM json_each(?3))
+    OR e.id IN (SELECT source FROM ({SAID}) UNION SELECT target FROM ({SAID}))
+    OR e.id IN (SELECT value FROM json_each(?1))
     OR EXISTS (SELECT 1 FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name AND NOT EXISTS (
         SELECT 1 FROM entity_mentions em JOIN memories m ON m.id = em.memory WHERE em.entity = e.id AND instr(m.content, a.alias)))
 ORDER BY e.id
@@ -49,9 +34,9 @@ SELECT v.type AS relation, s.name AS source, s.type AS source_type, t.name AS ta
 FROM relation_evidence v JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target
 LEFT JOIN relation_types y ON y.name = v.type
 WHERE v.memory IS NULL AND (v.validation_status <> 'rejected' OR NOT EXISTS (
-    SELECT 1 FROM entities p JOIN entities q JOIN relation_evidence o ON o.type = v.type AND o.source = p.id AND o.target = q.id
-    JOIN memories m ON m.id = o.memory WHERE {_STAYS}
-    AND (coalesce(p.merged_into, p.id), coalesce(q.merged_into, q.id)) = (coalesce(s.merged_into, s.id), coalesce(t.merged_into, t.id))))
+    SELECT 1 FROM entities p JOIN relation_evidence o ON o.source = p.id AND o.type = v.type JOIN entities q ON q.id = o.target
+    JOIN memories m ON m.id = o.memory WHERE coalesce(p.merged_into, p.id) = coalesce(s.merged_into, s.id)
+    AND coalesce(q.merged_into, q.id) = coalesce(t.merged_into, t.id) AND {STAYS}))
 ORDER BY v.id
 """
 _MERGES = """
@@ -62,7 +47,7 @@ _DISTINCTIONS = """
 SELECT a.name AS distinct_entity, a.type AS type, b.name AS from_entity, b.type AS from_type, d.reason, d.decided_at, a.id, b.id
 FROM entity_distinctions d JOIN entities a ON a.id = d.one JOIN entities b ON b.id = d.other
 """
-_LEAVES = f"SELECT m.id, m.key FROM memories m WHERE NOT {_STAYS}"
+_LEAVES = f"SELECT m.id, m.key FROM memories m WHERE NOT {STAYS}"
 _LINKS = f"""
 WITH leaves AS ({_LEAVES})
 SELECT l.type AS link, s.key AS source, t.key AS target, l.weight, l.confidence, l.method, l.created_at
@@ -93,15 +78,16 @@ def types(connection: apsw.Connection) -> Iterator[Row]:
 
 def entities(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
     """Whoever has something that no text tells, or is an end of such. `deleted`, `secret`: whether memories leave that are."""
-    hidden = _hidden(connection, deleted, secret)
-    pairs = [
-        set(pair) for pair in connection.execute("SELECT kept, merged FROM entity_merges UNION SELECT one, other FROM entity_distinctions")
-    ]
-    judged = sorted(set().union(*(pair for pair in pairs if not hidden & pair)))
-    for row in _rows(connection.execute(_TOLD, (deleted, secret, json.dumps(judged))), shown=lambda ids: not hidden & ids, ids=1):
+    who = _Who(connection, deleted, secret)
+    pairs: list[Any] = connection.execute(
+        "SELECT kept, merged FROM entity_merges UNION SELECT one, other FROM entity_distinctions"
+    ).fetchall()
+    judged = sorted({entity for pair in pairs if who.all_leave(pair) for entity in pair})
+    for row in _rows(connection.execute(_TOLD, (json.dumps(judged),)), who, ("entity",)):
+        unsaid = {row["entity"], *who.held.get(row.pop("id"), ())}
         yield {
             **row,
-            "aliases": json.loads(row["aliases"]) or None,
+            "aliases": [alias for alias in json.loads(row["aliases"]) if alias not in unsaid] or None,
             "attributes": json.loads(row["attributes"]) if row["attributes"] else None,
         }
 
@@ -109,11 +95,11 @@ def entities(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterat
 def said(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
     """Relations that somebody stated or took back outside of any memory, who was made one with whom and who is not, links of memories that
     nothing derives, and which memory was merged into which."""
-    hidden = _hidden(connection, deleted, secret)
-    for row in _rows(connection.execute(_RELATIONS, (deleted, secret)), shown=lambda ids: not hidden & ids, ids=2):
+    who = _Who(connection, deleted, secret)
+    for row in _rows(connection.execute(_RELATIONS, (deleted, secret)), who, ("source", "target")):
         yield _in_order_of_names(row)
-    yield from _rows(connection.execute(_MERGES), shown=lambda ids: not hidden & ids, ids=2)
-    apart = _rows(connection.execute(_DISTINCTIONS), shown=lambda ids: not hidden & ids, ids=2)
+    yield from _rows(connection.execute(_MERGES), who, ("merged_entity", "into_entity"))
+    apart = _rows(connection.execute(_DISTINCTIONS), who, ("distinct_entity", "from_entity"))
     yield from sorted(map(_apart, apart), key=lambda row: (row["decided_at"], row["distinct_entity"], row["from_entity"], row["type"]))
     yield from _rows(connection.execute(_LINKS, (deleted, secret, json.dumps(DERIVED))))
     yield from _rows(connection.execute(_MERGED_MEMORIES, (deleted, secret)))
@@ -134,15 +120,32 @@ def _apart(row: Row) -> Row:
     return {**row, "distinct_entity": one, "type": type_, "from_entity": other, "from_type": other_type}
 
 
-def _hidden(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:
-    return {row[0] for row in connection.execute(_HIDDEN, (deleted, secret))}
+class _Who:
+    """Of whom something leaves, and by what name: the first of its names that not only a memory which stays here holds."""
+
+    def __init__(self, connection: apsw.Connection, deleted: bool, secret: bool) -> None:
+        self._connection = connection
+        self._hidden, self.held = staying.hidden(connection, deleted, secret), staying.held_names(connection, deleted, secret)
+
+    def all_leave(self, entities: Iterable[int]) -> bool:
+        return self._hidden.isdisjoint(entities)
+
+    def name(self, entity: int, name: str) -> str:
+        held = self.held.get(entity, set())
+        if name not in held:
+            return name
+        known: list[Any] = self._connection.execute("SELECT alias FROM entity_aliases WHERE entity = ? ORDER BY id", (entity,)).fetchall()
+        return next((alias for (alias,) in known if alias not in held), name)
 
 
-def _rows(cursor: apsw.Cursor, shown: Callable[[set[int]], bool] = lambda _: True, ids: int = 0) -> Iterator[Row]:
-    """The rows by their columns' names, without the last `ids`, which say whether a row is `shown`."""
+def _rows(cursor: apsw.Cursor, who: _Who | None = None, ends: Sequence[str] = ()) -> Iterator[Row]:
+    """The rows by their columns' names. `ends` are those that name entities, whose numbers are the last columns, in the same order: a row
+    of somebody of whom nothing leaves is left out."""
     names: list[str] = []
     for row in cursor:
         names = names or [column[0] for column in cursor.get_description()]
-        told = len(row) - ids
-        if shown(set(row[told:])):
-            yield dict(zip(names[:told], row[:told], strict=True))
+        told = len(row) - len(ends)
+        ids = row[told:]
+        if who is None or who.all_leave(ids):
+            said = dict(zip(names[:told], row[:told], strict=True))
+            yield {**said, **{end: who.name(id_, said[end]) for end, id_ in zip(ends, ids, strict=True) if who}}

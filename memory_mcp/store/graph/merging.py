@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import apsw
 
@@ -135,7 +136,7 @@ def standing_root(connection: apsw.Connection, entity: int) -> int:
 def are_distinct(connection: apsw.Connection, one: int, other: int) -> bool:
     """Whether it was said of these two, or of any two that are one with them by the merges that stand, that they are not the same."""
     both = {standing_root(connection, one), standing_root(connection, other)}
-    pairs = connection.execute("SELECT one, other FROM entity_distinctions").fetchall()
+    pairs: list[Any] = connection.execute("SELECT one, other FROM entity_distinctions").fetchall()
     return any({standing_root(connection, first), standing_root(connection, second)} == both for first, second in pairs)
 
 

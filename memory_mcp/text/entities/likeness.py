@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from memory_mcp.text.entities.folding import bare
 
@@ -30,6 +29,7 @@ _VARIANTS = str.maketrans(
 _COMPANY = re.compile(
     r"株式会社|有限会社|合同会社|\(株\)|\(有\)|(?<=[\s,.])(?:inc|ltd|llc|corp|corporation|company|co|gmbh|plc)\.?(?=$|\s)", re.IGNORECASE
 )
+_KATAKANA = {letter: letter - 0x60 for letter in range(ord("ァ"), ord("ヶ") + 1)}
 _KANA = re.compile("[\u3041-\u3096]+")
 _SEPARATORS = re.compile(r"[\s・･=＝\-_.,'’]+")
 
@@ -108,9 +108,8 @@ def parts(name: str, type_: str) -> Iterator[str]:
         yield from (plain[-size:] for size in range(2, len(plain)))
 
 
-@lru_cache(maxsize=4096)
 def _hiragana(text: str) -> str:
-    return "".join(chr(ord(letter) - 0x60) if "ァ" <= letter <= "ヶ" else letter for letter in text)
+    return text.translate(_KATAKANA)
 
 
 def _is_kana(letter: str) -> bool:

@@ -1,0 +1,36 @@
+"""What stays of the graph where some memories stay: whom nothing else names, and the names that nothing else holds.
+
+Queries bind ?1 to whether the trash leaves and ?2 to whether what is secret does.
+"""
+
+import apsw
+
+# Of a memory m.
+STAYS = "((NOT ?1 AND m.deleted_at IS NOT NULL) OR (NOT ?2 AND m.privacy_level = 'secret'))"
+SAID = "SELECT id, source, target FROM relation_evidence WHERE memory IS NULL"
+_HIDDEN = f"""
+SELECT t.entity FROM (
+    SELECT entity, memory FROM entity_mentions
+    UNION ALL SELECT source, memory FROM relation_evidence WHERE memory IS NOT NULL
+    UNION ALL SELECT target, memory FROM relation_evidence WHERE memory IS NOT NULL) t
+JOIN memories m ON m.id = t.memory GROUP BY t.entity HAVING min({STAYS})
+EXCEPT SELECT source FROM ({SAID} AND validation_status <> 'rejected')
+EXCEPT SELECT target FROM ({SAID} AND validation_status <> 'rejected')
+"""
+_HELD = f"""
+SELECT a.entity, a.alias FROM entity_mentions em JOIN memories m ON m.id = em.memory JOIN entity_aliases a ON a.entity = em.entity
+WHERE instr(m.content, a.alias) GROUP BY a.id HAVING min({STAYS})
+"""
+
+
+def hidden(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:
+    """The entities of which only memories speak that stay. Merges aside."""
+    return {row[0] for row in connection.execute(_HIDDEN, (deleted, secret))}
+
+
+def held_names(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, set[str]]:
+    """By entity, merges aside, those of its names that memories which name it hold, and none of them leaves."""
+    found: dict[int, set[str]] = {}
+    for entity, alias in connection.execute(_HELD, (deleted, secret)):
+        found.setdefault(entity, set()).add(alias)
+    return found
