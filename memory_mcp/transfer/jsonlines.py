@@ -22,7 +22,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.store import memories, moved_versions, vector_table
-from memory_mcp.store.graph import relations
+from memory_mcp.store.graph import relations, staying
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer import besides, graph_lines
 from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION, Besides
@@ -169,6 +169,8 @@ def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str
 
 def _memory_lines(persona: Persona, leaving: Leaving) -> Iterator[str]:
     last = 0
+    with persona.database.read() as connection:
+        called = staying.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
@@ -176,7 +178,7 @@ def _memory_lines(persona: Persona, leaving: Leaving) -> Iterator[str]:
             # What was replaced or is in the trash may have vectors or not, by chance; nobody searches among them.
             current = [memory.id for memory in page if memory.deleted_at is None and memory.superseded_by is None]
             embedded = vector_table.embedded_of(connection, generation, current) if generation else {}
-            stated = relations.stated_in(connection, [memory.id for memory in page])
+            stated = relations.stated_in(connection, [memory.id for memory in page], called)
         if not page:
             return
         for memory in page:

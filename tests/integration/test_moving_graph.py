@@ -19,6 +19,7 @@ from memory_mcp.store import persona_merge
 from memory_mcp.store.graph import entities, mentions, merging, names, relations
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
+from memory_mcp.transfer.vault_files import files
 
 ALL = Leaving(deleted=True, secret=True, versions=True)
 
@@ -316,12 +317,13 @@ def test_what_is_one_here_stays_one_and_what_is_two_here_stays_two_whatever_a_li
     assert len(apart(nilou)) == 1
 
 
-def test_somebody_whose_own_name_only_a_secret_memory_holds_leaves_by_another(nilou, say, now):
+def test_somebody_whose_own_name_only_a_secret_memory_holds_leaves_by_another(nilou, say, now, zone):
     say("[[田中太郎|たなっち]]のこと", privacy_level="secret")
-    say("たなっちが来た")
+    say("たなっちが来た", relations=["たなっち > visits > 京都"])
     relate(nilou, [Stated("たなっち", "likes", "苺")], now=now, privacy=Privacy())
     keep_apart(nilou, "たなっち", "苺", reason=None, now=now, privacy=Privacy())
     open_ = said(nilou, Leaving())
-    assert "田中太郎" not in json.dumps(open_, ensure_ascii=False)
+    assert "田中太郎" not in "\n".join(exported(nilou, Leaving()))
+    assert "田中太郎" not in "\n".join(file.text for file in files(nilou, Leaving(), zone))
     assert [row["source"] for row in open_ if "relation" in row] == ["たなっち"]
     assert "田中太郎" in json.dumps(said(nilou), ensure_ascii=False)

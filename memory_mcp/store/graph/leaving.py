@@ -124,18 +124,14 @@ class _Who:
     """Of whom something leaves, and by what name: the first of its names that not only a memory which stays here holds."""
 
     def __init__(self, connection: apsw.Connection, deleted: bool, secret: bool) -> None:
-        self._connection = connection
         self._hidden, self.held = staying.hidden(connection, deleted, secret), staying.held_names(connection, deleted, secret)
+        self._called = staying.called(connection, self.held)
 
     def all_leave(self, entities: Iterable[int]) -> bool:
         return self._hidden.isdisjoint(entities)
 
     def name(self, entity: int, name: str) -> str:
-        held = self.held.get(entity, set())
-        if name not in held:
-            return name
-        known: list[Any] = self._connection.execute("SELECT alias FROM entity_aliases WHERE entity = ? ORDER BY id", (entity,)).fetchall()
-        return next((alias for (alias,) in known if alias not in held), name)
+        return self._called.get(entity, name)
 
 
 def _rows(cursor: apsw.Cursor, who: _Who | None = None, ends: Sequence[str] = ()) -> Iterator[Row]:

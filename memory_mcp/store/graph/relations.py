@@ -5,7 +5,7 @@ than 1 (noisy-or, Pearl 1988).
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -79,18 +79,18 @@ def pairs_of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) ->
     return {(source, target) for source, target in rows}
 
 
-def stated_in(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, list[Stated]]:
+def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Mapping[int, str]) -> dict[int, list[Stated]]:
     """The relations that these memories state, by memory, as they were stated. Of those without a direction the ends are in the order
-    of their names. Types are told where they are known."""
+    of their names. Types are told where they are known. `called`: by entity, another name than its own to tell it by."""
     rows = connection.execute(
-        "SELECT v.memory, s.name, v.type, t.name, nullif(s.type, ?), nullif(t.type, ?), coalesce(y.directed, 1) FROM relation_evidence v "
+        "SELECT v.memory, s.name, v.type, t.name, nullif(s.type, ?), nullif(t.type, ?), coalesce(y.directed, 1), s.id, t.id FROM relation_evidence v "
         "JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target LEFT JOIN relation_types y ON y.name = v.type "
         "WHERE v.method = ? AND v.memory IN (SELECT value FROM json_each(?)) ORDER BY v.memory, v.id",
         (UNKNOWN_TYPE, UNKNOWN_TYPE, STATED, json.dumps(list(memory_ids))),
     )
     found: dict[int, list[Stated]] = {}
-    for memory, source, type_, target, source_type, target_type, directed in rows:
-        named = [(source, source_type or ""), (target, target_type or "")]
+    for memory, source, type_, target, source_type, target_type, directed, one, other in rows:
+        named = [(called.get(one, source), source_type or ""), (called.get(other, target), target_type or "")]
         (first, first_type), (second, second_type) = named if directed else sorted(named)
         found.setdefault(memory, []).append(Stated(first, type_, second, first_type or None, second_type or None))
     return found

@@ -3,6 +3,9 @@
 Queries bind ?1 to whether the trash leaves and ?2 to whether what is secret does.
 """
 
+import json
+from collections.abc import Mapping, Set
+
 import apsw
 
 # Of a memory m.
@@ -34,3 +37,22 @@ def held_names(connection: apsw.Connection, deleted: bool, secret: bool) -> dict
     for entity, alias in connection.execute(_HELD, (deleted, secret)):
         found.setdefault(entity, set()).add(alias)
     return found
+
+
+def called(connection: apsw.Connection, held: Mapping[int, Set[str]]) -> dict[int, str]:
+    """Of the entities whose own name is among those that are `held`: the first of their names that is not. Who has none keeps his own."""
+    rows = connection.execute(
+        "SELECT a.entity, a.alias, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity "
+        "WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY a.id",
+        (json.dumps(list(held)),),
+    )
+    found: dict[int, str] = {}
+    for entity, alias, name in rows:
+        if name in held[entity] and alias not in held[entity]:
+            found.setdefault(entity, alias)
+    return found
+
+
+def called_where_it_leaves(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, str]:
+    """By entity, the name that it leaves by, where that is not its own."""
+    return called(connection, held_names(connection, deleted, secret))
