@@ -223,6 +223,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0011 many names", graph_schema.many_names),
     ("0012 background of the graph", background.create),
     ("0013 graph revision", graph_revision.create),
+    ("0014 entities by whom they are merged into", graph_schema.by_whom_they_are_merged_into),
 ]
 
 

@@ -128,7 +128,8 @@ roots AS (
     JOIN entities s ON s.id = p.value ->> 0 JOIN entities t ON t.id = p.value ->> 1),
 pairs AS (SELECT DISTINCT min(a, b) AS a, max(a, b) AS b FROM roots WHERE a <> b)
 """
-# Of one pair and type the evidence of current memories, and what was said outside of any; merged entities are one.
+# Of one pair and type the evidence of current memories, and what was said outside of any; merged entities are one. CROSS: left to itself,
+# SQLite looks at all evidence there is.
 _FOLD = f"""
 WITH {_PAIRS},
 ends AS (
@@ -138,7 +139,7 @@ both AS (SELECT source, target, s, t FROM ends UNION ALL SELECT target, source, 
 spoken AS (
     SELECT b.source AS source, b.target AS target, coalesce(rt.directed, 1) AS directed, v.type, v.subtype, v.weight, v.confidence,
         v.valid_from, v.valid_to, v.method, v.validation_status, v.notes, v.created_at
-    FROM both b JOIN relation_evidence v ON v.source = b.s AND v.target = b.t
+    FROM both b CROSS JOIN relation_evidence v ON v.source = b.s AND v.target = b.t
     LEFT JOIN relation_types rt ON rt.name = v.type LEFT JOIN memories m ON m.id = v.memory
     WHERE (v.memory IS NULL OR ({CURRENT}))),
 placed AS (

@@ -205,3 +205,8 @@ ALTER TABLE entity_vectors ADD COLUMN name_blob BLOB;
 def many_names(connection: apsw.Connection) -> None:
     """Who is not the same as whom, and what keeps names and vectors of entities in step."""
     connection.execute(_MANY_NAMES)
+
+
+def by_whom_they_are_merged_into(connection: apsw.Connection) -> None:
+    """An index for the foreign key: without it, each entity that is deleted has all others looked at."""
+    connection.execute("CREATE INDEX entities_by_merged_into ON entities(merged_into) WHERE merged_into IS NOT NULL")

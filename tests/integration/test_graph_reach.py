@@ -1,0 +1,86 @@
+"""What is asked or changed of a few entities costs the database the same whether it knows thirty others or three thousand."""
+
+import pytest
+
+from memory_mcp.domain import Filters
+from memory_mcp.store.graph import editing, entities, entity_vectors, links, mentions, merging, names, quality, relations
+
+STEPS = 100  # of SQLite's own machine, which are counted in such lots
+WORKS = {
+    "memories that name somebody": lambda connection, now: mentions.memories_of(connection, {1: 1.0}, Filters(), 20),
+    "memories that state something of somebody": lambda connection, now: mentions.memories_stating(connection, {1: 1.0}, Filters(), 20),
+    "counting mentions": lambda connection, now: mentions.count_again(connection, [1]),
+    "whom a memory stands against": lambda connection, now: links.against(connection, 1, 40),
+    "what else names the same": lambda connection, now: links.beside(connection, 1, 40),
+    "what was stated beside a memory": lambda connection, now: relations.stated_beside(connection, [1]),
+    "one relation more": lambda connection, now: relations.sum_up(connection, relations.pairs_of_memories(connection, [1]), now),
+    "the vector of somebody": lambda connection, now: entity_vectors.of_memories(connection, "generation", 1),
+    "the daily check of counts": lambda connection, now: quality.wrong_counts(connection, [1]),
+    "the daily check of sums": lambda connection, now: quality.wrong_sums(connection, [1]),
+    "finding somebody by name": lambda connection, now: entities.by_name(connection, "田中"),
+    "the names of somebody": lambda connection, now: entities.by_ids(connection, [1]),
+    "taking a relation back": lambda connection, now: relations.reject(connection, 1, 2, "knows", None, now),
+    "all relations of somebody": lambda connection, now: relations.sum_up_anew(connection, [1], now),
+    "making two one": lambda connection, now: merging.merge(connection, 1, 2, None, now),
+    "taking somebody away": lambda connection, now: editing.delete(connection, entities.by_ids(connection, [1])[1]),
+}
+
+
+def cost_of(persona, now, work):
+    """How many lots of steps the work takes. Nothing of it stays."""
+
+    class Undone(Exception):
+        pass
+
+    lots = 0
+
+    def count():
+        nonlocal lots
+        lots += 1
+        return False
+
+    def run(connection):
+        connection.set_progress_handler(count, STEPS)
+        try:
+            work(connection, now)
+        finally:
+            connection.set_progress_handler(None)
+        raise Undone
+
+    with pytest.raises(Undone):
+        persona.database.write(run)
+    return lots
+
+
+def others(persona, now, many):
+    """So many who are named, two and two, in a few memories each, and related."""
+
+    def write(connection):
+        first = connection.execute("SELECT max(id) FROM entities").get + 1
+        for number in range(first, first + many):
+            assert entities.make(connection, f"別人{number}", "Person", 0.6, now) == number
+        connection.execute(
+            "INSERT INTO entity_mentions SELECT m.id, e.id, 1000 + e.id, 1001 + e.id, 'mentions', 0.5, 'rule', 0.6, m.created_at "
+            "FROM entities e JOIN memories m ON m.id = 2 + e.id % 3 WHERE e.id >= ?",
+            (first,),
+        )
+        pairs = relations.add(
+            connection,
+            [relations.Evidence(one, one + 1, "knows", 0.8, 1.0, "stated", memory=2) for one in range(first, first + many - 1)],
+            now,
+        )
+        relations.sum_up(connection, pairs, now)
+        names.changed(connection)
+
+    persona.database.write(write)
+
+
+@pytest.mark.parametrize("what", WORKS)
+def test_it_costs_the_same_however_many_others_there_are(nilou, say, now, what):
+    say("田中さんが来た", relations=["田中 > knows > 鈴木"])
+    for _ in range(3):
+        say("[[佐藤]]の話")
+    others(nilou, now, 30)
+    few = cost_of(nilou, now, WORKS[what])
+    others(nilou, now, 3_000)
+    assert cost_of(nilou, now, WORKS[what]) <= 2 * few + 10
