@@ -65,6 +65,7 @@ class _Round:
     due_since: datetime | None = None
     done_at: datetime | None = None
     began: tuple[int, int] | None = None  # `written` and `asked` as they were when the round under way began
+    worked: bool = False  # whether the round under way has done something
     next_due: datetime | None = None
     settings: Settings | None = None  # those that `next_due` follows from
     backoff: Backoff = field(default_factory=Backoff)
@@ -105,7 +106,7 @@ class ChoreWorker:
                 self._rounds.setdefault((chore.name, persona_name), _Round()).written += 1
 
     def _wake_others(self, chore: Chore, persona_name: str) -> None:
-        """What one chore has done may give the others something to do, as what is forgotten does to summaries."""
+        """What one chore has done in its round may give the others something to do, as what is forgotten does to summaries."""
         with self._guard:
             for other in self._chores:
                 round_ = self._rounds.get((other.name, persona_name))
@@ -216,8 +217,10 @@ class ChoreWorker:
         else:
             round_.backoff.clear()
             if more:
-                self._wake_others(chore, name)
+                round_.worked = True
             else:
+                if round_.worked:
+                    self._wake_others(chore, name)
                 self._finish(chore, round_, now, settings, next_due)
 
     def _put_off(self, chore: Chore, round_: _Round, now: datetime, error: Exception) -> None:
@@ -228,7 +231,7 @@ class ChoreWorker:
         with self._guard:
             if round_.began:
                 round_.seen, round_.answered = round_.began
-            round_.began, round_.due_since, round_.done_at = None, None, now
+            round_.began, round_.due_since, round_.done_at, round_.worked = None, None, now, False
             round_.next_due, round_.settings = next_due, settings
         self._last_done[chore.name] = now
 

@@ -14,6 +14,7 @@ from memory_mcp.remember import entity_changes
 from memory_mcp.server import entity_views
 from memory_mcp.server.api_route import ApiRoute, object_of
 from memory_mcp.server.entity_views import ENTITIES_LIMIT, ENTITIES_SHOWN, changed_view
+from memory_mcp.server.graph_arguments import name as name_of
 from memory_mcp.server.graph_arguments import within
 from memory_mcp.server.request_persona import call_of
 from memory_mcp.server.views import heading
@@ -161,7 +162,7 @@ def _number(request: Request, name: str) -> int | None:
 def _named(name: str, field: str) -> str:
     if not name.strip():
         raise InvalidInput(f"{field} is missing", "", "Take one that GET lists")
-    return name.strip()
+    return name_of(name, field)
 
 
 def _kind(kind: str) -> str:

@@ -8,6 +8,7 @@ from memory_mcp.graph.proposals import proposals
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import drafts, entity_changes
 from memory_mcp.search.entities import meant
+from memory_mcp.server.graph_arguments import name as name_of
 from memory_mcp.server.graph_arguments import within
 from memory_mcp.server.graph_views import entity_view
 from memory_mcp.server.request_persona import Call
@@ -36,6 +37,8 @@ def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool,
         return listing(call, limit)
     if undo is None and not (name and kept):
         raise InvalidInput("one of the two is missing", "a merge takes entity and into", "Name both")
+    if undo is None:
+        name, kept = name_of(name, "entity"), name_of(kept, "into")
     with call.changing() as persona:
         if undo is not None:
             if not 0 < undo <= NUMBER_LIMIT:

@@ -8,6 +8,8 @@ from memory_mcp.graph.paths import ALGORITHMS, Algorithm
 DEPTH_LIMIT, PATH_LIMIT = 3, 6
 NEIGHBOURS_LIMIT, SNAPSHOT_LIMIT = 100, 500
 FORMATS = ("vis", "json")
+# A description takes a sentence or two; every name that is known is compared with what is sought.
+SOUGHT_LIMIT = 1_000
 
 
 def within(value: int | None, name: str, least: int, most: int, default: int) -> int:
@@ -29,9 +31,11 @@ def share(value: float | None, name: str = "min_confidence") -> float:
 
 
 def name(value: str, argument: str) -> str:
-    """The name or id of an entity."""
+    """The name or id of an entity, or a description of it."""
     if not value.strip():
         raise InvalidInput(f"{argument} is empty", "it is the name of an entity", "Take a name from a memory, or look at graph_snapshot")
+    if len(value) > SOUGHT_LIMIT:
+        raise InvalidInput(f"{argument} has {len(value):,} characters", f"{SOUGHT_LIMIT:,} are the limit", "Send a name or an id")
     return value.strip()
 
 

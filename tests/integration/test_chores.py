@@ -233,3 +233,22 @@ def test_what_one_chore_does_gives_the_others_of_that_persona_a_round(world):
     world.later(INTERVAL.total_seconds())
     world.work()
     assert sorted(told) == ["leo", "mio", "mio"]
+
+
+def test_what_one_chore_does_in_many_pieces_has_the_others_look_once_more_and_not_after_each_piece(world, personas):
+    done = []
+
+    def tidy(persona, now, settings):
+        done.append("tidy")
+        return done.count("tidy") < 5
+
+    def look(persona, now, settings):
+        done.append("look")
+        return False
+
+    chores = [Chore(work.__name__, work, lambda _: True, lambda _: timedelta(), only_after_writes=True) for work in (look, tidy)]
+    world.worker = ChoreWorker(personas, chores, world.settings, lambda: world.now)
+    world.write("nilou")
+    world.later(IDLE_SECONDS)
+    world.work()
+    assert done == ["look", *["tidy"] * 5, "look"]

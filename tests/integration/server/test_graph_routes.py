@@ -146,3 +146,12 @@ def test_asking_about_a_persona_that_does_not_exist_creates_nothing(server, http
         answer = http.get(route.path, params={"entity": "x", "source": "x", "target": "y"}, headers={"X-Persona": name})
         assert answer.status_code == (404 if route.path.endswith(("neighbors", "paths")) else 200), route.path
     assert not server.directory_of(name).exists()
+
+
+def test_what_nobody_is_called_is_not_looked_for_at_length(ask, towns, http, name):
+    endless = "あ" * 1_001
+    assert "1,000 are the limit" in ask("neighbors", 400, entity=endless)
+    assert "1,000 are the limit" in ask("entity", 400, entity=endless)
+    answer = http.post("/api/graph/merges", json={"entity": "青木", "into": endless}, headers={"X-Persona": name})
+    assert answer.status_code == 400
+    assert "1,000 are the limit" in answer.json()["error"]
