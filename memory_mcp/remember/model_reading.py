@@ -6,7 +6,7 @@ that there is, and what it finds is marked as its finding (`model`) and less sur
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -125,12 +125,8 @@ def _put_down(connection: apsw.Connection, memory_id: int, asked: Memory | None,
         return  # it changed while the model thought, and still waits
     background.done(connection, "model", [memory_id])
     before = mentions.entities_of(connection, memory_id)
-    ids: dict[str, int] = {}
-    for name, type_ in read.named:
-        if name in memory.content:
-            ids[name] = entities.find_or_make(connection, name, type_, TRUST["model"], now)
-    free = _free_places(memory.content, ids, mentions.places(connection, memory_id))
-    mentions.add(connection, memory_id, [(ids[name], Mention(name, None, start, start + len(name), METHOD)) for name, start in free], now)
+    ids, found = _named(connection, memory, read, now)
+    mentions.add(connection, memory_id, found, now)
     mentions.count_again(connection, before | set(ids.values()))
     evidence = [
         Evidence(ids[source], ids[target], type_, WEIGHT, confidence, METHOD, memory=memory_id)
@@ -141,12 +137,28 @@ def _put_down(connection: apsw.Connection, memory_id: int, asked: Memory | None,
     relations.sum_up(connection, changed | relations.add(connection, evidence, now), now)
 
 
-def _free_places(text: str, names: dict[str, int], taken: Sequence[tuple[int, int]]) -> Iterator[tuple[str, int]]:
-    """Where each name first stands in the text and nothing is named yet."""
-    for name in names:
-        start = text.find(name)
-        if all(start + len(name) <= begin or start >= end for begin, end in taken):
-            yield name, start
+def _named(connection: apsw.Connection, memory: Memory, read: Read, now: datetime) -> tuple[dict[str, int], list[tuple[int, Mention]]]:
+    """Who is found or made by which name, and where each is named. A name that stands only within another one is nobody's, unless it is
+    known or related to somebody."""
+    taken = mentions.places(connection, memory.id)
+    related = {end for source, _, target, _ in read.related for end in (source, target)}
+    ids: dict[str, int] = {}
+    found: list[tuple[int, Mention]] = []
+    for name, type_ in sorted(read.named, key=lambda one: -len(one[0])):
+        start = _free_place(memory.content, name, taken)
+        if start is None and (name not in memory.content or not (name in related or entities.by_name(connection, name))):
+            continue
+        ids[name] = entities.find_or_make(connection, name, type_, TRUST["model"], now)
+        if start is not None:
+            taken.append((start, start + len(name)))
+            found.append((ids[name], Mention(name, None, start, start + len(name), METHOD)))
+    return ids, found
+
+
+def _free_place(text: str, name: str, taken: Sequence[tuple[int, int]]) -> int | None:
+    """Where a name first stands in the text and nothing is named yet."""
+    starts = (place.start() for place in re.finditer(re.escape(name), text))
+    return next((start for start in starts if all(start + len(name) <= begin or start >= end for begin, end in taken)), None)
 
 
 def _object_in(answer: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.model_reading import parsed, step
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
+from memory_mcp.store.graph import quality
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 
 FAKE = "langchain_core.language_models.fake_chat_models:FakeListChatModel"
@@ -203,3 +204,11 @@ def test_evidence_of_a_model_goes_into_the_trash_with_its_memory(say, read, nilo
     read(Model(ANSWER))
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert found_by_model(nilou)[1] == []
+
+
+def test_a_name_within_another_is_named_where_it_stands_alone_and_else_nobody_s(say, read, nilou):
+    say("緑川ハナの店で買った。ハナは元気だ")
+    read(Model({"entities": [{"name": name, "type": "Person"} for name in ("ハナ", "緑川ハナ", "緑川")]}))
+    assert [row[:3] for row in found_by_model(nilou)[0]] == [("緑川ハナ", "Person", 0), ("ハナ", "Person", 11)]
+    with nilou.database.read() as connection:
+        assert quality.orphans(connection, 10) == ([], 0)
