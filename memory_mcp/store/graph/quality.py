@@ -24,11 +24,11 @@ AND NOT EXISTS (SELECT 1 FROM relations r WHERE r.source = e.id) AND NOT EXISTS 
 AND NOT EXISTS (SELECT 1 FROM entity_mentions em WHERE em.entity = e.id)
 """
 _OPPOSED = f"""
-SELECT s.name, r.type, t.name, o.type, q.name {_NAMED}
+SELECT s.name, r.type, t.name, o.type, q.name, count(*) OVER () {_NAMED}
 JOIN relations o ON o.source = r.source JOIN entities q ON q.id = o.target
 WHERE (r.type = o.type AND r.type IN (SELECT value FROM json_each(?1)) AND r.target < o.target)
     OR (r.target = o.target AND json_array(r.type, o.type) IN (SELECT value FROM json_each(?2)))
-ORDER BY max(r.last_evidence_at, o.last_evidence_at) DESC, r.id
+ORDER BY max(r.last_evidence_at, o.last_evidence_at) DESC, r.id LIMIT ?3
 """
 _COUNTED = f"""
 SELECT e.id, e.extraction_count, (
@@ -57,8 +57,9 @@ def orphans(connection: apsw.Connection, limit: int) -> tuple[list[str], int]:
 def opposed(connection: apsw.Connection, limit: int) -> tuple[list[tuple[Told, Told]], int]:
     """Pairs of relations of which only one can hold at a time, the latest first, and how many there are."""
     opposite = [json.dumps(pair, separators=(",", ":")) for pair in OPPOSITE_TYPES]
-    rows: list[Any] = connection.execute(_OPPOSED, (json.dumps(SINGLE_TYPES), json.dumps(opposite))).fetchall()
-    return [((source, type_, target), (source, other, others)) for source, type_, target, other, others in rows[:limit]], len(rows)
+    rows: list[Any] = connection.execute(_OPPOSED, (json.dumps(SINGLE_TYPES), json.dumps(opposite), max(limit, 1))).fetchall()
+    found = [((source, type_, target), (source, other, others)) for source, type_, target, other, others, _ in rows[:limit]]
+    return found, int(rows[0][5]) if rows else 0
 
 
 def after(connection: apsw.Connection, entity: int, limit: int) -> list[int]:
