@@ -144,11 +144,11 @@ class _Around:
     def strangers(self) -> Iterator[Pair]:
         """People who know nearly the same, and are never named together: who goes by two names is called by one at a time."""
         common: Counter[Pair] = Counter()
+        people = {entity for entity, told in self._present.items() if told.type in SHORTENED_TYPES}
         for entity, known in self._known.items():
             if entity in self._present and len(known) <= KNOWN_BY_FEW:
-                common.update(combinations(sorted(known & self._present.keys()), 2))
-        for pair, many in common.items():
-            one, other = (self._present[entity].type for entity in pair)
-            may_be = many >= STRANGERS_SHARED and one == other and one in SHORTENED_TYPES and not self.together(pair)
-            if may_be and self.shared(pair)[0] >= STRANGERS_SHARE:
+                common.update(combinations(sorted(known & people), 2))
+        for pair in [pair for pair, many in common.items() if many >= STRANGERS_SHARED]:
+            same_type = self._present[pair[0]].type == self._present[pair[1]].type
+            if same_type and not self.together(pair) and self.shared(pair)[0] >= STRANGERS_SHARE:
                 yield pair
