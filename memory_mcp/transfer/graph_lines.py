@@ -5,6 +5,7 @@ merges, decisions that two are not the same, and links stand after.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,6 +22,7 @@ from memory_mcp.remember.forget import refresh_after_trash
 from memory_mcp.store import memories, merges
 from memory_mcp.store.graph import leaving
 from memory_mcp.store.graph.arriving import Arrivals
+from memory_mcp.store.graph.editing import BY_HAND
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.clean import storable
 from memory_mcp.text.privacy.redaction import Redaction
@@ -62,6 +64,9 @@ _KEYS = {"link": ("source", "target"), MERGED_MEMORY: (MERGED_MEMORY, "into_memo
 _EARLY = frozenset({"entity_type", "relation_type", "entity"})
 _LONG = frozenset({"description", "notes", "reason"})
 _TIMES = frozenset({"created_at", "merged_at", "undone_at", "decided_at"})
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# Who is made by texts goes with the last of them.
+_MAKERS = ("text", BY_HAND)
 # A relation weighs something, or it is none.
 _LEAST_WEIGHT = 0.001
 
@@ -97,6 +102,10 @@ def checked(kind: str, row: Mapping[str, Any], zone: ZoneInfo, now: datetime) ->
     told = {name: _value(name, value, zone) for name, value in row.items()}
     if len(told.get("aliases", ())) > ALIASES_LIMIT:
         raise InvalidInput(f"there are {len(told['aliases'])} aliases", f"{ALIASES_LIMIT} are the limit", "Leave some out")
+    if "entity_id" in told and not _UUID.fullmatch(told["entity_id"]):
+        raise InvalidInput(f"entity_id is {told['entity_id'][:80]!r}", "names are looked up as ids too", "Leave it out, or send a UUID")
+    if told.get("made_by", "text") not in _MAKERS:
+        raise InvalidInput(f"made_by is {told['made_by'][:80]!r}", f"it is one of {', '.join(_MAKERS)}", "Leave it out for text")
     if kind in ("relation", "link") and told["source"] == told["target"]:
         raise InvalidInput("source and target are the same", f"a {kind} is between two", "Leave the line out")
     if kind == "relation":

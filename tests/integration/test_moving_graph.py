@@ -228,6 +228,8 @@ def test_of_who_states_a_relation_and_who_takes_it_back_the_later_counts(nilou, 
         ({"link": "causality", "source": "memory_1", "target": "memory_2"}, "no memory with the key memory_1"),
         ({"merged_memory": "memory_1", "into_memory": "memory_2"}, "no memory with the key memory_1"),
         ({"merged_entity": "田中"}, "into_entity is missing"),
+        ({"entity": "鈴木", "entity_id": "田中"}, "names are looked up as ids"),
+        ({"entity": "鈴木", "made_by": "somebody"}, "it is one of text, user"),
         ({"distinct_entity": "田中"}, "from_entity is missing"),
         ({"distinct_entity": "田中", "from_entity": "鈴木", "decided_at": "いつか"}, "no ISO time"),
         ({"relation_type": "rivals", "directed": "no"}, "must be true or false"),
@@ -327,3 +329,9 @@ def test_somebody_whose_own_name_only_a_secret_memory_holds_leaves_by_another(ni
     assert "田中太郎" not in "\n".join(file.text for file in files(nilou, Leaving(), zone))
     assert [row["source"] for row in open_ if "relation" in row] == ["たなっち"]
     assert "田中太郎" in json.dumps(said(nilou), ensure_ascii=False)
+
+
+def test_a_note_that_reads_like_a_refusal_is_none(nilou, read, now):
+    relate(nilou, [Stated("田中", "likes", "苺")], now=now, privacy=Privacy())
+    row = {"relation": "likes", "source": "田中", "target": "苺", "method": "heard", "created_at": "2024-01-01T00:00:00Z"}
+    assert read(nilou, {**row, "notes": "rejected"}).graph == 1

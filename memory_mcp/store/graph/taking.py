@@ -104,13 +104,14 @@ def put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair
     changed: set[Pair] = set()
     for memory, one, other, type_, *rest in rows:
         source, target = (one, other) if directed.get(type_, True) else sorted((one, other))
-        contradicted = REJECTED in rest and _is_stated_since(here, source, target, type_, rest[-1])
+        how = rest[5:7]  # method and validation_status: a note may read like them
+        contradicted = REJECTED in how and _is_stated_since(here, source, target, type_, rest[-1])
         if source != target and not contradicted:
             here.execute(
                 f"INSERT OR IGNORE INTO relation_evidence({_EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 (memory, source, target, type_, *rest),
             )
-            if memory is None and STATED in rest and here.changes():
+            if memory is None and STATED in how and here.changes():
                 here.execute(
                     "DELETE FROM relation_evidence WHERE source = ? AND target = ? AND type = ? AND method = ? AND created_at < ?",
                     (source, target, type_, REJECTED, rest[-1]),
