@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.store.graph import entities, hops
 from memory_mcp.store.graph.entities import Entity, known_as
-from memory_mcp.store.graph.hops import Rules, Step
+from memory_mcp.store.graph.hops import Step
 
 Algorithm = Literal["shortest", "strongest", "all"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -48,25 +48,17 @@ class Paths:
     complete: bool = True
 
 
-def find_path(
-    connection: apsw.Connection,
-    source: str,
-    target: str,
-    algorithm: Algorithm = "shortest",
-    max_depth: int = 4,
-    types: Sequence[str] = (),
-    min_confidence: float = 0.0,
-) -> Paths:
+def find_path(connection: apsw.Connection, source: str, target: str, algorithm: Algorithm = "shortest", max_depth: int = 4) -> Paths:
     """Ways of at most `max_depth` hops between the entities of these names.
 
     Raises:
         EntityNotFound: nobody is called so.
     """
     one, other = known_as(connection, source)[0], known_as(connection, target)[0]
-    rules, depth = Rules(types, min_confidence), min(max_depth, hops.HOPS_LIMIT)
-    search = _Search(connection, other.id, depth, rules)
+    depth = min(max_depth, hops.HOPS_LIMIT)
+    search = _Search(connection, other.id, depth)
     if algorithm == "shortest":
-        way = hops.shortest_path(connection, one.id, other.id, depth, rules)
+        way = hops.shortest_path(connection, one.id, other.id, depth)
         found = [] if way is None else [tuple(way)]
     elif algorithm == "strongest":
         found = search.strongest(one.id, 1)
@@ -81,8 +73,8 @@ class _Search:
     """Best-first over ways from the start, the strongest first: Dijkstra on −log weight where one way to each entity is enough. Whoever is
     near the target is known beforehand, so that of the last hops only those are looked at that can arrive (A*, Hart 1968)."""
 
-    def __init__(self, connection: apsw.Connection, target: int, depth: int, rules: Rules) -> None:
-        self._connection, self._target, self._depth, self._rules = connection, target, depth, rules
+    def __init__(self, connection: apsw.Connection, target: int, depth: int) -> None:
+        self._connection, self._target, self._depth = connection, target, depth
         self._left: list[dict[int, float]] = []
         self._steps: dict[int, list[Step]] = {}
         self._ends_at = time.monotonic() + DEADLINE_SECONDS
@@ -122,7 +114,7 @@ class _Search:
         self._left = [{self._target: 1.0}]
         for _ in range(min(LOOK_BACK, self._depth - 1)):
             before = self._left[-1]
-            steps, _ = hops.hop(self._connection, before, self._rules)
+            steps, _ = hops.hop(self._connection, before)
             self._left.append({**before, **{step.there: max(best, before.get(step.there, 0.0)) for step, best in steps}})
 
     def _still(self, entity: int, hops_left: int) -> float | None:
@@ -137,6 +129,6 @@ class _Search:
         if here not in self._steps:
             coming = {here, *(entity for _, _, _, entity, _ in line[:_BATCH] if entity not in self._steps)}
             self._steps |= {entity: [] for entity in coming}
-            for step in hops.steps_from(self._connection, coming, self._rules):
+            for step in hops.steps_from(self._connection, coming):
                 self._steps[step.here].append(step)
         return self._steps[here]
