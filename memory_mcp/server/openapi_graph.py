@@ -97,6 +97,7 @@ SCHEMAS: dict[str, Schema] = {
         neighbors=_OBJECTS,
         more=COUNT,
         namesakes=_OBJECTS,
+        note=TEXT,
     ),
     "GraphPaths": schema_of("persona", "source", "target", "paths", **_WHOSE, source=TEXT, target=TEXT, paths=_OBJECTS, note=TEXT),
     "NodeLink": schema_of(

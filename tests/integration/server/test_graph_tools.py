@@ -55,6 +55,17 @@ def test_a_snapshot_is_what_vis_js_draws_or_plain_json(persona, project):
     assert ([entity["name"] for entity in told["entities"]], told["relations"], told["entities_in_all"]) == (["田中"], [], 3)
 
 
+def test_types_are_taken_in_upper_or_lower_case(persona, project):
+    assert [node["label"] for node in persona("graph_snapshot", types=["person"])["nodes"]] == ["田中"]
+
+
+def test_where_nothing_leads_and_memories_wait_to_be_read_the_answer_says_so(persona):
+    persona("remember", content="佐藤さんと鈴木さんが渋谷駅に来た")
+    note = persona("find_path", source="佐藤", target="鈴木")["note"]
+    assert "1 memory waits" in note
+    assert persona("entity_neighbors", entity="佐藤")["note"] == note
+
+
 def test_a_relation_is_taken_back(persona, project):
     assert persona("unrelate", relation="田中 > works_on > プロジェクトA", reason="異動")["unrelated"]
     assert persona("entity_neighbors", entity="田中")["neighbors"] == []
@@ -72,7 +83,10 @@ def test_a_relation_is_taken_back(persona, project):
         ("find_path", {"source": "田中", "target": "誰か"}, "known are"),
         ("find_path", {"source": "田中", "target": "プロジェクトA", "algorithm": "quickest"}, "shortest, strongest, all"),
         ("graph_snapshot", {"format": "svg"}, "vis or json"),
-        ("relate", {"relations": ["田中 > プロジェクトA"]}, "A > works_on > B"),
+        ("graph_snapshot", {"types": ["Person", "Animal"]}, "known are Concept, Document"),
+        ("relate", {"relations": ["田中 > プロジェクトA"]}, "Write it as \"A > works_on > B\""),
+        ("relate", {"relations": ["田中|Ghost > knows > 佐藤"]}, "there is no type 'Ghost'"),
+        ("relate", {"relations": ["田中さん > knows > 田中"]}, "are one"),
         ("relate", {"relations": []}, "1 to 50"),
         ("unrelate", {"relation": "田中 > knows > 誰か"}, "not known"),
         ("remember", {"content": "x", "relations": ["x"]}, "A > works_on > B"),
