@@ -42,7 +42,7 @@ def types(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
     by_folded = {one.casefold(): one for one in known}
     for one in wanted:
         if one.strip().casefold() not in by_folded:
-            raise InvalidInput(f"there is no type {one[:80]!r}", f"known are {', '.join(known)}", "Take some of them, or none for all")
+            raise InvalidInput(f"there is no type {one[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or none")
     return [by_folded[one.strip().casefold()] for one in wanted]
 
 
