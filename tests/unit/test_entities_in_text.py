@@ -1,8 +1,12 @@
 """Who and what a text names: marks, known names, rules; and how well the rules do on labelled memories that they were not made on."""
 
+import itertools
+import unicodedata
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph.schema import ENTITY_TYPES
@@ -83,6 +87,15 @@ def test_the_place_of_a_mention_is_its_place_in_the_text_as_it_was_written():
     assert text[mention.start : mention.end] == "田中さん"
     folded, places = folded_with_places(text)
     assert len(places) == len(folded) + 1
+
+
+@given(st.text(st.sampled_from("aＡßİé森あアがかｶ゛ﾞ㍿ \u0301\u3099\u0323"), max_size=20))
+def test_each_part_of_a_folded_text_comes_from_its_place(text):
+    folded, places = folded_with_places(text)
+    assert list(places) == sorted(places)
+    for begin, end in itertools.pairwise(sorted({*places})):
+        part = "".join(character for character, place in zip(folded, places, strict=False) if place == begin)
+        assert part == unicodedata.normalize("NFKC", text[begin:end]).casefold()
 
 
 def test_names_are_compared_without_width_case_and_honorifics():

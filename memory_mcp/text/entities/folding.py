@@ -2,13 +2,15 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 _HONORIFIC = re.compile(
     "(?<=.)(?:さん|さま|様|くん|君|ちゃん|たん|氏|殿|先生|先輩|部長|課長|係長|主任|社長|店長|教授|博士|選手|監督|コーチ|-?(?:san|kun|chan|sama|sensei))$"
 )
 
 # A character with the marks that belong to it: half-width kana carry theirs apart.
-_SIGN = re.compile("(?s:.)[\uff9e\uff9f\u3099\u309a\u0300-\u036f]*")
+_MARKS = "[\uff9e\uff9f\u3099\u309a\u0300-\u036f]"
+_MARK, _SIGN = re.compile(_MARKS), re.compile(f"(?s:.){_MARKS}*")
 
 
 def fold(name: str) -> str:
@@ -22,8 +24,10 @@ def bare(name: str) -> str:
     return _HONORIFIC.sub("", folded).strip() or folded
 
 
-def folded_with_places(text: str) -> tuple[str, list[int]]:
+def folded_with_places(text: str) -> tuple[str, Sequence[int]]:
     """The text folded sign by sign, and for each character of that its place in the text (one more for the end)."""
+    if unicodedata.is_normalized("NFKC", text) and not _MARK.search(text) and len(cases := text.casefold()) == len(text):
+        return cases, range(len(text) + 1)  # nearly every text: a tenth of the time
     parts: list[str] = []
     places: list[int] = []
     for sign in _SIGN.finditer(text):
