@@ -13,6 +13,7 @@ import apsw
 
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.store.graph import hops, mentions
+from memory_mcp.store.graph.entities import by_name
 from memory_mcp.store.graph.names import KnownNames
 
 # How many of the best candidates lead to further ones.
@@ -61,8 +62,10 @@ def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], que
 
 
 def named_in(connection: apsw.Connection, names: KnownNames, question: Question) -> dict[int, float]:
-    """The known entities that the query names, all alike."""
-    return {entity: 1.0 for entity, _ in names.find(connection, question.query)}
+    """The known entities that the query names, all alike, and whoever else is called so."""
+    called = {question.query[mention.start : mention.end]: entity for entity, mention in names.find(connection, question.query)}
+    namesakes = (namesake.id for name in called for namesake in by_name(connection, name))
+    return dict.fromkeys((*called.values(), *namesakes), 1.0)
 
 
 def _telling(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, float]:

@@ -87,6 +87,7 @@ def paths_view(found: Paths, unread: str | None = None) -> dict[str, Any]:
             }
             for path in found.paths
         ],
+        **told(namesakes=[{"id": entity.entity_id, "name": entity.name, "type": entity.type} for entity in found.namesakes]),
         **told(note=unread if found.complete else "the search ended before it had seen all ways"),
     }
 

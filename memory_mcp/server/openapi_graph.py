@@ -99,7 +99,9 @@ SCHEMAS: dict[str, Schema] = {
         namesakes=_OBJECTS,
         note=TEXT,
     ),
-    "GraphPaths": schema_of("persona", "source", "target", "paths", **_WHOSE, source=TEXT, target=TEXT, paths=_OBJECTS, note=TEXT),
+    "GraphPaths": schema_of(
+        "persona", "source", "target", "paths", **_WHOSE, source=TEXT, target=TEXT, paths=_OBJECTS, namesakes=_OBJECTS, note=TEXT
+    ),
     "NodeLink": schema_of(
         *("directed", "multigraph", "graph", "nodes", "edges"),
         directed={"const": True},

@@ -66,6 +66,16 @@ def test_where_nothing_leads_and_memories_wait_to_be_read_the_answer_says_so(per
     assert persona("entity_neighbors", entity="佐藤")["note"] == note
 
 
+def test_of_several_who_are_called_alike_the_others_are_told_and_all_are_found(persona):
+    persona("remember", content="[[アキラ|Person]]が来た")
+    persona("remember", content="[[アキラ|Organization]]の社屋", relations=["アキラ|Organization > located_at > 港区"])
+    told = persona("find_path", source="アキラ", target="港区")
+    assert [(one["type"], one["name"]) for one in told["namesakes"]] == [("Organization", "アキラ")]
+    assert told["paths"] == []
+    assert len(persona("find_path", source=told["namesakes"][0]["id"], target="港区")["paths"]) == 1
+    assert len(persona("recall", query="アキラ", mode="graph")["hits"]) == 2
+
+
 def test_a_relation_is_taken_back(persona, project):
     assert persona("unrelate", relation="田中 > works_on > プロジェクトA", reason="異動")["unrelated"]
     assert persona("entity_neighbors", entity="田中")["neighbors"] == []
