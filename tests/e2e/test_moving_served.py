@@ -255,7 +255,7 @@ def test_a_note_that_can_not_be_read_is_named_and_the_exit_status_says_so(runnin
     (vault / "b.md").write_text("良い", encoding="utf-8")
     done = running_server.memory_mcp("import", str(vault), "-p", "nilou")
     assert (done.returncode, done.stdout) == (1, "nilou: 1 stored, 0 known already, 1 refused\n")
-    assert done.stderr.startswith("a.md: a.md is not text in UTF-8")
+    assert done.stderr.startswith("a.md is not text in UTF-8")
 
 
 def test_an_edited_note_of_anybody_s_vault_is_stored_once_and_what_it_lost_is_in_the_trash(
