@@ -23,7 +23,7 @@ def organize(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List duplicates, empty talk and faded memories; merge some into one; undo a merge."""
+    """List duplicates, empty talk, faded memories and what may be wrong with the graph; merge some into one; undo a merge."""
     there = connection(url, persona)
     asked = {name: value for name, value in (("merge", merge), ("into", into), ("undo", undo)) if value}
     answer = there.post_json("/api/organize", asked) if asked else there.get_json(f"/api/organize?top_k={top_k}")
@@ -43,6 +43,26 @@ def _show_done(answer: Mapping[str, Any]) -> None:
         typer.echo(f"undo it with: memory-mcp organize --undo {answer['operation_id']}")
 
 
+def _of_graph(answer: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """What may be wrong with the graph: of each kind a heading, and a line for each thing found."""
+    counts = answer["counts"]
+    return [
+        (
+            f"{counts['contradictions']} pairs may contradict each other:",
+            ["  |  ".join(f"{one['key']}  {one['content']}" for one in pair) for pair in answer["contradictions"]],
+        ),
+        (
+            f"{counts['opposed_relations']} pairs of relations do not go together:",
+            ["  |  ".join(pair) for pair in answer["opposed_relations"]],
+        ),
+        (
+            f"{counts['unsure_relations']} relations that little speaks for:",
+            [f"{one['relation']}  ({one['confidence']})" for one in answer["unsure_relations"]],
+        ),
+        (f"{counts['orphans']} names that no memory holds any more:", list(answer["orphans"])),
+    ]
+
+
 def _show_proposals(answer: Mapping[str, Any]) -> None:
     meaning = "words and meaning" if answer["meaning"] else "words"
     typer.echo(f"{answer['persona']}: {answer['compared']} of {answer['of']} memories compared by {meaning}")
@@ -55,5 +75,8 @@ def _show_proposals(answer: Mapping[str, Any]) -> None:
             typer.echo(f"\n{answer['counts'][name]} {words}:")
             for found in answer[name]:
                 typer.echo(f"  {found['key']}  {found['content']}")
+    for words, lines in _of_graph(answer):
+        if lines:
+            typer.echo("\n".join(["", words, *(f"  {line}" for line in lines)]))
     for merged in answer["merges"]:
         typer.echo(f"\nmerged {merged['at']}: {len(merged['merge'])} into {merged['into']}; --undo {merged['operation_id']}")

@@ -77,7 +77,7 @@ class Analyses:
         return whole, self._kept(key, mark, analysis.__qualname__, lambda: analysis(whole, deadline), deadline)
 
     def read(self, persona: Persona, reading: Callable[[apsw.Connection], Found]) -> Found:
-        """What `reading`, a named function, reads of the persona's graph.
+        """What `reading`, a named function, reads of the persona's whole graph.
 
         Raises:
             AnalysisTooLong: its turn did not come.

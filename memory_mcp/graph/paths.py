@@ -39,22 +39,24 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Ways from `source` to `target`, the best first. `complete` is False where the search ended before it had seen all."""
+    """Ways from `source` to `target`, the best first. `complete` is False where the search ended before it had seen all;
+    `namesakes` are others who are called as one of the two."""
 
     source: Entity
     target: Entity
     paths: tuple[Path, ...]
     named: dict[int, str]
     complete: bool = True
+    namesakes: tuple[Entity, ...] = ()
 
 
 def find_path(connection: apsw.Connection, source: str, target: str, algorithm: Algorithm = "shortest", max_depth: int = 4) -> Paths:
-    """Ways of at most `max_depth` hops between the entities of these names.
+    """Ways of at most `max_depth` hops between the entities of these names; of several the one that is mentioned most.
 
     Raises:
         EntityNotFound: nobody is called so.
     """
-    one, other = known_as(connection, source)[0], known_as(connection, target)[0]
+    (one, *like_one), (other, *like_other) = known_as(connection, source), known_as(connection, target)
     depth = min(max_depth, hops.HOPS_LIMIT)
     search = _Search(connection, other.id, depth)
     if algorithm == "shortest":
@@ -66,7 +68,8 @@ def find_path(connection: apsw.Connection, source: str, target: str, algorithm: 
         found = search.strongest(one.id, PATHS_LIMIT, simple=True)
     met = {end for way in found for step in way for end in (step.here, step.there)}
     named = {entity.id: entity.name for entity in (*entities.by_ids(connection, met).values(), one, other)}
-    return Paths(one, other, tuple(Path(tuple(way)) for way in found), named, complete=not search.stopped)
+    ways = tuple(Path(tuple(way)) for way in found)
+    return Paths(one, other, ways, named, complete=not search.stopped, namesakes=(*like_one, *like_other))
 
 
 class _Search:

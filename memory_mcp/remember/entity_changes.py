@@ -1,6 +1,7 @@
 """What somebody does to the graph's entities by hand: make, change, delete, take for one, tell apart; each with a row in the operations."""
 
 import math
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -251,7 +252,7 @@ def checked_type(wanted: NewType, privacy: Privacy) -> NewType:
 
 def _name(name: str, field: str) -> str:
     called = " ".join(storable(name, field).split())
-    if not fold(called):
+    if all(unicodedata.category(sign)[0] in "CZ" for sign in fold(called)):
         raise InvalidInput(f"{field} has an empty name", "", "Send what it is called")
     if len(called) > NAME_LIMIT:
         raise InvalidInput(

@@ -34,18 +34,22 @@ def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
     queue.enqueue(connection, [memory_id])
 
 
-def state_relations(connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime) -> None:
-    """Relations in their writer's words; entities that they name and nobody knows yet are made."""
+def state_relations(connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime) -> list[Stated]:
+    """Relations in their writer's words; entities that they name and nobody knows yet are made. Returns those that say nothing, as both
+    their ends are names of one."""
     if not stated:
-        return
-    evidence = []
+        return []
+    evidence, of_one = [], []
     types = entities.types(connection)
     for relation in (with_types(one, types) for one in stated):
         source = entities.find_or_make(connection, relation.source, relation.source_type, TRUST["stated"], now)
         target = entities.find_or_make(connection, relation.target, relation.target_type, TRUST["stated"], now)
-        if source != target:
+        if source == target:
+            of_one.append(relation)
+        else:
             evidence.append(Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id))
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
+    return of_one
 
 
 def name_again(
@@ -94,14 +98,17 @@ def _named(connection: apsw.Connection, names: KnownNames, content: str, now: da
     """The entities that a text names. One that is new is made."""
     read = content[:TEXT_LIMIT]
     known = {mention: entity for entity, mention in names.find_as_named(connection, read)}
-    made: dict[tuple[str, str | None], int] = {}
+    made: dict[tuple[str, str | None, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
     types = entities.types(connection) if MARK in read else ()
     for mention in found_in(read, types, known):
-        entity = known.get(mention) or made.get((mention.name, mention.type))
+        called = (mention.name, mention.type, mention.likely)
+        entity = known.get(mention) or made.get(called)
         if entity is None:
-            entity = entities.find_or_make(connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype)
+            entity = entities.find_or_make(
+                connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype, likely=mention.likely
+            )
             entities.add_aliases(connection, entity, mention.aliases)
-            made[mention.name, mention.type] = entity
+            made[called] = entity
         named.append((entity, mention))
     return named

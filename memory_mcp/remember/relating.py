@@ -7,7 +7,7 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.errors import EntityNotFound
+from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.naming import state_relations
 from memory_mcp.remember.redact import relations_redacted
@@ -18,7 +18,11 @@ from memory_mcp.text.privacy.redaction import Redaction
 
 
 def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime, privacy: Privacy) -> None:
-    """Puts relations down. What was taken back before is good again."""
+    """Puts relations down. What was taken back before is good again.
+
+    Raises:
+        InvalidInput: both ends of one are names of the same entity. Nothing was put down.
+    """
     stated = relations_redacted(relations_told, Redaction(privacy))
 
     def work(connection: apsw.Connection) -> list[Operation]:
@@ -26,7 +30,8 @@ def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime,
             ends = _ends(connection, one)
             if ends:
                 relations.allow(connection, *ends, one.relation)
-        state_relations(connection, None, stated, now)
+        for one in state_relations(connection, None, stated, now):
+            raise InvalidInput(f"{one.source[:80]!r} and {one.target[:80]!r} are one", "", "Relate two different ones")
         done = [Operation("relate", None, now, after=_told(one)) for one in stated]
         for operation in done:
             operations.record(connection, operation)

@@ -13,7 +13,9 @@ import apsw
 
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.store.graph import hops, mentions
+from memory_mcp.store.graph.entities import by_name
 from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.text.entities.finding import found_in
 
 # How many of the best candidates lead to further ones.
 LEADERS = 3
@@ -61,8 +63,11 @@ def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], que
 
 
 def named_in(connection: apsw.Connection, names: KnownNames, question: Question) -> dict[int, float]:
-    """The known entities that the query names, all alike."""
-    return {entity: 1.0 for entity, _ in names.find(connection, question.query)}
+    """The known entities that the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell."""
+    called = {question.query[mention.start : mention.end]: entity for entity, mention in names.find(connection, question.query)}
+    kin = {mention.name for mention in found_in(question.query, ()) if mention.subtype == "family"}
+    namesakes = (namesake.id for name in (*called, *sorted(kin)) for namesake in by_name(connection, name))
+    return dict.fromkeys((*called.values(), *namesakes), 1.0)
 
 
 def _telling(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, float]:

@@ -155,7 +155,7 @@ def _wanted(asked: dict[str, Any]) -> Wanted:
 def _number(request: Request, name: str) -> int | None:
     shown = request.query_params.get(name, "")
     if shown and not (shown.isdecimal() and shown.isascii() and len(shown) < 10):
-        raise InvalidInput(f"{name} is {shown[:80]!r}", "it is a whole number", "Leave it out")
+        raise InvalidInput(f"{name} is {shown[:80]!r}", "it is a whole number, none below 0", "Leave it out")
     return int(shown) if shown else None
 
 

@@ -9,6 +9,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import drafts, entity_changes
 from memory_mcp.search.entities import meant
 from memory_mcp.server.graph_arguments import name as name_of
+from memory_mcp.server.graph_arguments import types as known_types
 from memory_mcp.server.graph_arguments import within
 from memory_mcp.server.graph_views import entity_view
 from memory_mcp.server.request_persona import Call
@@ -71,7 +72,8 @@ def listing(call: Call, limit: int | None) -> dict[str, Any]:
 def entities_view(call: Call, query: str, type_: str, limit: int, offset: int) -> dict[str, Any]:
     """Entities by their names, the most mentioned first."""
     with call.reading() as persona, persona.database.read() as connection:
-        found, total = editing.listed(connection, query.strip(), type_.strip(), limit, offset)
+        wanted = "".join(known_types([type_], entities.types(connection))) if type_.strip() else ""
+        found, total = editing.listed(connection, query.strip(), wanted, limit, offset)
         return {**heading(call, persona), "entities": [_entity(one, call) for one in found], "in_all": total}
 
 

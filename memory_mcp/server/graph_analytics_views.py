@@ -24,8 +24,8 @@ def statistics_view(call: Call, persona: Persona, min_weight: float) -> dict[str
     analyses = call.runtime.analyses
     _, found = analyses.of(persona, statistics, min_weight)
     network, ways = analyses.of(persona, between, min_weight)
-    types = analyses.read(persona, overview.counts_by_type)
-    figures = {name: _rounded(value) for name, value in asdict(found).items()}
+    types = _by_type(call, persona, min_weight)
+    figures = {name: _rounded(value) for name, value in asdict(found).items() if name != "nbytes"}
     distance = None if ways.mean_distance is None else _rounded(ways.mean_distance)
     sampled = told(sampled=ways.starts if ways.starts < len(network.ids) else None)
     return {
@@ -36,6 +36,13 @@ def statistics_view(call: Call, persona: Persona, min_weight: float) -> dict[str
         "by_type": types.entities,
         "relations_by_type": types.relations,
     }
+
+
+def _by_type(call: Call, persona: Persona, min_weight: float) -> overview.Types:
+    if min_weight == 0.0:
+        return call.runtime.analyses.read(persona, overview.counts_by_type)
+    with persona.database.read() as connection:
+        return overview.counts_by_type(connection, min_weight)
 
 
 def analytics_view(call: Call, persona: Persona, measure: str, limit: int, min_weight: float) -> dict[str, Any]:

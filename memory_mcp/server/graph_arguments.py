@@ -1,5 +1,7 @@
 """What may be asked of the graph, and how that is refused: the same for the tools and for the routes."""
 
+from collections.abc import Sequence
+
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.growth import INTERVALS, Interval
 from memory_mcp.graph.measures import MEASURES
@@ -37,6 +39,15 @@ def name(value: str, argument: str) -> str:
     if len(value) > SOUGHT_LIMIT:
         raise InvalidInput(f"{argument} has {len(value):,} characters", f"{SOUGHT_LIMIT:,} are the limit", "Send a name or an id")
     return value.strip()
+
+
+def types(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Types of entities as they are called, whether they were written in capitals or not."""
+    by_folded = {one.casefold(): one for one in known}
+    for one in wanted:
+        if one.strip().casefold() not in by_folded:
+            raise InvalidInput(f"there is no type {one[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or none")
+    return [by_folded[one.strip().casefold()] for one in wanted]
 
 
 def algorithm(value: str) -> Algorithm:

@@ -18,9 +18,10 @@ from memory_mcp.server import entity_views
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
 from memory_mcp.server.api_route import ApiRoute
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view
+from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
+from memory_mcp.store.graph import entities
 from memory_mcp.transfer.graph_files import graphml, node_link
 
 ANALYTICS_LIMIT, COMMUNITIES_LIMIT, MEMBERS_LIMIT, GROWTH_LIMIT = 100, 50, 50, 1_000
@@ -60,7 +61,8 @@ async def graph_picture(request: Request) -> Response:
 
     def told(call: Call, persona: Persona) -> dict[str, Any]:
         with persona.database.read() as connection:
-            return {**heading(call, persona), **snapshot_view(snapshot(connection, limit, types), form, call.settings.zone)}
+            shown = arguments.types(types, entities.types(connection))
+            return {**heading(call, persona), **snapshot_view(snapshot(connection, limit, shown), form, call.settings.zone)}
 
     return await _told(request, told)
 
@@ -75,7 +77,8 @@ async def graph_neighbours(request: Request) -> Response:
         known, by_meaning = entity_views.whom(call, persona, name)
         with persona.database.read() as connection:
             found = neighbours(connection, known, depth, types, least, limit)
-            return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone)}
+            unread = None if found.neighbours else unread_note(connection)
+            return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, unread)}
 
     return await _told(request, told)
 
@@ -87,7 +90,8 @@ async def graph_paths(request: Request) -> Response:
 
     def told(call: Call, persona: Persona) -> dict[str, Any]:
         with persona.database.read() as connection:
-            return {**heading(call, persona), **paths_view(find_path(connection, source, target, algorithm, depth))}
+            found = find_path(connection, source, target, algorithm, depth)
+            return {**heading(call, persona), **paths_view(found, None if found.paths else unread_note(connection))}
 
     return await _told(request, told)
 

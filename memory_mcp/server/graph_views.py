@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import apsw
+
 from memory_mcp.graph.neighbours import Neighbour, Neighbourhood
 from memory_mcp.graph.paths import Paths
 from memory_mcp.graph.snapshot import Snapshot
 from memory_mcp.server.views import local, told
+from memory_mcp.store.graph import queue
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.hops import Step
 from memory_mcp.store.graph.overview import Relation
@@ -40,12 +43,12 @@ def step_view(step: Step, named: Mapping[int, str]) -> str:
     return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
 
 
-def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo) -> dict[str, Any]:
-    """The entity and who stands around it."""
+def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo, unread: str | None = None) -> dict[str, Any]:
+    """The entity and who stands around it; `unread` where more may come."""
     return {
         "entity": entity_view(found.entity, zone),
         "neighbors": [_neighbour_view(neighbour, found.named) for neighbour in found.neighbours],
-        **told(more=found.more or None, namesakes=[entity_view(entity, zone) for entity in found.namesakes]),
+        **told(more=found.more or None, namesakes=[entity_view(entity, zone) for entity in found.namesakes], note=unread),
     }
 
 
@@ -61,8 +64,17 @@ def _neighbour_view(neighbour: Neighbour, named: Mapping[int, str]) -> dict[str,
     }
 
 
-def paths_view(found: Paths) -> dict[str, Any]:
-    """The ways from one to the other, step by step."""
+def unread_note(connection: apsw.Connection) -> str | None:
+    """What may still come of memories that were not yet read for whom they name together; None where there are none."""
+    waiting = queue.length(connection)
+    if not waiting:
+        return None
+    memories = "1 memory waits" if waiting == 1 else f"{waiting} memories wait"
+    return f"{memories} to be read for names that stand together, which is done while nobody calls: more may come of it"
+
+
+def paths_view(found: Paths, unread: str | None = None) -> dict[str, Any]:
+    """The ways from one to the other, step by step; `unread` where more may come."""
     return {
         "source": found.source.name,
         "target": found.target.name,
@@ -75,7 +87,8 @@ def paths_view(found: Paths) -> dict[str, Any]:
             }
             for path in found.paths
         ],
-        **told(note=None if found.complete else "the search ended before it had seen all ways"),
+        **told(namesakes=[{"id": entity.entity_id, "name": entity.name, "type": entity.type} for entity in found.namesakes]),
+        **told(note=unread if found.complete else "the search ended before it had seen all ways"),
     }
 
 

@@ -97,8 +97,11 @@ SCHEMAS: dict[str, Schema] = {
         neighbors=_OBJECTS,
         more=COUNT,
         namesakes=_OBJECTS,
+        note=TEXT,
     ),
-    "GraphPaths": schema_of("persona", "source", "target", "paths", **_WHOSE, source=TEXT, target=TEXT, paths=_OBJECTS, note=TEXT),
+    "GraphPaths": schema_of(
+        "persona", "source", "target", "paths", **_WHOSE, source=TEXT, target=TEXT, paths=_OBJECTS, namesakes=_OBJECTS, note=TEXT
+    ),
     "NodeLink": schema_of(
         *("directed", "multigraph", "graph", "nodes", "edges"),
         directed={"const": True},

@@ -178,6 +178,40 @@ def test_a_name_that_is_learned_later_is_found_in_what_was_said_before(say, grap
     assert graph.of("ダイズ")[0].extraction_count == 2
 
 
+def test_a_name_of_one_kanji_that_is_learned_later_is_found_in_what_was_said_before_too(say, graph):
+    say("庭の苔が青い")
+    say("苔寺は遠い")
+    say("みどりは苔が大好きだ", relations=["みどり|Person > likes > 苔"])
+    graph.weave()
+    assert graph.of("苔")[0].extraction_count == 2
+
+
+def test_an_entity_is_as_sure_as_the_surest_that_speaks_of_it(say, graph):
+    say("田中さんが来た")
+    assert graph.of("田中")[0].confidence == 0.6
+    say("田中さんが担当になった", relations=["田中 > works_on > プロジェクトA"])
+    assert graph.of("田中")[0].confidence == 1.0
+    say("佐藤さんは[[佐藤]]だ")
+    say("佐藤さんがまた来た")
+    assert graph.of("佐藤")[0].confidence == 1.0
+
+
+def test_who_is_marked_and_called_politely_is_a_person_unless_it_is_known_as_something_else(say, graph):
+    say("[[トヨタ|Organization]]に勤めた")
+    say("[[健太]]さんと[[ゆき]]ちゃんが[[トヨタ]]さんへ行った。[[ベータ]]様々な試験")
+    say("[[青木様]]と[[たなっち|田中さん]]")
+    assert [graph.of(name)[0].type for name in ("健太", "ゆき", "青木", "たなっち")] == ["Person"] * 4
+    assert [entity.type for entity in graph.of("トヨタ")] == ["Organization"]
+    assert graph.of("ベータ")[0].type == "Concept"
+
+
+def test_a_relation_of_one_with_itself_under_two_names_is_refused(say, graph, nilou, now):
+    say("渡辺先生が来た")
+    with pytest.raises(InvalidInput, match="are one"):
+        relate(nilou, [Stated("佐藤", "knows", "鈴木"), Stated("渡辺先生", "knows", "渡辺")], now=now, privacy=Privacy())
+    assert graph.of("佐藤") == []
+
+
 def test_memories_that_are_older_than_the_graph_are_read_for_names(say, graph, nilou, now):
     say("佐藤さんが来た")
     nilou.database.write(

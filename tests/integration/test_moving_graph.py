@@ -142,6 +142,20 @@ def test_a_graph_moves_with_its_memories_and_a_second_export_equals_the_first(to
         assert (kept.name, entities.by_name(connection, "だいちゃん")[0].attributes) == ("田中", {"色": "茶", "x": [1]})
 
 
+def test_two_whose_merge_was_undone_are_not_proposed_again_after_an_import(nilou, sakura, say, read, now):
+    say("田中さんと[[田中太郎|Person]]は別の日に来た")
+
+    def one_and_two_again(connection):
+        kept, merged = (entities.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "田中太郎"))
+        merging.undo(connection, merging.merge(connection, kept, merged, None, now), now)
+
+    nilou.database.write(one_and_two_again)
+    read(sakura, *exported(nilou))
+    for persona in (nilou, sakura):
+        with persona.database.read() as connection:
+            assert len(merging.distinguished(connection)) == 1
+
+
 def test_a_second_import_of_a_graph_changes_nothing_and_a_dry_run_tells_what_would_come(told, sakura, read):
     first = exported(told)
     foreseen = read(sakura, *first, foreseen=Foreseen())

@@ -44,6 +44,10 @@ def test_what_is_marked_is_named_as_marked(text, expected):
     assert named(text) == expected
 
 
+def test_a_handle_may_have_hyphens_within():
+    assert named("@minji-kim and @taro- wrote") == [("minji-kim", "Person"), ("taro", "Person")]
+
+
 def test_after_the_bar_of_a_mark_may_stand_another_name():
     (mention,) = found_in("[[田中太郎|たなっち]]が来た", TYPES)
     assert (mention.name, mention.aliases) == ("田中太郎", ("たなっち",))

@@ -16,8 +16,9 @@ from memory_mcp.server.graph_arguments import algorithm as _algorithm
 from memory_mcp.server.graph_arguments import form as _form
 from memory_mcp.server.graph_arguments import name as _name
 from memory_mcp.server.graph_arguments import share as _share
+from memory_mcp.server.graph_arguments import types as _types
 from memory_mcp.server.graph_arguments import within as _within
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view
+from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note
 from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
@@ -43,7 +44,8 @@ def entity_neighbors(
         name, by_meaning = entity_views.whom(call, persona, _name(entity, "entity"))
         with persona.database.read() as connection:
             found = neighbours(connection, name, hops, relation_types, _share(min_confidence), many)
-        return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone)}
+            unread = None if found.neighbours else unread_note(connection)
+        return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, unread)}
 
 
 @answering
@@ -58,7 +60,7 @@ def find_path(
     depth = _within(max_depth, "max_depth", 1, PATH_LIMIT, 4)
     with call.reading() as persona, persona.database.read() as connection:
         found = find_paths(connection, _name(source, "source"), _name(target, "target"), _algorithm(algorithm), depth)
-        return {**heading(call, persona), **paths_view(found)}
+        return {**heading(call, persona), **paths_view(found, None if found.paths else unread_note(connection))}
 
 
 @answering
@@ -71,7 +73,8 @@ def graph_snapshot(
     """The people, places and things that matter most, and what relates them; drawable by vis.js."""
     form = _form(format)
     with call.reading() as persona, persona.database.read() as connection:
-        found = snapshot(connection, _within(limit, "limit", 1, SNAPSHOT_LIMIT, 50), types)
+        shown = _types(types, entities.types(connection))
+        found = snapshot(connection, _within(limit, "limit", 1, SNAPSHOT_LIMIT, 50), shown)
         return {**heading(call, persona), **snapshot_view(found, form, call.settings.zone)}
 
 
@@ -87,6 +90,8 @@ def relate(
         with persona.database.read() as connection:
             types = entities.types(connection)
     said = [stated(text, types) for text in relations]
+    for name in (end for one in said for end in (one.source, one.target) if "|" in end):
+        _types([name.rpartition("|")[2]], types)
     with call.writing() as persona:
         relating.relate(persona, said, now=call.now, privacy=call.settings.privacy)
     return {**before, "related": [f"{one.source} > {one.relation} > {one.target}" for one in said]}

@@ -124,18 +124,28 @@ def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
 
 
 def find_or_make(
-    connection: apsw.Connection, name: str, type_: str | None, confidence: float, now: datetime, *, subtype: str | None = None
+    connection: apsw.Connection,
+    name: str,
+    type_: str | None,
+    confidence: float,
+    now: datetime,
+    *,
+    subtype: str | None = None,
+    likely: str | None = None,
 ) -> int:
     """The id of the entity of this name, and of this type where one is told; a new one if there is none. Of merged ones it is the one whose
-    own the name is, so that they can be told apart again."""
+    own the name is, so that they can be told apart again. `likely` is its type where nobody has told one."""
     found = by_name(connection, name)
     of_type = [entity for entity in found if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
     if of_type:
-        entity = of_type[0]
-        if type_ and entity.type == UNKNOWN_TYPE and type_ != UNKNOWN_TYPE:
-            connection.execute("UPDATE entities SET type = ?, updated_at = ? WHERE id = ?", (type_, to_text(now), entity.id))
-        return _whose_own(connection, entity, name)
-    return make(connection, name, type_ or UNKNOWN_TYPE, confidence, now, subtype=subtype)
+        entity, told = of_type[0], type_ or likely or UNKNOWN_TYPE
+        if entity.type == UNKNOWN_TYPE != told:
+            connection.execute("UPDATE entities SET type = ?, updated_at = ? WHERE id = ?", (told, to_text(now), entity.id))
+        own = _whose_own(connection, entity, name)
+        if confidence > entity.confidence:
+            connection.execute("UPDATE entities SET confidence = max(confidence, ?) WHERE id = ?", (confidence, own))
+        return own
+    return make(connection, name, type_ or likely or UNKNOWN_TYPE, confidence, now, subtype=subtype)
 
 
 def make(

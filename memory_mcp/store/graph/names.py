@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import apsw
 
-from memory_mcp.text.entities.known import Gazetteer
+from memory_mcp.text.entities.known import Gazetteer, is_looked_for
 from memory_mcp.text.entities.mention import Mention, without_overlaps
 
 # So many new names are looked for beside the others; then all are made ready anew (10,000 names: some 20 ms).
@@ -101,7 +101,7 @@ def holding(connection: apsw.Connection, aliases: Iterable[str]) -> list[int]:
     rows = connection.execute(
         "SELECT DISTINCT m.id FROM json_each(?) n JOIN memories m ON m.kind <> 'summary' AND instr(m.content, n.value) "
         "WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em JOIN entity_aliases a ON a.entity = em.entity WHERE em.memory = m.id AND a.alias = n.value)",
-        (json.dumps([alias for alias in aliases if len(alias) > 1]),),
+        (json.dumps([alias for alias in aliases if is_looked_for(alias)]),),
     )
     return [int(row[0]) for row in rows]
 

@@ -69,10 +69,11 @@ class Types:
         return sum(100 + len(name) for name in (*self.entities, *self.relations))
 
 
-def counts_by_type(connection: apsw.Connection) -> Types:
-    """What there is now, by its type."""
+def counts_by_type(connection: apsw.Connection, min_weight: float = 0.0) -> Types:
+    """What there is now, by its type. Relations that are lighter than `min_weight` are left out."""
     present = connection.execute(f"SELECT e.type, count(*) FROM entities e WHERE {PRESENT} GROUP BY e.type ORDER BY 2 DESC, 1")
-    return Types(dict(present), dict(connection.execute("SELECT type, count(*) FROM relations GROUP BY type ORDER BY 2 DESC, 1")))
+    related = connection.execute("SELECT type, count(*) FROM relations WHERE weight >= ? GROUP BY type ORDER BY 2 DESC, 1", (min_weight,))
+    return Types(dict(present), dict(related))
 
 
 def most_connected(connection: apsw.Connection, limit: int, types: Sequence[str] = ()) -> list[Entity]:

@@ -9,7 +9,9 @@ _WORD = r"[A-Z][A-Za-z'’]*[A-Za-z]|[A-Z]{2,}|[A-Z]"
 _RUN = re.compile(
     rf"(?<![A-Za-z0-9_@#/.-])(?:{_WORD})(?![A-Za-z0-9_@])(?:(?:\s+(?:of|the|de|van|von|and the)\s+|[ -])(?:{_WORD}|[0-9]+)(?![A-Za-z0-9_@]))*"
 )
-_AT = re.compile(r"(?<![\w.])@(?P<name>[A-Za-z0-9_]{2,30}|[\u3041-\u30fa\u30fc\u4e00-\u9fff]{2,15})")
+_AT = re.compile(
+    r"(?<![\w.])@(?P<name>(?=[\w-]{2})[A-Za-z0-9_]{1,30}(?:-[A-Za-z0-9_]{1,30}){0,4}|[\u3041-\u30fa\u30fc\u4e00-\u9fff]{2,15})"
+)
 _TITLE = re.compile(r"^(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Grandma|Grandpa|Coach|Captain)\.?\s+")
 _TITLED = re.compile(rf"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Coach|Captain)\.? (?P<name>(?:{_WORD})(?: (?:{_WORD}))?)")
 # Capitals that begin a sentence or stand for no one: not names by themselves.

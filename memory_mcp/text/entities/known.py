@@ -25,7 +25,7 @@ class Gazetteer:
     def __init__(self, names: Mapping[str, tuple[int, str, str]]) -> None:
         """`names`: by what it is called the entity's id, its name and its type. What is called by one letter is not looked for."""
         folded = ((known, fold(name)) for name, known in names.items())
-        self._known = [(known, name) for known, name in folded if len(name) > 1 or _IS_KANJI.match(name)]
+        self._known = [(known, name) for known, name in folded if is_looked_for(name)]
         self._automaton = AhoCorasick([name for _, name in self._known], matchkind=MatchKind.Standard) if self._known else None
 
     def find(self, text: str) -> Iterator[tuple[int, Mention]]:
@@ -41,6 +41,11 @@ class Gazetteer:
             if start >= free and _stands_alone(folded, start, end, written):
                 free = end
                 yield entity, Mention(name, type_, places[start], places[end], "known")
+
+
+def is_looked_for(name: str) -> bool:
+    """Whether a name is long enough to be told from the words around it. One kanji is."""
+    return len(name) > 1 or _IS_KANJI.match(name) is not None
 
 
 def _stands_alone(text: str, start: int, end: int, name: str) -> bool:

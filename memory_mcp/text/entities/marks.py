@@ -3,9 +3,13 @@
 import re
 from collections.abc import Collection, Iterator
 
+from memory_mcp.text.entities.folding import bare, fold
 from memory_mcp.text.entities.mention import Mention
 
 NAME_LIMIT = 100
+# [[健太]]さん is somebody, [[みどり産業]]さん is not; 様々, 君主 and 氏名 are words of their own.
+_POLITE_AFTER = re.compile("(?:さん|さま|様(?![々子式])|くん|君(?!主)|ちゃん|氏(?!名)|先生|先輩)")
+_NOBODY = re.compile("(?:社|店|屋|部|課|局|会|所|院|園|校|大学|産業|工業|商事|銀行|組合|チーム|グループ)$")
 _MARK = re.compile(r"\[\[([^\[\]|\n]{1,300})(?:\|([^\[\]|\n]{1,300}))?\]\]")
 
 
@@ -19,7 +23,9 @@ def marked(text: str, types: Collection[str]) -> Iterator[Mention]:
         after = (found[2] or "").strip()
         type_ = by_folded.get(after.casefold())
         aliases = (after,) if after and type_ is None and after != name and len(after) <= NAME_LIMIT else ()
-        yield Mention(name, type_, found.start(), found.end(), "marked", aliases=aliases)
+        polite = _POLITE_AFTER.match(text, found.end()) or any(bare(one) != fold(one) for one in (name, *aliases))
+        likely = "Person" if polite and not _NOBODY.search(name) else None
+        yield Mention(name, type_, found.start(), found.end(), "marked", aliases=aliases, likely=likely)
 
 
 def _name(inside: str) -> str:

@@ -14,7 +14,7 @@ TRUST: dict[Method, float] = {"marked": 1.0, "stated": 1.0, "known": 0.9, "model
 class Mention:
     """`text[start:end]` names an entity. `name` is what it is called, `type` one of the entity types, None where nothing tells it.
 
-    `aliases` are further names that the text itself gives.
+    `likely` is the type that it has where nobody has told one; `aliases` are further names that the text itself gives.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Mention:
     method: Method
     subtype: str | None = None
     aliases: tuple[str, ...] = ()
+    likely: str | None = None
 
     @property
     def confidence(self) -> float:

@@ -9,7 +9,7 @@ from memory_mcp.text.entities.marks import NAME_LIMIT
 
 RELATION_TYPE_LIMIT = 50
 _ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")
-_FORM = 'write it as "A > works_on > B"'
+_FORM = 'Write it as "A > works_on > B"'
 
 
 def stated(text: str, types: Collection[str]) -> Stated:

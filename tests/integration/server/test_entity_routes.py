@@ -89,6 +89,7 @@ def test_a_name_that_is_given_later_is_found_in_texts_from_then_on(persona, send
     [
         ("POST", "entities", {}, "name is missing"),
         ("POST", "entities", {"name": "  "}, "empty name"),
+        ("POST", "entities", {"name": "\u200b\u2060"}, "empty name"),
         ("POST", "entities", {"name": "x" * 101}, "100 are the limit"),
         ("POST", "entities", {"name": "x", "type": "Ghost"}, "known are Concept"),
         ("POST", "entities", {"name": "x", "importance": 2}, "0 to 1"),
@@ -101,6 +102,8 @@ def test_a_name_that_is_given_later_is_found_in_texts_from_then_on(persona, send
         ("POST", "entities", {"name": "x", "colour": "red"}, "unknown field"),
         ("POST", "entities", {"name": "田中さん"}, "belongs to '田中'"),
         ("GET", "entities", {"limit": 501}, "1 to 500"),
+        ("GET", "entities", {"limit": -1}, "none below 0"),
+        ("GET", "entities", {"type": "Ghost"}, "known are Concept"),
         ("GET", "entities", {"offset": "x"}, "whole number"),
         ("GET", "entity", {}, "entity is missing"),
         ("PATCH", "entity", {"name": "x"}, "entity is missing"),

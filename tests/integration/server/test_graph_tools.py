@@ -55,6 +55,34 @@ def test_a_snapshot_is_what_vis_js_draws_or_plain_json(persona, project):
     assert ([entity["name"] for entity in told["entities"]], told["relations"], told["entities_in_all"]) == (["田中"], [], 3)
 
 
+def test_types_are_taken_in_upper_or_lower_case(persona, project):
+    assert [node["label"] for node in persona("graph_snapshot", types=["person"])["nodes"]] == ["田中"]
+
+
+def test_where_nothing_leads_and_memories_wait_to_be_read_the_answer_says_so(persona):
+    persona("remember", content="佐藤さんと鈴木さんが渋谷駅に来た")
+    note = persona("find_path", source="佐藤", target="鈴木")["note"]
+    assert "1 memory waits" in note
+    assert persona("entity_neighbors", entity="佐藤")["note"] == note
+
+
+def test_of_several_who_are_called_alike_the_others_are_told_and_all_are_found(persona):
+    persona("remember", content="[[アキラ|Person]]が来た")
+    persona("remember", content="[[アキラ|Organization]]の社屋", relations=["アキラ|Organization > located_at > 港区"])
+    told = persona("find_path", source="アキラ", target="港区")
+    assert [(one["type"], one["name"]) for one in told["namesakes"]] == [("Organization", "アキラ")]
+    assert told["paths"] == []
+    assert len(persona("find_path", source=told["namesakes"][0]["id"], target="港区")["paths"]) == 1
+    assert len(persona("recall", query="アキラ", mode="graph")["hits"]) == 2
+
+
+def test_the_own_mother_is_found_along_the_graph_and_not_somebody_elses(persona):
+    persona("remember", content="お母さんは神戸でパン屋をしている")
+    found = persona("recall", query="母の店はどこ？", mode="graph")["hits"]
+    assert [hit["content"] for hit in found] == ["お母さんは神戸でパン屋をしている"]
+    assert persona("recall", query="健太の母の店はどこ？", mode="graph")["hits"] == []
+
+
 def test_a_relation_is_taken_back(persona, project):
     assert persona("unrelate", relation="田中 > works_on > プロジェクトA", reason="異動")["unrelated"]
     assert persona("entity_neighbors", entity="田中")["neighbors"] == []
@@ -72,7 +100,10 @@ def test_a_relation_is_taken_back(persona, project):
         ("find_path", {"source": "田中", "target": "誰か"}, "known are"),
         ("find_path", {"source": "田中", "target": "プロジェクトA", "algorithm": "quickest"}, "shortest, strongest, all"),
         ("graph_snapshot", {"format": "svg"}, "vis or json"),
-        ("relate", {"relations": ["田中 > プロジェクトA"]}, "A > works_on > B"),
+        ("graph_snapshot", {"types": ["Person", "Animal"]}, "known are Concept, Document"),
+        ("relate", {"relations": ["田中 > プロジェクトA"]}, 'Write it as "A > works_on > B"'),
+        ("relate", {"relations": ["田中|Ghost > knows > 佐藤"]}, "there is no type 'Ghost'"),
+        ("relate", {"relations": ["田中さん > knows > 田中"]}, "are one"),
         ("relate", {"relations": []}, "1 to 50"),
         ("unrelate", {"relation": "田中 > knows > 誰か"}, "not known"),
         ("remember", {"content": "x", "relations": ["x"]}, "A > works_on > B"),

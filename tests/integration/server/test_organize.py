@@ -172,6 +172,15 @@ def test_the_command_lists_merges_and_undoes(server, http, persona, name, pair):
     assert export(http, name) == before
 
 
+def test_the_command_lists_what_may_be_wrong_with_the_graph(server, persona, name):
+    persona("remember", content="荷物を東京に送った", relations=["鈴木 > lives_in > 東京"])
+    persona("remember", content="荷物を大阪に送った", relations=["鈴木 > lives_in > 大阪"])
+    result = typer.testing.CliRunner().invoke(command_line, ["organize", "--url", server.url, "--persona", name])
+    assert "1 pairs of relations do not go together:\n  鈴木 > lives_in > 東京  |  鈴木 > lives_in > 大阪" in result.output
+    assert "orphans" not in result.output
+    assert "may contradict" not in result.output
+
+
 def test_what_may_contradict_is_shown_side_by_side_and_changed_by_nobody(persona):
     persona("remember", content="荷物を東京に送った", relations=["鈴木 > lives_in > 東京"])
     persona("remember", content="荷物を大阪に送った", relations=["鈴木 > lives_in > 大阪"])
