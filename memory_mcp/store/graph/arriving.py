@@ -135,8 +135,6 @@ class Arrivals:
             "INSERT INTO entity_merges(kept, merged, reason, merged_at, undone_at) VALUES (?,?,?,?,?)",
             (kept, merged, row.get("reason"), row["merged_at"], row.get("undone_at")),
         )
-        if row.get("undone_at"):
-            merging.told_apart(self._connection, kept, merged, row["undone_at"])
         self._merged |= {kept, merged}
         return True
 

@@ -94,14 +94,6 @@ def distinguish(connection: apsw.Connection, one: int, other: int, reason: str |
     )
 
 
-def told_apart(connection: apsw.Connection, one: int, other: int, undone_at: str) -> None:
-    """These two were taken apart at that moment, elsewhere: they are not proposed again. What was decided here stays."""
-    connection.execute(
-        "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
-        (*sorted((one, other)), "taken apart", undone_at),
-    )
-
-
 def distinguished(connection: apsw.Connection) -> set[tuple[int, int]]:
     """The pairs that are not the same, merged ones as what they are merged into, the smaller id first."""
     rows = connection.execute(
