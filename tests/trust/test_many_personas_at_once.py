@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 PERSONAS = ("a/b", "a_b", "a-b", "A-B", "..", "さくら", "がく", "con")
 NOBODY = "nobody-yet"
-CALLERS_EACH = 8
+CALLERS_EACH = 6
 REAL_CLIENTS_EACH = 2  # one in each era; the others send what they would send
 TOOLSETS = ["core", "upkeep", "compat", "graph"]
 SETTLE_SECONDS = 90
@@ -111,6 +111,7 @@ async def joined(
 
 
 def exported(server: RunningServer, persona: str) -> list[dict[str, Any]]:
+    """The lines of an export: memories, which have a key, and what was said of the graph."""
     answer = httpx2.get(
         f"{server.url}/api/export", params={"include_deleted": "true"}, headers={"X-Persona": quote(persona)}, timeout=60, trust_env=False
     )
@@ -119,7 +120,7 @@ def exported(server: RunningServer, persona: str) -> list[dict[str, Any]]:
 
 def test_no_answer_holds_a_byte_of_somebody_elses(server: RunningServer, day: tuple[Overheard, set[str]], figure: Figure) -> None:
     overheard, _ = day
-    owners = {row["key"]: persona for persona in PERSONAS for row in exported(server, persona)}
+    owners = {row["key"]: persona for persona in PERSONAS for row in exported(server, persona) if "key" in row}
     foreign = overheard.foreign(owners)
     figure("calls across personas", f"{overheard.calls:,} ({len(owners):,} memories, {overheard.size:,} bytes of answers)")
     figure("foreign rows", len(foreign))
@@ -145,15 +146,16 @@ def test_every_tool_and_every_route_took_part(day: tuple[Overheard, set[str]]) -
 
 def test_summaries_were_made_for_everybody_meanwhile(server: RunningServer, day: tuple[Overheard, set[str]]) -> None:
     for persona in PERSONAS:
-        assert [row["session_id"] for row in exported(server, persona) if row["kind"] == "summary"]
+        assert [row["session_id"] for row in exported(server, persona) if row.get("kind") == "summary"]
 
 
 def test_nothing_of_anybody_was_changed_by_somebody_else(server: RunningServer, day: tuple[Overheard, set[str]]) -> None:
     for persona in PERSONAS:
         rows = exported(server, persona)
         assert marks_in(json.dumps(rows).encode()) == {mark_of(persona)}
-        assert all(marks_in(json.dumps(row).encode()) for row in rows)
-        assert not [row for row in rows if "乗っ取り" in row["content"] or "書き換える" in row["content"]]
+        told = [row for row in rows if "key" in row]
+        assert all(marks_in(json.dumps(row).encode()) for row in told)
+        assert not [row for row in told if "乗っ取り" in row["content"] or "書き換える" in row["content"]]
 
 
 def test_the_models_and_the_worker_took_part_and_what_was_cached_for_one_is_right_for_the_other(
