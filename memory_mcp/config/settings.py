@@ -62,7 +62,10 @@ class Fusion(Group):
         0.2,
         ge=0,
         le=2,
-        description="Weight of what names the same people, places and things as the best answers. 0 turns it off.",
+        description="Weight of what names the same people, places and things as the best answers, where the words alone speak. 0 turns it off.",
+    )
+    graph_weight_dense: float = Field(
+        0.05, ge=0, le=2, description="The same beside an embedding, which finds much of that by itself. 0 turns it off."
     )
     candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source hands to the fusion.")
 

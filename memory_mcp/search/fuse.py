@@ -44,6 +44,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     low, span = (min(cosines), (max(cosines) - min(cosines)) or 1.0) if cosines else (0.0, 1.0)
     shares = [words / top for words in lexical]
     origins = [hints.origins[candidate.memory_id] for candidate in candidates]
+    graph_weight = settings.graph_weight_dense if cosines else settings.graph_weight
     days = [(to_text(date.start), to_text(date.end)) for date in hints.dates]
     for candidate, share, session_share, origin in zip(candidates, shares, _session_shares(shares, origins), origins, strict=True):
         meaning = share if candidate.dense is None else (candidate.dense - low) / span
@@ -54,7 +55,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
         named = settings.date_boost * candidate.in_named_date + settings.speaker_boost * candidate.by_named_speaker
-        led = settings.graph_weight * candidate.graph_share
+        led = graph_weight * candidate.graph_share
         candidate.score = weight * meaning + (1 - weight) * words + named + led + candidate.freshness
     return best_first(candidates, hints.origins)
 

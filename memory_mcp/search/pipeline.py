@@ -90,7 +90,9 @@ def _ranked(
         if question.mode == "graph"
         else _fused(connection, question, meaning, settings, now)
     )
-    if question.mode not in ("graph", "recent") and settings.fusion.graph_weight:
+    by_meaning_alone = question.mode == "semantic" and meaning.index is not None
+    led = settings.fusion.graph_weight_dense if meaning.index else settings.fusion.graph_weight
+    if led and question.mode not in ("graph", "recent") and not by_meaning_alone:
         hints, ranked = _associated(connection, question, meaning, settings, now, hints, ranked)
     if question.mode == "recent":
         ranked.sort(key=lambda candidate: hints.origins[candidate.memory_id].happened, reverse=True)

@@ -106,6 +106,14 @@ def test_the_session_weighs_as_much_as_the_words_do(now):
     assert [candidate.score for candidate in halves] == pytest.approx([0.5 * (1 + 0.3 / WITNESSES)] * 2)
 
 
+def test_the_graph_weighs_less_beside_an_embedding(origins):
+    hints = Hints([], (), origins, graph={1: 0.5})
+    by_words = fuse([Candidate(1, lexical=0.0), Candidate(2, lexical=0.0)], Fusion(graph_weight=0.2), hints)
+    assert [candidate.score for candidate in by_words] == pytest.approx([0.1, 0.0])
+    by_both = fuse([Candidate(1, dense=0.0), Candidate(2, dense=0.0)], Fusion(graph_weight=0.2, graph_weight_dense=0.04), hints)
+    assert [candidate.score for candidate in by_both] == pytest.approx([0.02, 0.0])
+
+
 def test_of_equals_the_later_comes_first(no_hints):
     ranked = fuse([Candidate(number, lexical=1.0) for number in (3, 7, 5)], Fusion(), no_hints)
     assert [candidate.memory_id for candidate in ranked] == [7, 5, 3]
