@@ -32,6 +32,7 @@ class Result(Protocol):
 
 
 Found = TypeVar("Found", bound=Result)
+Read = TypeVar("Read")
 # Whose graph, and without relations that are lighter than what; None for what is read of the whole.
 _Key = tuple[str, float | None]
 
@@ -47,6 +48,12 @@ class _State:
     @property
     def nbytes(self) -> int:
         return sum(int(result.nbytes) for result in self.results.values())
+
+
+def _read(persona: Persona, reading: Callable[[apsw.Connection], Read]) -> Read:
+    """Nothing of the database is held while a turn is waited for: what changed since its mark was read is found a little early."""
+    with persona.database.read() as connection:
+        return reading(connection)
 
 
 class Analyses:
@@ -71,9 +78,8 @@ class Analyses:
             AnalysisTooLong: it was not done in time, or its turn did not come.
         """
         key, deadline = (persona.name, min_weight), Deadline.after(self._deadline_seconds, self._clock)
-        with persona.database.read() as connection:
-            mark = revision.of(connection)
-            whole = self._kept(key, mark, "network", lambda: network.read(connection, min_weight), deadline)
+        mark = _read(persona, revision.of)
+        whole = self._kept(key, mark, "network", lambda: _read(persona, lambda connection: network.read(connection, min_weight)), deadline)
         return whole, self._kept(key, mark, analysis.__qualname__, lambda: analysis(whole, deadline), deadline)
 
     def read(self, persona: Persona, reading: Callable[[apsw.Connection], Found]) -> Found:
@@ -83,9 +89,8 @@ class Analyses:
             AnalysisTooLong: its turn did not come.
         """
         deadline = Deadline.after(self._deadline_seconds, self._clock)
-        with persona.database.read() as connection:
-            mark = revision.of(connection)
-            return self._kept((persona.name, None), mark, reading.__qualname__, lambda: reading(connection), deadline)
+        mark = _read(persona, revision.of)
+        return self._kept((persona.name, None), mark, reading.__qualname__, lambda: _read(persona, reading), deadline)
 
     @property
     def nbytes(self) -> int:
