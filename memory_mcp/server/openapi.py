@@ -8,7 +8,7 @@ from typing import Any
 
 from memory_mcp import __version__
 from memory_mcp.server import openapi_backups, openapi_entities, openapi_graph, openapi_organize, openapi_upkeep
-from memory_mcp.server.openapi_parts import COUNT, COUNTS, JSON, TEXT, Schema, answer_of, named, schema_of
+from memory_mcp.server.openapi_parts import COUNT, COUNTS, JSON, TEXT, Schema, answer_of, flag, named, one_of, schema_of
 
 JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
 _PARTS = (openapi_backups, openapi_entities, openapi_graph, openapi_organize, openapi_upkeep)
@@ -50,15 +50,6 @@ def _operation(summary: str, answer: Mapping[str, Any], of_persona: bool = False
     told = {"summary": summary, **further, "responses": {"200": {"description": "Done.", "content": answer}, "default": refusal}}
     parameters = [*asked, *further.get("parameters", [])]
     return {**told, "parameters": parameters} if parameters else told
-
-
-def _flag(name: str, description: str) -> Schema:
-    return {"name": name, "in": "query", "description": description, "schema": {"type": "boolean", "default": False}}
-
-
-def _choice(name: str, description: str, *values: str) -> Schema:
-    """One of `values`; the first is the default."""
-    return {"name": name, "in": "query", "description": description, "schema": {"enum": list(values), "default": values[0]}}
 
 
 _PERSONA = {
@@ -150,8 +141,8 @@ _PATHS: dict[str, dict[str, dict[str, Any]]] = {
             "summary": "Stores JSON lines, one memory each, while they stream in.",
             "of_persona": True,
             "parameters": [
-                _flag("dry_run", "Only say what would become of the lines."),
-                _choice("on_known", "What becomes of a line whose key is there with other content.", "refuse", "keep", "revise"),
+                flag("dry_run", "Only say what would become of the lines."),
+                one_of("on_known", "What becomes of a line whose key is there with other content.", "refuse", "keep", "revise"),
             ],
             "requestBody": {"content": {JSON_LINES: {"schema": {"type": "string"}}}},
             "answer": answer_of("Imported"),
@@ -162,12 +153,12 @@ _PATHS: dict[str, dict[str, dict[str, Any]]] = {
             "summary": "All memories of one persona, as JSON lines or as notes.",
             "of_persona": True,
             "parameters": [
-                _flag("include_deleted", "Those in the trash too."),
-                _flag("include_secret", "Those whose privacy_level is secret too. Without it X-Secret-Left-Out says how many there are."),
-                _flag("include_versions", "Every earlier state of each."),
-                _flag("include_vectors", "What the embedding model made of each; only as JSON lines."),
-                _flag("include_context", "What persona_context.json says."),
-                _choice("format", "JSON lines, or a zip of Markdown notes: an Obsidian vault.", "jsonl", "markdown"),
+                flag("include_deleted", "Those in the trash too."),
+                flag("include_secret", "Those whose privacy_level is secret too. Without it X-Secret-Left-Out says how many there are."),
+                flag("include_versions", "Every earlier state of each."),
+                flag("include_vectors", "What the embedding model made of each; only as JSON lines."),
+                flag("include_context", "What persona_context.json says."),
+                one_of("format", "JSON lines, or a zip of Markdown notes: an Obsidian vault.", "jsonl", "markdown"),
             ],
             "answer": {JSON_LINES: {"schema": {"type": "string"}}, ZIP: {"schema": {"type": "string", "format": "binary"}}},
         }

@@ -4,7 +4,7 @@ from typing import Any
 
 from memory_mcp.server.entity_routes import KINDS, OFFSET_LIMIT
 from memory_mcp.server.entity_views import ENTITIES_LIMIT, ENTITIES_SHOWN, SHOWN, SHOWN_LIMIT
-from memory_mcp.server.openapi_parts import COUNT, JSON, TEXT, Schema, answer_of, named, schema_of
+from memory_mcp.server.openapi_parts import COUNT, TEXT, Schema, answer_of, asked, body_of, named, schema_of, up_to
 
 _TEXTS: Schema = {"type": "array", "items": TEXT}
 _SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
@@ -100,15 +100,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-def _query(name: str, description: str, required: bool = False, **schema: Any) -> Schema:
-    return {"name": name, "in": "query", "description": description, "required": required, "schema": schema or TEXT}
-
-
-def _body(schema: str) -> dict[str, Any]:
-    return {"required": True, "content": {JSON: {"schema": named(schema)}}}
-
-
-_ENTITY = _query("entity", "A name or an id.", required=True)
+_ENTITY = asked("entity", "A name or an id.", TEXT, required=True)
 
 PATHS: dict[str, dict[str, dict[str, Any]]] = {
     "/api/graph/entities": {
@@ -116,17 +108,17 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
             "summary": "Whom and what memories name, the most mentioned first.",
             "of_persona": True,
             "parameters": [
-                _query("query", "A part of a name."),
-                _query("type", "Only of this type."),
-                _query("limit", "How many.", type="integer", minimum=1, maximum=ENTITIES_LIMIT, default=ENTITIES_SHOWN),
-                _query("offset", "After how many.", type="integer", minimum=0, maximum=OFFSET_LIMIT, default=0),
+                asked("query", "A part of a name.", TEXT),
+                asked("type", "Only of this type.", TEXT),
+                up_to("limit", "How many.", ENTITIES_LIMIT, ENTITIES_SHOWN),
+                asked("offset", "After how many.", {"type": "integer", "minimum": 0, "maximum": OFFSET_LIMIT, "default": 0}),
             ],
             "answer": answer_of("Entities"),
         },
         "post": {
             "summary": "Makes an entity, which stays whether or not a memory names it.",
             "of_persona": True,
-            "requestBody": _body("NewEntity"),
+            "requestBody": body_of("NewEntity"),
             "answer": answer_of("OneEntity"),
         },
     },
@@ -135,7 +127,7 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
         "patch": {
             "summary": "Changes its names, its type or what is said of it.",
             "of_persona": True,
-            "requestBody": _body("EntityChange"),
+            "requestBody": body_of("EntityChange"),
             "answer": answer_of("OneEntity"),
         },
         "delete": {
@@ -147,11 +139,11 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "/api/graph/types": {
         "get": {"summary": "The types of entities and relations.", "of_persona": True, "answer": answer_of("GraphTypes")},
-        "post": {"summary": "Adds a type.", "of_persona": True, "requestBody": _body("NewGraphType"), "answer": answer_of("GraphTypes")},
+        "post": {"summary": "Adds a type.", "of_persona": True, "requestBody": body_of("NewGraphType"), "answer": answer_of("GraphTypes")},
         "delete": {
             "summary": "Takes a type away that was added and that nothing uses.",
             "of_persona": True,
-            "parameters": [_query("kind", "Of what.", required=True, enum=list(KINDS)), _query("name", "Which.", required=True)],
+            "parameters": [asked("kind", "Of what.", {"enum": list(KINDS)}, required=True), asked("name", "Which.", TEXT, required=True)],
             "answer": answer_of("GraphTypes"),
         },
     },
@@ -159,13 +151,13 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
         "get": {
             "summary": "Who may be one under two names, and the merges so far.",
             "of_persona": True,
-            "parameters": [_query("limit", "How many of each.", type="integer", minimum=1, maximum=SHOWN_LIMIT, default=SHOWN)],
+            "parameters": [up_to("limit", "How many of each.", SHOWN_LIMIT, SHOWN)],
             "answer": answer_of("EntityMerges"),
         },
         "post": {
             "summary": "Merges two entities, undoes a merge, or says that two are not the same.",
             "of_persona": True,
-            "requestBody": _body("EntityMerging"),
+            "requestBody": body_of("EntityMerging"),
             "answer": answer_of("EntityMerged"),
         },
     },

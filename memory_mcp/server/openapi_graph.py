@@ -5,7 +5,7 @@ from typing import Any
 from memory_mcp.graph.growth import INTERVALS
 from memory_mcp.graph.measures import MEASURES
 from memory_mcp.graph.paths import ALGORITHMS
-from memory_mcp.server.openapi_parts import COUNT, TEXT, Schema, answer_of, schema_of
+from memory_mcp.server.openapi_parts import COUNT, TEXT, Schema, answer_of, asked, flag, one_of, schema_of, up_to
 
 GRAPHML = "application/graphml+xml"
 _NUMBER: Schema = {"type": "number"}
@@ -14,21 +14,7 @@ _OBJECTS: Schema = {"type": "array", "items": _OBJECT}
 _COUNTED: Schema = {"type": "object", "additionalProperties": COUNT}
 _WHOSE: dict[str, Schema] = {"persona": TEXT, "new_persona": {"const": True}, "did_you_mean": {"type": "array", "items": TEXT}}
 
-
-def _query(name: str, description: str, schema: Schema, *, required: bool = False) -> Schema:
-    return {"name": name, "in": "query", "description": description, "schema": schema, **({"required": True} if required else {})}
-
-
-def _up_to(name: str, description: str, most: int, default: int) -> Schema:
-    return _query(name, description, {"type": "integer", "minimum": 1, "maximum": most, "default": default})
-
-
-def _one_of(name: str, description: str, *values: str) -> Schema:
-    """The first is the default."""
-    return _query(name, description, {"enum": list(values), "default": values[0]})
-
-
-_MIN_WEIGHT = _query("min_weight", "Relations that are lighter are left out.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0})
+_MIN_WEIGHT = asked("min_weight", "Relations that are lighter are left out.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0})
 _ENTITY: Schema = {"type": "object", "required": ["id", "name", "type"], "properties": {"id": TEXT, "name": TEXT, "type": TEXT}}
 
 SCHEMAS: dict[str, Schema] = {
@@ -122,51 +108,51 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
     "/api/graph/analytics": _get(
         "Who counts most.",
         "GraphAnalytics",
-        _one_of("measure", "By what.", *MEASURES),
-        _up_to("limit", "How many.", 100, 20),
+        one_of("measure", "By what.", *MEASURES),
+        up_to("limit", "How many.", 100, 20),
         _MIN_WEIGHT,
     ),
     "/api/graph/communities": _get(
         "Who belongs together, the largest groups first.",
         "GraphCommunities",
-        _up_to("limit", "How many groups.", 50, 20),
-        _up_to("members", "How many of each.", 50, 10),
+        up_to("limit", "How many groups.", 50, 20),
+        up_to("members", "How many of each.", 50, 10),
         _MIN_WEIGHT,
     ),
     "/api/graph/growth": _get(
-        "How the graph grew.", "GraphGrowth", _one_of("interval", "In what steps.", *INTERVALS), _up_to("limit", "How many.", 1_000, 24)
+        "How the graph grew.", "GraphGrowth", one_of("interval", "In what steps.", *INTERVALS), up_to("limit", "How many.", 1_000, 24)
     ),
     "/api/graph/snapshot": _get(
         "The entities that count most and what relates them, for vis.js or as plain JSON.",
         "GraphPicture",
-        _one_of("format", "What for.", "vis", "json"),
-        _up_to("limit", "How many entities.", 500, 50),
-        _query("types", "Only entities of these types.", {"type": "array", "items": TEXT}),
+        one_of("format", "What for.", "vis", "json"),
+        up_to("limit", "How many entities.", 500, 50),
+        asked("types", "Only entities of these types.", {"type": "array", "items": TEXT}),
     ),
     "/api/graph/neighbors": _get(
         "Whom an entity is related to.",
         "GraphNeighbors",
-        _query("entity", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
-        _up_to("depth", "Hops.", 3, 1),
-        _query("relation_types", "Only along relations of these types.", {"type": "array", "items": TEXT}),
-        _query("min_confidence", "How sure relations must be.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0}),
-        _up_to("limit", "How many.", 100, 20),
+        asked("entity", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
+        up_to("depth", "Hops.", 3, 1),
+        asked("relation_types", "Only along relations of these types.", {"type": "array", "items": TEXT}),
+        asked("min_confidence", "How sure relations must be.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0}),
+        up_to("limit", "How many.", 100, 20),
     ),
     "/api/graph/paths": _get(
         "How two entities hang together.",
         "GraphPaths",
-        _query("source", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
-        _query("target", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
-        _one_of("algorithm", "Which ways.", *ALGORITHMS),
-        _up_to("max_depth", "Hops.", 6, 4),
+        asked("source", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
+        asked("target", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
+        one_of("algorithm", "Which ways.", *ALGORITHMS),
+        up_to("max_depth", "Hops.", 6, 4),
     ),
     "/api/graph/export": {
         "get": {
             "summary": "The whole graph, as GraphML or as node-link JSON.",
             "of_persona": True,
             "parameters": [
-                _one_of("format", "As what.", "graphml", "json"),
-                _query("include_secret", "What only secret memories speak of, too.", {"type": "boolean", "default": False}),
+                one_of("format", "As what.", "graphml", "json"),
+                flag("include_secret", "What only secret memories speak of, too."),
             ],
             "answer": {GRAPHML: {"schema": TEXT}, **answer_of("NodeLink")},
         }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memory_mcp.server.openapi_parts import COUNT, JSON, TEXT, Schema, answer_of, named, schema_of
+from memory_mcp.server.openapi_parts import COUNT, TEXT, Schema, answer_of, body_of, schema_of, up_to
 
 _OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
 _PAIRS: Schema = {"type": "array", "items": {"type": "array", "minItems": 2, "maxItems": 2}}
@@ -49,20 +49,13 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
         "get": {
             "summary": "What could be tidied: duplicates, empty talk, faded memories, and the merges that can be undone.",
             "of_persona": True,
-            "parameters": [
-                {
-                    "name": "top_k",
-                    "in": "query",
-                    "description": "How many of each kind.",
-                    "schema": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
-                }
-            ],
+            "parameters": [up_to("top_k", "How many of each kind.", 50, 10)],
             "answer": answer_of("Proposals"),
         },
         "post": {
             "summary": "Merges memories into one of them, or undoes a merge.",
             "of_persona": True,
-            "requestBody": {"required": True, "content": {JSON: {"schema": named("Tidying")}}},
+            "requestBody": body_of("Tidying"),
             "answer": answer_of("Tidied"),
         },
     },
