@@ -36,8 +36,8 @@ class Chore:
 
     name: str
     step: Callable[[Persona, datetime, Settings], bool]
-    enabled: Callable[[Settings], bool]
-    interval: Callable[[Settings], timedelta]
+    enabled: Callable[[Settings], bool] = lambda _: True
+    interval: Callable[[Settings], timedelta] = lambda _: timedelta()
     only_after_writes: bool = False
     next_due: Callable[[Persona, datetime, Settings], datetime | None] | None = None
     wants: Callable[[str], bool] | None = None

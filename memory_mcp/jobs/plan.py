@@ -17,7 +17,7 @@ from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.entities.dictionary import Dictionary
 from memory_mcp.upkeep import backup, graph_check, retention, summaries
 
-# Vectors come some time after the write that a chore would notice.
+# What these two do is a little for each memory: they need not look after every write.
 LINKS_INTERVAL = timedelta(minutes=5)
 
 
@@ -30,18 +30,18 @@ def chores(
     chat: Chat,
 ) -> list[Chore]:
     """What matters most first. `forget_cached` is called after memories have been erased."""
+    return [*_of_the_graph(models_for, indexes, chat), *_of_the_memories(personas, indexes, forget_cached, chat), usage.chore()]
 
-    def keep_to_retention(persona: Persona, now: datetime, settings: Settings) -> bool:
-        return retention.step(persona, now, settings, indexes, forget_cached=forget_cached)
+
+def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexShelf, chat: Chat) -> list[Chore]:
+    dictionary = Dictionary()
 
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
         known = dictionary.get() if settings.graph.names_by == "sudachi" else None
         return weave(persona, now, known) or embed_entities(persona, models_for(settings))
 
-    always, dictionary = timedelta(), Dictionary()
-    backups = backup.Backups(personas.directory, personas.keys)
     return [
-        Chore("graph", keep_graph, lambda _: True, lambda _: always, only_after_writes=True),
+        Chore("graph", keep_graph, only_after_writes=True),
         Chore(
             "links",
             lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),
@@ -59,21 +59,24 @@ def chores(
         Chore(
             "graph check",
             lambda persona, now, _: graph_check.step(persona, now),
-            lambda _: True,
-            lambda _: graph_check.INTERVAL,
+            interval=lambda _: graph_check.INTERVAL,
             only_after_writes=True,
         ),
+    ]
+
+
+def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
+    return [
         Chore(
             "retention",
-            keep_to_retention,
-            lambda _: True,
-            lambda _: retention.INTERVAL,
+            lambda persona, now, settings: retention.step(persona, now, settings, indexes, forget_cached=forget_cached),
+            interval=lambda _: retention.INTERVAL,
             only_after_writes=True,
             next_due=retention.next_due,
         ),
         Chore(
             "backup",
-            backups.step,
+            backup.Backups(personas.directory, personas.keys).step,
             lambda settings: settings.backup.enabled,
             lambda _: backup.INTERVAL,
             only_after_writes=True,
@@ -87,5 +90,4 @@ def chores(
             only_after_writes=True,
             next_due=summaries.next_due,
         ),
-        usage.chore(),
     ]
