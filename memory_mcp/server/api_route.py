@@ -31,6 +31,18 @@ class ApiRoute:
         return f"{self.method} {self.path}"
 
 
+def whole_number(request: Request, name: str, allowed: str, otherwise: str = "Leave it out") -> int | None:
+    """A whole number from the query, None where it is left out. `allowed` and `otherwise` are what a refusal says.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    shown = request.query_params.get(name, "")
+    if shown and not (shown.isdecimal() and shown.isascii() and len(shown) < 10):
+        raise InvalidInput(f"{name} is {shown[:80]!r}", allowed, otherwise)
+    return int(shown) if shown else None
+
+
 async def object_of(request: Request, **expected: type) -> dict[str, Any]:
     """The JSON object of a request's body; `expected` names its fields, each with its type. An empty body is an empty object.
 

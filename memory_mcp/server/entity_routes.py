@@ -12,7 +12,7 @@ from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember import entity_changes
 from memory_mcp.server import entity_views
-from memory_mcp.server.api_route import ApiRoute, object_of
+from memory_mcp.server.api_route import ApiRoute, object_of, whole_number
 from memory_mcp.server.entity_views import ENTITIES_LIMIT, ENTITIES_SHOWN, changed_view
 from memory_mcp.server.graph_arguments import name as name_of
 from memory_mcp.server.graph_arguments import within
@@ -153,10 +153,7 @@ def _wanted(asked: dict[str, Any]) -> Wanted:
 
 
 def _number(request: Request, name: str) -> int | None:
-    shown = request.query_params.get(name, "")
-    if shown and not (shown.isdecimal() and shown.isascii() and len(shown) < 10):
-        raise InvalidInput(f"{name} is {shown[:80]!r}", "it is a whole number, none below 0", "Leave it out")
-    return int(shown) if shown else None
+    return whole_number(request, name, "it is a whole number, none below 0")
 
 
 def _named(name: str, field: str) -> str:

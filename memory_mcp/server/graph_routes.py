@@ -17,7 +17,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.server import entity_views
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
-from memory_mcp.server.api_route import ApiRoute
+from memory_mcp.server.api_route import ApiRoute, whole_number
 from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
@@ -133,10 +133,8 @@ def _text(request: Request, name: str) -> str:
 
 
 def _whole(request: Request, name: str, most: int, default: int) -> int:
-    value = _text(request, name)
-    if value and not (value.isdecimal() and value.isascii() and len(value) < 10):
-        raise InvalidInput(f"{name} is {value[:80]!r}", f"it is a whole number from 1 to {most}", f"Leave it out for {default}")
-    return arguments.within(int(value) if value else None, name, 1, most, default)
+    asked = whole_number(request, name, f"it is a whole number from 1 to {most}", f"Leave it out for {default}")
+    return arguments.within(asked, name, 1, most, default)
 
 
 def _number(request: Request, name: str) -> float | None:

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.server import organize_views
+from memory_mcp.server.api_route import whole_number
 from memory_mcp.server.request_persona import call_of
 
 BODY_LIMIT_BYTES = 64 * 1024
@@ -17,10 +18,8 @@ _FIELDS = ("merge", "into", "undo", "reason")
 
 async def proposals(request: Request) -> Response:
     """What could be tidied."""
-    call, shown = call_of(request), request.query_params.get("top_k", "")
-    if shown and not (shown.isdecimal() and shown.isascii() and len(shown) < 10):
-        raise InvalidInput(f"top_k is {shown[:80]!r}", f"it is a number from 1 to {organize_views.SHOWN_LIMIT}", "Leave it out")
-    return JSONResponse(await run_in_threadpool(organize_views.listing, call, int(shown) if shown else None))
+    call, shown = call_of(request), whole_number(request, "top_k", f"it is a number from 1 to {organize_views.SHOWN_LIMIT}")
+    return JSONResponse(await run_in_threadpool(organize_views.listing, call, shown))
 
 
 async def tidy(request: Request) -> Response:
