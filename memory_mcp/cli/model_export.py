@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from memory_mcp.encoders.onnx_files import Export
 
 TEXTS = 500
-# With fewer the ten best are too large a part of all to tell anything.
-FEWEST_TEXTS = 50
 
 Embedder = Annotated[str | None, typer.Option("--embedder", help="Another embedding model than the configured one.", metavar="MODEL")]
 Reranker = Annotated[str | None, typer.Option("--reranker", help="Another reranker than the configured one.", metavar="MODEL")]
@@ -24,9 +22,21 @@ Persona = Annotated[
     str | None, typer.Option("--persona", "-p", help="Measure int8 on this persona's memories. Default: on all.", metavar="NAME")
 ]
 
+AcceptInt8 = Annotated[
+    bool,
+    typer.Option(
+        "--accept-int8", help="Let int8 be used where nothing proves yet that it ranks well, as with few memories. Never where it doesn't."
+    ),
+]
+
 
 def export_onnx(
-    config: ConfigFile = None, data: DataDirectory = None, persona: Persona = None, embedder: Embedder = None, reranker: Reranker = None
+    config: ConfigFile = None,
+    data: DataDirectory = None,
+    persona: Persona = None,
+    embedder: Embedder = None,
+    reranker: Reranker = None,
+    accept_int8: AcceptInt8 = False,
 ) -> None:
     """Write the models as ONNX beside the data, and measure how int8 ranks your memories. Needs no server, and disturbs none."""
     settings = settings_of(config)
@@ -42,7 +52,7 @@ def export_onnx(
             typer.echo(f"{role}: nothing to export")
             continue
         try:
-            typer.echo(f"{role}: {_exported(role, name, directory, texts)}")
+            typer.echo(f"{role}: {_exported(role, name, directory, texts, accept_int8)}")
         except MemoryMCPError as error:
             failed = True
             typer.echo(f"{role}: {error}", err=True)
@@ -53,7 +63,7 @@ def export_onnx(
     )
 
 
-def _exported(role: Role, name: str, data: Path, texts: Sequence[str]) -> str:
+def _exported(role: Role, name: str, data: Path, texts: Sequence[str], accepted: bool) -> str:
     # torch and what stands on it, which the other commands do without.
     from memory_mcp.encoders import agreement, hub, onnx_export, onnx_files  # noqa: PLC0415
 
@@ -65,25 +75,37 @@ def _exported(role: Role, name: str, data: Path, texts: Sequence[str]) -> str:
     export = onnx_export.export_embedder if role == "embedder" else onnx_export.export_reranker
     typer.echo(f"{role}: {name} is being exported, which takes half a minute …", err=True)
     export(name, source, target)
-    own = len(texts) >= FEWEST_TEXTS
-    return _told(agreement.measure(target, texts if own else agreement.SENTENCES, own), target)
+    own = len(texts) >= onnx_files.FEWEST_TEXTS
+    return _told(agreement.measure(target, texts if own else agreement.SENTENCES, own, accepted), target)
 
 
 def _told(export: "Export", target: Path) -> str:
-    from memory_mcp.encoders.onnx_files import FILE_NAMES  # noqa: PLC0415  as above
+    from memory_mcp.encoders.onnx_files import ALIKE_OF, FILE_NAMES  # noqa: PLC0415  as above
 
     megabytes = {precision: (target / file).stat().st_size / 1e6 for precision, file in FILE_NAMES.items()}
     measured = export.agreement
     if measured is None:
         raise EncoderFailed(f"{export.model} is exported", "how int8 ranks was not measured")
-    on = f"{measured.texts} memories" if measured.own else f"{measured.texts} built-in sentences: there are too few memories to tell"
+    on = f"{measured.texts} {'memories' if measured.own else 'built-in sentences'}"
     return (
         f"{export.model} is in {target}\n"
         f"  fp32: {megabytes['fp32']:.0f} MB, answers as torch does (largest difference {export.difference:.1g})\n"
-        f"  int8: {megabytes['int8']:.0f} MB, {measured.overlap:.0%} of its {measured.top} best are so by fp32, "
-        f"rank correlation {measured.spearman:.3f} (on {on})\n"
-        f"  int8 {'may be used' if measured.is_enough else 'is refused: it ranks too differently'}"
+        f"  int8: {megabytes['int8']:.0f} MB, {measured.alike:.0%} {ALIKE_OF[export.role]}, rank correlation {measured.spearman:.3f} "
+        f"(on {on}; {measured.telling} of {measured.queries} queries tell)\n"
+        f"  {_verdict(export)}"
     )
+
+
+def _verdict(export: "Export") -> str:
+    from memory_mcp.encoders.onnx_files import differs, unproven  # noqa: PLC0415  as above
+
+    if differs(export):
+        return "int8 is refused: it ranks too differently"
+    missing = unproven(export)
+    if missing is None:
+        return "int8 may be used"
+    why, remedy = missing
+    return f"int8 may be used because you accept it: {why}" if export.int8_accepted else f"int8 is refused: {why}. {remedy}"
 
 
 def _texts(data: Path, persona: str | None) -> list[str]:

@@ -1,6 +1,7 @@
 """How alike two precisions of one model rank: measured on texts such as those that will be searched.
 
-Random or foreign texts would say little: how much int8 changes depends on what the model is asked.
+Random or foreign texts would say little: how much int8 changes depends on what the model is asked. Where fp32 itself hardly tells
+the texts apart, any order is as good as its own, and noise would agree with it: such a query counts for nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,16 +22,17 @@ from memory_mcp.encoders.reranking import CHUNK, Pair
 from memory_mcp.text.tokens import tokens
 
 EMBEDDER_TOP = 10
-RERANKER_TOP = 5
 POOL = 15  # what a search for five hands to the reranker
 EMBEDDER_QUERIES = 100
 RERANKER_QUERIES = 30
 SAME_SCORE = 0.01  # of a cross-encoder, from 0 to 1: two texts that are nearer than that may change places
+FEWEST_PAIRS = POOL - 1  # apart in a pool, for its query to tell anything: one text that stands out from the others makes so many
 QUERY_CHARACTERS = 40  # of a text make a query like those that people ask
 
 Floats = npt.NDArray[np.float64]
 Predict = Callable[[list[Pair]], Sequence[float]]
 EmbedTexts = Callable[[list[str]], list[Vectors]]
+Alike = Callable[[Floats, Floats], float | None]
 
 # For a data directory without memories: enough to see that nothing is broken, too few to trust.
 SENTENCES = tuple(
@@ -49,8 +51,10 @@ SENTENCES = tuple(
 )
 
 
-def measure(directory: Path, texts: Sequence[str], own: bool) -> Export:
+def measure(directory: Path, texts: Sequence[str], own: bool, accepted: bool = False) -> Export:
     """Compares int8 with fp32 of an exported model, and writes down what came out. `own`: the texts are memories.
+
+    `accepted`: int8 may be used without proof, as long as nothing speaks against it.
 
     Raises:
         EncoderFailed: it can't be loaded.
@@ -63,7 +67,7 @@ def measure(directory: Path, texts: Sequence[str], own: bool) -> Export:
     else:
         scorers = OnnxCrossEncoder(directory, "fp32", tokenizers), OnnxCrossEncoder(directory, "int8", tokenizers)
         found = rerankers_agree(*scorers, texts, own)
-    export = replace(export, agreement=found)
+    export = replace(export, agreement=found, int8_accepted=accepted)
     onnx_files.write(export, directory)
     return export
 
@@ -76,26 +80,29 @@ def embedders_agree(
     first, second = (_cosines(queries, documents, texts, asked) for queries, documents in (exact, quick))
     for row, place in enumerate(asked):
         first[row, place] = second[row, place] = -2  # a text that finds itself proves nothing
-    return _agreement(list(first), list(second), len(texts), EMBEDDER_TOP, 0.0, own)
+    return _agreement(list(first), list(second), _same_best, len(texts), own)
 
 
 def rerankers_agree(exact: Predict, quick: Predict, texts: Sequence[str], own: bool) -> Agreement:
-    """Whether two precisions of a cross-encoder put the same texts first, of those that share most words with a query."""
+    """Whether two precisions of a cross-encoder order alike the text that a query is from, and those that share most words with it."""
     words = [set(tokens(text)) for text in texts]
     first, second = [], []
     for place in _spread(len(texts), RERANKER_QUERIES):
         others = (number for number in range(len(texts)) if number != place)
-        pool = sorted(others, key=lambda number: -len(words[place] & words[number]))[:POOL]
+        pool = [place, *sorted(others, key=lambda number: -len(words[place] & words[number]))[:POOL]]
         pairs = [(texts[place][:QUERY_CHARACTERS], texts[number]) for number in pool]
         first.append(_scores(exact, pairs))
         second.append(_scores(quick, pairs))
-    return _agreement(first, second, len(texts), RERANKER_TOP, SAME_SCORE, own)
+    return _agreement(first, second, _same_order, len(texts), own)
 
 
-def _agreement(first: Sequence[Floats], second: Sequence[Floats], texts: int, top: int, same: float, own: bool) -> Agreement:
-    overlaps = [_overlap(one, other, top, same) for one, other in zip(first, second, strict=True)]
-    correlations = [_spearman(one, other) for one, other in zip(first, second, strict=True)]
-    return Agreement(texts, len(first), top, round(float(np.mean(overlaps)), 4), round(float(np.mean(correlations)), 4), own)
+def _agreement(first: Sequence[Floats], second: Sequence[Floats], alike: Alike, texts: int, own: bool) -> Agreement:
+    both = [(share, one, other) for one, other in zip(first, second, strict=True) if (share := alike(one, other)) is not None]
+    share, correlation = (
+        (round(float(np.mean(figures)), 4) if figures else 0.0)
+        for figures in ([share for share, *_ in both], [_spearman(one, other) for _, one, other in both])
+    )
+    return Agreement(texts, len(first), correlation, own, share, len(both))
 
 
 def _spread(count: int, most: int) -> list[int]:
@@ -118,10 +125,18 @@ def _scores(predict: Predict, pairs: list[Pair]) -> Floats:
     return np.array([found[number] for number in range(len(pairs))])
 
 
-def _overlap(one: Floats, other: Floats, top: int, same: float) -> float:
-    """The share of the `top` best by the other whose exact score is that of the `top` best too, give or take `same`."""
-    lowest = np.sort(one)[-top:][0]
-    return float(np.mean(one[np.argsort(-other, kind="stable")[:top]] >= lowest - same))
+def _same_best(one: Floats, other: Floats) -> float | None:
+    """The share of the best by `other` that are so by `one` too; None where more than half of all are as good as its best."""
+    are_best = one >= np.sort(one)[-EMBEDDER_TOP:][0]
+    return None if np.mean(are_best) > 0.5 else float(np.mean(are_best[np.argsort(-other, kind="stable")[:EMBEDDER_TOP]]))
+
+
+def _same_order(one: Floats, other: Floats) -> float | None:
+    """The share of the pairs that `one` tells apart which `other` puts in the same order; None where those are too few."""
+    places, against = np.triu_indices(len(one), 1)
+    gaps = one[places] - one[against]
+    apart = np.abs(gaps) > SAME_SCORE
+    return None if apart.sum() < FEWEST_PAIRS else float(np.mean(((other[places] - other[against]) * gaps > 0)[apart]))
 
 
 def _spearman(one: Floats, other: Floats) -> float:

@@ -6,7 +6,7 @@ Nothing here imports torch or onnxruntime. The directory is written by `onnx_exp
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,8 +22,15 @@ MANIFEST_NAME = "export.json"
 TOKENIZER_NAME = "tokenizer.json"
 FORMAT = 1
 
-# Of the best by int8, so many must be among the best by fp32. A sound model has .88 and more; one that lost its way, less than that.
-AGREEMENT_FLOOR = 0.8
+# How alike int8 must rank. Sound weights have .88 and more for an embedder, .99 for a reranker; noise has .1 and .5.
+FLOORS: dict[Role, float] = {"embedder": 0.8, "reranker": 0.95}
+ALIKE_OF: dict[Role, str] = {
+    "embedder": "of its 10 best are so by fp32",
+    "reranker": "of the pairs of texts that fp32 tells apart are in the same order",
+}
+FEWEST_TELLING = 10
+# With fewer the ten best are too large a part of all to tell anything.
+FEWEST_TEXTS = 50
 
 Precision = Literal["fp32", "int8"]
 FILE_NAMES: dict[Precision, str] = {"fp32": "model.onnx", "int8": "model_int8.onnx"}
@@ -31,22 +38,18 @@ FILE_NAMES: dict[Precision, str] = {"fp32": "model.onnx", "int8": "model_int8.on
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How alike int8 ranks to fp32. `overlap` is the mean share of its `top` best that are so by fp32 too, `spearman` the mean rank correlation.
+    """How alike int8 ranks to fp32, over those of the `queries` for which fp32 tells the texts apart: `telling`.
 
+    `alike` is the mean share that `ALIKE_OF` names, `spearman` the mean rank correlation; both are 0 where no query tells anything.
     `own` tells whether it was measured on memories, and not on built-in sentences.
     """
 
     texts: int
     queries: int
-    top: int
-    overlap: float
     spearman: float
     own: bool
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether int8 may be used."""
-        return self.overlap >= AGREEMENT_FLOOR
+    alike: float
+    telling: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,10 @@ class Padding:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What export.json says. `fingerprint` is the source's, `difference` the greatest to what torch answers, sha256 by file name."""
+    """What export.json says. `fingerprint` is the source's, `difference` the greatest to what torch answers, sha256 by file name.
+
+    `int8_accepted`: somebody said that int8 may be used before it is proven.
+    """
 
     role: Role
     model: str
@@ -81,6 +87,7 @@ class Export:
     difference: float
     sha256: dict[str, str]
     agreement: Agreement | None = None
+    int8_accepted: bool = False
     format: int = FORMAT
 
 
@@ -118,7 +125,9 @@ def read(directory: Path) -> Export:
         told: dict[str, Any] = json.loads((directory / MANIFEST_NAME).read_text(encoding="utf-8"))
         if told["format"] != FORMAT:
             raise EncoderFailed(f"{directory} was exported by another version", f"its format is {told['format']}", _remedy())
-        agreement = told["agreement"] and Agreement(**told["agreement"])
+        # What an earlier version measured otherwise proves nothing now.
+        measured = told["agreement"] or {}
+        agreement = Agreement(**measured) if measured.keys() == {field.name for field in fields(Agreement)} else None
         return Export(**{**told, "padding": Padding(**told["padding"]), "inputs": tuple(told["inputs"]), "agreement": agreement})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EncoderFailed(f"{directory / MANIFEST_NAME} can't be read", f"{type(error).__name__}", _remedy()) from error
@@ -152,19 +161,45 @@ def sha256(file: Path) -> str:
 
 
 def check_agreement(export: Export) -> None:
-    """Passes when int8 has shown that it ranks as fp32 does.
+    """Passes when int8 has shown that it ranks as fp32 does, or when nothing speaks against it and somebody accepts it so.
 
     Raises:
-        EncoderFailed: it was not measured, or agrees too little.
+        EncoderFailed: it agrees too little, or that it agrees is not proven.
     """
-    if export.agreement is None:
-        raise EncoderFailed(f"{export.model} can't be used in int8", "how well it ranks so has not been measured", _remedy())
-    if not export.agreement.is_enough:
+    refusal = f"{export.model} can't be used in int8"
+    if differs(export):
+        alike = export.agreement.alike if export.agreement else 0.0
         raise EncoderFailed(
-            f"{export.model} can't be used in int8",
-            f"of its {export.agreement.top} best only {export.agreement.overlap:.0%} are so by fp32, and {AGREEMENT_FLOOR:.0%} are wanted",
-            "Set onnx_precision to fp32",
+            refusal, f"only {alike:.0%} {ALIKE_OF[export.role]}, and {FLOORS[export.role]:.0%} are wanted", "Set onnx_precision to fp32"
         )
+    missing = unproven(export)
+    if missing and not export.int8_accepted:
+        raise EncoderFailed(refusal, *missing)
+
+
+def differs(export: Export) -> bool:
+    """Whether int8 was measured, and ranks too differently."""
+    found = export.agreement
+    return found is not None and found.telling >= FEWEST_TELLING and found.alike < FLOORS[export.role]
+
+
+def unproven(export: Export) -> tuple[str, str] | None:
+    """Why the measurement is no proof, and what to do; None where it is one."""
+    found = export.agreement
+    otherwise = "set onnx_precision to fp32, or accept it unproven with --accept-int8"
+    if found is None:
+        return "how well it ranks so has not been measured", f"Run `memory-mcp models export-onnx`, {otherwise}"
+    if not found.own:
+        return (
+            f"it was measured on {found.texts} built-in sentences, because there were too few memories",
+            f"Run `memory-mcp models export-onnx` again when there are {FEWEST_TEXTS} memories, {otherwise}",
+        )
+    if found.telling < FEWEST_TELLING:
+        return (
+            f"fp32 itself tells the memories apart for only {found.telling} of {found.queries} queries, so that nothing was shown",
+            f"Run `memory-mcp models export-onnx` again when there are other memories, {otherwise}",
+        )
+    return None
 
 
 def _remedy() -> str:

@@ -123,15 +123,32 @@ def test_a_damaged_file_is_found_before_it_is_used(exported_embedder: Path, tmp_
         load_embedder(on_onnx(copy), pool, Caches())
 
 
-def test_int8_that_ranks_too_differently_is_refused_and_fp32_is_not(exported_embedder: Path, tmp_path: Path, pool: ModelPool):
-    bad = {"texts": 400, "queries": 100, "top": 10, "overlap": 0.42, "spearman": 0.6, "own": True}
-    copy = with_manifest(exported_embedder, tmp_path / "ruri-v3-bad", agreement=bad)
-    with pytest.raises(EncoderFailed, match="of its 10 best only 42% are so by fp32"):
+def measured(**changed: object) -> dict[str, object]:
+    return {"texts": 400, "queries": 100, "spearman": 0.99, "own": True, "alike": 0.9, "telling": 100, **changed}
+
+
+@pytest.mark.parametrize(
+    ("agreement", "refusal"),
+    [
+        (measured(alike=0.42), "only 42% of its 10 best are so by fp32"),
+        (measured(own=False), r"too few memories.*again when there are 50 memories.*--accept-int8"),
+        (measured(telling=3), "tells the memories apart for only 3 of 100 queries"),
+        (None, "has not been measured"),
+        ({"texts": 400, "queries": 100, "top": 10, "overlap": 0.9, "spearman": 0.9, "own": True}, "has not been measured"),
+    ],
+)
+def test_int8_that_did_not_prove_itself_on_memories_is_refused_and_fp32_is_not(
+    exported_embedder: Path, tmp_path: Path, pool: ModelPool, agreement: object, refusal: str
+):
+    copy = with_manifest(exported_embedder, tmp_path / "ruri-v3-copy", agreement=agreement, int8_accepted=False)
+    with pytest.raises(EncoderFailed, match=refusal):
         load_embedder(on_onnx(copy, "int8"), pool, Caches())
-    unmeasured = with_manifest(exported_embedder, tmp_path / "ruri-v3-unmeasured", agreement=None)
-    with pytest.raises(EncoderFailed, match="has not been measured"):
-        load_embedder(on_onnx(unmeasured, "int8"), pool, Caches())
     assert load_embedder(on_onnx(copy), pool, Caches()).dimension
+
+
+def test_int8_that_ranked_the_memories_well_needs_nobody_to_accept_it(exported_embedder: Path, tmp_path: Path, pool: ModelPool):
+    copy = with_manifest(exported_embedder, tmp_path / "ruri-v3-copy", agreement=measured(), int8_accepted=False)
+    assert load_embedder(on_onnx(copy, "int8"), pool, Caches()).dimension
 
 
 def test_an_export_of_another_version_says_what_to_run(exported_embedder: Path, tmp_path: Path, pool: ModelPool):
