@@ -8,6 +8,8 @@ quality, whose differences are small beside chance, use `python -m benchmarks.qu
 
 import argparse
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from benchmarks.sets import lines
 
 Line = dict[str, Any]
 # Numbers that say what was measured rather than how it went.
-CIRCUMSTANCES = frozenset({"clients", "memories", "count", "n"})
+CIRCUMSTANCES = frozenset({"clients", "memories", "count", "n", "deadline_ms"})
 NOT_COMPARED = frozenset({"machine", "question", "benchmark"})
 
 
@@ -55,5 +57,8 @@ if __name__ == "__main__":
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     arguments = parser.parse_args()
-    for ratio in ratios(arguments.before, arguments.after):
-        print(json.dumps(ratio, ensure_ascii=False))
+    try:
+        for ratio in ratios(arguments.before, arguments.after):
+            print(json.dumps(ratio, ensure_ascii=False), flush=True)
+    except BrokenPipeError:  # whoever reads has seen enough; what the interpreter flushes at its end goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,9 +1,9 @@
-"""How long saving and recalling take over real HTTP, at a chosen size and with several clients at once.
+"""How long saving, recalling and beginning a conversation take over real HTTP, at chosen sizes and with several clients at once.
 
-    python -m benchmarks.latency [--memories 10000] [--saves 1000] [--recalls 200] [--clients 1 8 50] [--out results.jsonl]
+    python -m benchmarks.latency [--memories 1000 10000 100000] [--saves 1000] [--recalls 200] [--clients 1 8 50] [--out results.jsonl]
 
-Prints one JSON line for each measurement. `floor` is an empty call of the same server (`/health`) in the same run: read a
-figure as its ratio to that, since machines differ.
+Prints one JSON line for each measurement, for each size with a server of its own. `floor` is an empty call of the same server
+(`/health`) in the same run: read a figure as its ratio to that, since machines differ.
 """
 
 import argparse
@@ -92,6 +92,9 @@ class Bench:
     async def recall(self, number: int) -> None:
         await self.tool("recall", {"query": question(number)})
 
+    async def begin(self, number: int) -> None:
+        await self.tool("get_context", {"query": question(number)})
+
     async def fill(self, memories: int) -> None:
         """Imports `memories` sentences, and reports the rate."""
 
@@ -107,22 +110,28 @@ class Bench:
         answer = (await self._http.post("/api/import", content=body(), timeout=IMPORT_TIMEOUT_SECONDS)).raise_for_status().json()
         took = time.perf_counter() - begun
         self.report(
-            what="import", stored=answer["stored"], refused=answer["refused"], seconds=round(took, 1), per_second=round(memories / took, 1)
+            what="import",
+            memories=memories,
+            stored=answer["stored"],
+            refused=answer["refused"],
+            seconds=round(took, 1),
+            per_second=round(memories / took, 1),
         )
 
-    async def run(self, arguments: argparse.Namespace) -> None:
-        """Every measurement once."""
-        self._report.add([machine("latency", started_in_s=round(self._server.started_in, 2))])
+    async def run(self, arguments: argparse.Namespace, memories: int) -> None:
+        """Every measurement once, at one size."""
+        facts = {"memories": memories}
+        self.report(what="start", announced_after_s=round(self._server.started_in, 2), **facts)
         first = time.perf_counter()
         await self.recall(0)
-        self.report(what="first recall", after_announcement_ms=round((time.perf_counter() - first) * 1e3, 1))
-        await self.timed("floor", self.health, 500, 1)
-        await self.fill(arguments.memories)
-        facts = {"memories": arguments.memories}
+        self.report(what="first recall", after_announcement_ms=round((time.perf_counter() - first) * 1e3, 1), **facts)
+        await self.timed("floor", self.health, 500, 1, **facts)
+        await self.fill(memories)
         await self.timed("save", self.save, arguments.saves, 1, **facts)
-        for clients in arguments.clients:
-            await self.timed("recall", self.recall, max(arguments.recalls, clients * 4), clients, **facts)
-        self.report(what="memory", resident_mb=round(self._server.resident_mb(), 1))
+        for what, call in (("recall", self.recall), ("get_context", self.begin)):
+            for clients in arguments.clients:
+                await self.timed(what, call, max(arguments.recalls, clients * 4), clients, **facts)
+        self.report(what="memory", resident_mb=round(self._server.resident_mb(), 1), **facts)
 
 
 def _batched(items: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
@@ -132,19 +141,22 @@ def _batched(items: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
 
 async def _main(arguments: argparse.Namespace) -> None:
     limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
-    with running() as server:
-        async with (
-            httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120, limits=limits) as http,
-            Bench(server, http, Report(arguments.out)) as bench,
-        ):
-            await bench.run(arguments)
+    report = Report(arguments.out)
+    report.add([machine("latency")])
+    for memories in arguments.memories:
+        with running() as server:
+            async with (
+                httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120, limits=limits) as http,
+                Bench(server, http, report) as bench,
+            ):
+                await bench.run(arguments, memories)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--memories", type=int, default=10_000)
+    parser.add_argument("--memories", type=int, nargs="+", default=[10_000], help="one size or several, each with a server of its own")
     parser.add_argument("--saves", type=int, default=1_000)
-    parser.add_argument("--recalls", type=int, default=200)
+    parser.add_argument("--recalls", type=int, default=200, help="so many of get_context, too")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 50])
     parser.add_argument("--out", type=Path, help="also append the lines to this file")
     asyncio.run(_main(parser.parse_args()))
