@@ -64,9 +64,18 @@ class Asking:
         return self.data.with_name("loaded")
 
     def answers(
-        self, settings: Mapping[str, Any], arguments: Mapping[str, Any], questions: Sequence[Asked], *, guesses: bool = False
+        self,
+        settings: Mapping[str, Any],
+        arguments: Mapping[str, Any],
+        questions: Sequence[Asked],
+        *,
+        guesses: bool = False,
+        hurry: str | None = None,
     ) -> list[Answer]:
-        """The answers of a server with these settings; `arguments` go to every call of recall, with `guesses` those of the questions too."""
+        """The answers of a server with these settings; `arguments` go to every call of recall, with `guesses` those of the questions too.
+
+        With `hurry` it reranks as under load: see `clocked`.
+        """
 
         def call(question: Asked) -> tuple[str, dict[str, Any]]:
             guessed = {"hypothetical": question.guess} if guesses else {}
@@ -82,7 +91,7 @@ class Asking:
                 told["reranked"],
                 tuple(told["degraded"]),
             )
-            for question, told in self.told_by(settings, call, questions)
+            for question, told in self.told_by(settings, call, questions, hurry)
         ]
 
     def contexts(self, settings: Mapping[str, Any], max_tokens: int | None, questions: Sequence[Asked]) -> list[Began]:
@@ -97,11 +106,15 @@ class Asking:
         ]
 
     def told_by(
-        self, settings: Mapping[str, Any], call: Callable[[Asked], tuple[str, dict[str, Any]]], questions: Sequence[Asked]
+        self,
+        settings: Mapping[str, Any],
+        call: Callable[[Asked], tuple[str, dict[str, Any]]],
+        questions: Sequence[Asked],
+        hurry: str | None = None,
     ) -> list[tuple[Asked, dict[str, Any]]]:
         """What a tool of a server with these settings answers to each question; `call` names the tool and its arguments."""
         # The clock of these runs stands still: nobody would ever have been idle for long enough.
-        with running({**settings, "upkeep": {"idle_seconds": 0}}, data=self.data, clock=self.clock) as server:
+        with running({**settings, "upkeep": {"idle_seconds": 0}}, data=self.data, clock=self.clock, hurry=hurry) as server:
             return asyncio.run(self._told_by(server, settings, call, questions))
 
     async def _told_by(

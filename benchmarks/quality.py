@@ -2,6 +2,7 @@
 
     python -m benchmarks.quality --set corpus [--set DIR …] [--ablate dates neighbours …] [--add guesses questions] [--out results.jsonl]
     python -m benchmarks.quality --set DIR --embedder DIR [--reranker DIR] --languages en --ablate dense words
+    python -m benchmarks.quality --set DIR --embedder DIR --reranker DIR --cascade
     python -m benchmarks.quality --compare before.jsonl after.jsonl
 
 `corpus` is the repository's own set. Any other is a directory with a corpus.jsonl and a queries.jsonl: see benchmarks/sets.py.
@@ -24,13 +25,14 @@ from benchmarks.sets import QUESTIONS, RetrievalSet, loaded
 class Variant:
     """The pipeline with something changed: settings by their dotted keys, arguments of recall, fields that are not stored.
 
-    With `guesses` only the questions are asked to which somebody guessed an answer.
+    With `guesses` only the questions are asked to which somebody guessed an answer. With `hurry` the server reranks as under load.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
     without: frozenset[str] = QUESTIONS
     guesses: bool = False
+    hurry: str | None = None
 
 
 # What each name takes away. Variants that store the same thing share one data directory.
@@ -45,6 +47,13 @@ ABLATIONS: Mapping[str, Variant] = {
     "neighbours": Variant(without=QUESTIONS | {"session_id"}),
     "speakers": Variant(without=QUESTIONS | {"source"}),
 }
+# What is left of reranking when there is less and less time, with five memories on a page.
+CASCADE: Mapping[str, Variant] = {
+    "five, reranked from 15": Variant(arguments={"top_k": 5}),
+    "five, those five reranked": Variant(arguments={"top_k": 5}, hurry="shortened"),
+    "five, their beginnings reranked": Variant(arguments={"top_k": 5}, hurry="cut"),
+    "five, not reranked": Variant(arguments={"top_k": 5}, settings={"reranker_model": None}),
+}
 ADDITIONS: Mapping[str, Variant] = {"guesses": Variant(guesses=True), "questions": Variant(without=frozenset())}
 
 
@@ -55,6 +64,7 @@ def measured(told: RetrievalSet, arguments: argparse.Namespace, report: Report) 
         "full": Variant(),
         **{f"without {name}": ABLATIONS[name] for name in arguments.ablate},
         **{f"with {name}": ADDITIONS[name] for name in arguments.add},
+        **(CASCADE if arguments.cascade else {}),
     }
     for without in dict.fromkeys(variant.without for variant in variants.values()):
         with asking(told, without) as place:
@@ -62,9 +72,9 @@ def measured(told: RetrievalSet, arguments: argparse.Namespace, report: Report) 
                 if variant.without == without:
                     settings = _settings(arguments, variant)
                     asked = [question for question in questions if question.guess or not variant.guesses]
-                    answers = place.answers(settings, variant.arguments, asked, guesses=variant.guesses)
+                    answers = place.answers(settings, variant.arguments, asked, guesses=variant.guesses, hurry=variant.hurry)
                     report.add(summary(told.name, name, answers))
-                    _complain(answers)
+                    _complain(answers, variant)
 
 
 def _settings(arguments: argparse.Namespace, variant: Variant) -> dict[str, Any]:
@@ -84,9 +94,10 @@ def _settings(arguments: argparse.Namespace, variant: Variant) -> dict[str, Any]
     return tree
 
 
-def _complain(answers: Iterable[Answer]) -> None:
+def _complain(answers: Iterable[Answer], variant: Variant) -> None:
     """A run that was not the configured pipeline must not look like one."""
-    degraded = sorted({reason for answer in answers for reason in answer.degraded if not reason.endswith("_language")})
+    meant = {"rerank_shortened", "rerank_cut"} if variant.hurry else set()
+    degraded = sorted({reason for answer in answers for reason in answer.degraded if not reason.endswith("_language")} - meant)
     if degraded:
         raise SystemExit(f"answers were degraded: {', '.join(degraded)}")
 
@@ -110,6 +121,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--languages", nargs="+", help="what the models know (ja, en), if they don't say")
     parser.add_argument("--ablate", nargs="+", choices=tuple(ABLATIONS), default=(), help="ask again without this part")
     parser.add_argument("--add", nargs="+", choices=tuple(ADDITIONS), default=(), help="ask again with what a client may tell")
+    parser.add_argument("--cascade", action="store_true", help="ask again for five, with less and less time to rerank; wants --reranker")
     parser.add_argument(
         "--setting", action="append", type=_setting, default=[], metavar="KEY=VALUE", help="in config.json, for every variant"
     )
@@ -120,6 +132,8 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if bool(arguments.compare) == bool(arguments.sets):
         parser.error("give --set or --compare")
+    if arguments.cascade and not arguments.reranker:
+        parser.error("--cascade wants --reranker")
     return arguments
 
 

@@ -64,7 +64,9 @@ def summary(name: str, variant: str, answers: Sequence[Answer]) -> Iterator[Line
         yield {"what": "quality", **heading, **group, "n": len(part), **means([scored[answer.question.id] for answer in part])}
     yield from ({"what": line["what"], **heading, **line} for line in (*_chains(have), *_changes(have), *_abstention(answers)))
     ran = Counter((answer.mode, answer.reranked) for answer in answers)
-    yield {"what": "answers", **heading, "counted": {f"{mode}, reranked={done}": count for (mode, done), count in ran.items()}}
+    reasons = Counter(reason for answer in answers for reason in answer.degraded)
+    counted = {f"{mode}, reranked={done}": count for (mode, done), count in ran.items()}
+    yield {"what": "answers", **heading, "counted": counted, **({"degraded": dict(reasons)} if reasons else {})}
     for answer in answers:
         asked = answer.question
         told = {"id": asked.id, "category": asked.category, **({"half": asked.half} if asked.half else {}), "best": answer.best_score}

@@ -33,17 +33,32 @@ class Server:
 
 @contextlib.contextmanager
 def running(
-    settings: dict[str, object] | None = None, data: Path | None = None, clock: Path | None = None, program: Sequence[str] = ()
+    settings: dict[str, object] | None = None,
+    data: Path | None = None,
+    clock: Path | None = None,
+    program: Sequence[str] = (),
+    hurry: str | None = None,
 ) -> Iterator[Server]:
     """Starts a server with these settings (default: no models) on a free port, and stops it.
 
-    `program` is another module that is run instead. `data` keeps what it stores beyond its end. `clock` is a file with the time that the server shall believe: see `clocked`.
+    `program` is another module that is run instead. `data` keeps what it stores beyond its end. `clock` is a file with the time that the server shall believe, and
+    `hurry`, with a clock only, as how much under load it shall rerank: see `clocked`.
     """
     with tempfile.TemporaryDirectory(prefix="memory-mcp-bench-") as directory:
         config = Path(directory, "config.json")
         config.write_text(json.dumps(settings or NO_MODELS), encoding="utf-8")
         usual = ["benchmarks.clocked", "--clock", str(clock)] if clock else ["memory_mcp", "serve", "--port", "0"]
-        command = [sys.executable, "-m", *(program or usual), "--config", str(config), "--data", str(data or Path(directory, "memory"))]
+        haste = ["--hurry", hurry] if hurry else []
+        command = [
+            sys.executable,
+            "-m",
+            *(program or usual),
+            *haste,
+            "--config",
+            str(config),
+            "--data",
+            str(data or Path(directory, "memory")),
+        ]
         begun = time.perf_counter()
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             try:

@@ -74,3 +74,20 @@ def test_a_set_in_a_directory_is_measured_and_one_part_taken_away(tmp_path: Path
     figures = {line["variant"]: line for line in lines(out) if line["what"] == "quality"}
     assert (figures["full"]["n"], figures["full"]["R@5"]) == (2, 1)
     assert figures["without neighbours"]["R@5"] == 0.5
+
+
+def test_less_and_less_reranking_is_measured_beside_all_of_it(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
+    # Longer than the beginnings that are read where there is no time.
+    corpus = [{"id": f"m{number}", "store": "s", "text": f"{number}杯目の緑茶を飲んだ。" * 20} for number in range(20)]
+    queries = [{"id": "q", "store": "s", "query": "緑茶の話", "relevant": ["m3"]}]
+    directory, out = set_in(tmp_path / "small", corpus, queries), tmp_path / "out.jsonl"
+    models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory))
+    command = ["-m", "benchmarks.quality", "--set", str(directory), *models, "--cascade", "--out", str(out)]
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, env=clean_environment(), capture_output=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    ran = {line["variant"]: (line["counted"], line.get("degraded", {})) for line in lines(out) if line["what"] == "answers"}
+    assert ran["five, reranked from 15"] == ({"hybrid, reranked=True": 1}, {})
+    assert ran["five, those five reranked"] == ({"hybrid, reranked=True": 1}, {"rerank_shortened": 1})
+    assert ran["five, their beginnings reranked"] == ({"hybrid, reranked=True": 1}, {"rerank_cut": 1})
+    assert ran["five, not reranked"] == ({"hybrid, reranked=False": 1}, {})
+    assert {line["variant"] for line in lines(out) if line["what"] == "quality"} == set(ran)

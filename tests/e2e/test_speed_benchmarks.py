@@ -1,0 +1,101 @@
+"""The benchmarks of speed measure a real server beside what they name: an empty call, the bare models, the script that everybody writes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import ROOT, clean_environment
+
+from benchmarks.sets import lines
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, env=clean_environment(), capture_output=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def found(out: Path, what: str) -> list[dict[str, Any]]:
+    return [line for line in lines(out) if line["what"] == what]
+
+
+def test_saving_recalling_and_beginning_are_measured_at_every_size_with_every_number_of_clients(tmp_path: Path):
+    out = tmp_path / "out.jsonl"
+    run("benchmarks.latency", *"--memories 20 30 --saves 2 --recalls 4 --clients 1 2 --out".split(), str(out))
+    for what in ("recall", "get_context"):
+        assert [(line["memories"], line["clients"]) for line in found(out, what)] == [(20, 1), (20, 2), (30, 1), (30, 2)]
+        assert all(0 < line["p50_ms"] <= line["p95_ms"] for line in found(out, what))
+    assert [line["stored"] for line in found(out, "import")] == [20, 30]
+    assert [line["memories"] for line in found(out, "save")] == [line["memories"] for line in found(out, "floor")] == [20, 30]
+
+
+def test_recall_and_embedding_are_told_as_ratios_to_the_bare_models_with_what_was_reranked(
+    tmp_path: Path, embedder_directory: Path, reranker_directory: Path
+):
+    out = tmp_path / "out.jsonl"
+    models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory))
+    size = "--memories 40 --saves 2 --recalls 4 --clients 1 --equal-clients 2 --deadline-ms 1 --out".split()
+    run("benchmarks.floor", *models, *size, str(out))
+    (bare,) = found(out, "floor")
+    assert bare["bare_models_ms"] > 0
+    embedding, hurried, equal = found(out, "ratio")
+    assert embedding["of"] == "embedding"
+    assert embedding["throughput_to_floor"] > 0
+    assert (hurried["clients"], hurried["deadline_ms"], hurried["whole"]) == (1, 1, 0)  # a millisecond is enough for nothing
+    assert (equal["clients"], equal["deadline_ms"], equal["reranked"], equal["whole"]) == (2, 0, 1, 1)
+    assert all(ratio["p50_to_floor"] > 0 for ratio in (hurried, equal))
+
+
+def test_the_floor_of_exported_models_is_the_same_bare_models(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
+    out = tmp_path / "out.jsonl"
+    models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory), "--exports", str(tmp_path / "exports"))
+    size = "--backend onnx-fp32 --memories 20 --saves 1 --recalls 4 --clients 1 --equal-clients --deadline-ms 0 --out".split()
+    run("benchmarks.floor", *models, *size, str(out))
+    assert [(line["backend"], line["counted"]) for line in found(out, "answers")] == [("onnx-fp32", {"hybrid, reranked": 4})]
+    assert {line["of"] for line in found(out, "ratio")} == {"embedding", "recall"}
+
+
+def test_the_script_and_the_server_do_the_same_with_the_same_models(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
+    out = tmp_path / "out.jsonl"
+    models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory))
+    run("benchmarks.naive", *models, *"--memories 20 --saves 2 --recalls 4 --clients 2 --deadline-ms 0 --out".split(), str(out))
+    for what in ("save", "recall", "resident"):
+        assert {line["by"] for line in found(out, what)} == {"script", "server"}
+    assert [(line["by"], line["clients"]) for line in found(out, "recall")] == [("script", 1), ("script", 2), ("server", 1), ("server", 2)]
+    assert [line["reranked"] for line in found(out, "answers")] == [1, 1]
+
+
+def test_what_is_found_is_compared_with_the_vectors_of_the_script(tmp_path: Path, embedder_directory: Path):
+    directory, out = tmp_path / "small", tmp_path / "out.jsonl"
+    directory.mkdir()
+    told = [{"id": f"m{number}", "store": "s", "text": text} for number, text in enumerate(("緑茶が好き", "海辺の散歩", "猫の名前はミケ"))]
+    (directory / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told), encoding="utf-8")
+    (directory / "queries.jsonl").write_text(
+        json.dumps({"id": "q", "store": "s", "query": "緑茶", "relevant": ["m0"]}) + "\n", encoding="utf-8"
+    )
+    run("benchmarks.naive", "--embedder", str(embedder_directory), "--set", str(directory), "--languages", "ja", "--out", str(out))
+    assert {line["by"]: line["R@5"] for line in found(out, "quality")} == {"script": 1, "server": 1}
+    assert [(line["metric"], line["difference"]) for line in found(out, "difference")] == [("R@5", 0), ("R@10", 0)]
+
+
+def test_two_results_are_printed_as_ratios_and_whoever_reads_may_stop(tmp_path: Path):
+    before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
+    for file, wait in ((before, 10.0), (after, 5.0)):
+        file.write_text(
+            "".join(json.dumps({"what": "recall", "clients": number, "p50_ms": wait}) + "\n" for number in range(20_000)), encoding="utf-8"
+        )
+    command = [sys.executable, "-m", "benchmarks.compare", str(before), str(after)]
+    with subprocess.Popen(command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline()) == {"what": "recall", "clients": 0, "p50_ms": 0.5}
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 0
