@@ -76,6 +76,7 @@ def test_a_set_in_a_directory_is_measured_and_one_part_taken_away(tmp_path: Path
     assert figures["without neighbours"]["R@5"] == 0.5
 
 
+@pytest.mark.timeout(300)  # five servers that load models
 def test_less_and_less_reranking_is_measured_beside_all_of_it(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
     # Longer than the beginnings that are read where there is no time.
     corpus = [{"id": f"m{number}", "store": "s", "text": f"{number}杯目の緑茶を飲んだ。" * 20} for number in range(20)]
@@ -83,7 +84,7 @@ def test_less_and_less_reranking_is_measured_beside_all_of_it(tmp_path: Path, em
     directory, out = set_in(tmp_path / "small", corpus, queries), tmp_path / "out.jsonl"
     models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory))
     command = ["-m", "benchmarks.quality", "--set", str(directory), *models, "--cascade", "--out", str(out)]
-    done = subprocess.run([sys.executable, *command], cwd=ROOT, env=clean_environment(), capture_output=True, timeout=110, check=False)
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, env=clean_environment(), capture_output=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr.decode()
     ran = {line["variant"]: (line["counted"], line.get("degraded", {})) for line in lines(out) if line["what"] == "answers"}
     assert ran["five, reranked from 15"] == ({"hybrid, reranked=True": 1}, {})
