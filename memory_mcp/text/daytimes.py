@@ -10,11 +10,12 @@ from memory_mcp.text.nested_days import Days
 # When each part of a day begins, for a moment that was only named so.
 _PARTS = {
     "未明|早朝|明け方|dawn": 4,
-    "朝|午前中|午前|morning": 7,
+    "昼過ぎ|昼下がり": 13,
+    "夜遅く|深夜|夜中|真夜中|midnight|late night": 23,
+    "朝方?|午前中|午前|morning": 7,
     "昼間?|お昼|正午|noon|midday|lunchtime": 12,
     "午後|afternoon": 13,
     "夕方|夕|evening": 17,
-    "深夜|夜中|真夜中|midnight|late night": 23,
     "夜|晩|night": 20,
 }
 _PART_OF_DAY = re.compile("|".join(f"(?P<p{place}>{words})" for place, words in enumerate(_PARTS)))
@@ -31,6 +32,12 @@ _PART_OF_SPAN = re.compile(
     "|(?P<last>下旬|末|終わり|おわり|(?<![a-z])(?:late|the end of|end of)(?![a-z]))"
     "|(?P<half>前半|上半期|後半|下半期|(?<![a-z])(?:the )?(?:first|second) half of)"
 )
+# Of a month: its first seven days are its first week.
+_WEEK_OF_SPAN = re.compile(
+    "第(?P<number>[1-5一二三四五])週目?|(?P<first>最初の週)|(?P<last>最後の週|最終週)"
+    "|(?<![a-z])(?:the )?(?P<ordinal>first|second|third|fourth|last) week (?:of|in)(?![a-z])"
+)
+_ORDINALS = ("first", "second", "third", "fourth")
 _LONG_DAYS, _MONTH_DAYS = 80, 28
 
 
@@ -58,7 +65,12 @@ class Said:
 def with_modifiers(days: Days, rest: str) -> tuple[Said, str]:
     """What `rest` says beside the days that were found, and what it says that is not understood."""
     said = Said(days)
-    for pattern, apply in ((_PART_OF_SPAN, _part_of_span), (_JAPANESE_CLOCK, _japanese_clock), (_CLOCK, _clock)):
+    for pattern, apply in (
+        (_WEEK_OF_SPAN, _week_of_span),
+        (_PART_OF_SPAN, _part_of_span),
+        (_JAPANESE_CLOCK, _japanese_clock),
+        (_CLOCK, _clock),
+    ):
         found = pattern.search(rest)
         if found:
             said = apply(said, found, rest)
@@ -92,6 +104,17 @@ def _part_of_span(said: Said, found: re.Match[str], _rest: str) -> Said:
     else:
         cuts = _months_on(start, length // 90), _months_on(start, length // 45)
     return replace(said, days=(start, cuts[0]) if found["first"] else (cuts[0], cuts[1]) if found["middle"] else (cuts[1], end))
+
+
+def _week_of_span(said: Said, found: re.Match[str], _rest: str) -> Said:
+    start, end = said.days
+    if not _MONTH_DAYS <= (end - start).days < _LONG_DAYS:
+        raise ValueError("only a month has a first week")
+    if found["last"] or found["ordinal"] == "last":
+        return replace(said, days=(end - timedelta(days=7), end))
+    weeks = number_of(found["number"]) - 1 if found["number"] else _ORDINALS.index(found["ordinal"] or "first")
+    first = start + timedelta(days=7 * weeks)
+    return replace(said, days=(first, min(first + timedelta(days=7), end)))
 
 
 def _months_on(day: date, count: int) -> date:
