@@ -8,6 +8,7 @@ quality, whose differences are small beside chance, use `python -m benchmarks.qu
 
 import argparse
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,5 +56,8 @@ if __name__ == "__main__":
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     arguments = parser.parse_args()
+    # Who reads may have seen enough, as `head` has.
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for ratio in ratios(arguments.before, arguments.after):
-        print(json.dumps(ratio, ensure_ascii=False))
+        print(json.dumps(ratio, ensure_ascii=False), flush=True)
