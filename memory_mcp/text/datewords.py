@@ -109,6 +109,10 @@ def _month_of_this_year(today: date, which: str, month: int) -> Days:
     return month_of(today.year + (1 if which == "next" and month <= today.month else 0), month)
 
 
+def _from_month_to_month(year: int, first: int, last: int) -> Days:
+    return month_of(year, first)[0], month_of(year + (1 if last < first else 0), last)[1]
+
+
 def _same_day(today: date, months: int) -> Days:
     first, after = months_back(today, months)
     return day_of(min(first + timedelta(days=today.day - 1), after - timedelta(days=1)))
@@ -251,6 +255,10 @@ ALWAYS: list[Pattern] = [
 ]
 
 IN_A_QUESTION: list[Pattern] = [
+    (
+        re.compile(rf"(?<![a-z])(?:between|from) {_MONTH}\s+(?:and|to|until|till|through) {_MONTH}"),
+        lambda m, today: each_year(today, lambda year: _from_month_to_month(year, MONTHS[m[1]], MONTHS[m[2]])),
+    ),
     (
         re.compile(rf"(?<![a-z])(?:in|during|since|around|about|early|mid|late)[ -]{_MONTH}(?![a-z])"),
         lambda m, today: each_year(today, lambda year: month_of(year, MONTHS[m[1]])),

@@ -17,6 +17,7 @@ from memory_mcp.text.datewords import ALONE, ALWAYS, IN_A_QUESTION, Pattern, Res
 from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
 from memory_mcp.text.hours import hours_ago, is_just_now, named_hours, up_to_now
 from memory_mcp.text.nested_days import Days, narrowed
+from memory_mcp.text.spans_in_questions import Found, with_ranges
 
 _DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
 _MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
@@ -101,14 +102,14 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
     A date inside another narrows it: 今年の1月 is one month.
     """
     plain = in_digits(query)
-    meanings, _ = _found(plain, now.astimezone(zone).date(), [*ALWAYS, *IN_A_QUESTION])
-    return [*_representable(narrowed(meanings), zone), *named_hours(plain, now)]
+    found, _ = _found(plain, now.astimezone(zone).date(), [*ALWAYS, *IN_A_QUESTION])
+    return [*_representable(narrowed(with_ranges(plain, found)), zone), *named_hours(plain, now)]
 
 
-def _found(plain: str, today: date, patterns: Sequence[Pattern]) -> tuple[list[list[Days]], str]:
-    """What each date of a text may mean, and the text without them."""
+def _found(plain: str, today: date, patterns: Sequence[Pattern]) -> tuple[list[Found], str]:
+    """Where the dates of a text are and what each may mean, and the text without them."""
     taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
-    meanings: list[list[Days]] = []
+    dates: list[Found] = []
     for pattern, days_of in patterns:
         for found in pattern.finditer(plain):
             if any(taken[found.start() : found.end()]):
@@ -116,8 +117,8 @@ def _found(plain: str, today: date, patterns: Sequence[Pattern]) -> tuple[list[l
             days = list(_resolved(days_of, found, today))
             if days:
                 taken[found.start() : found.end()] = b"\1" * (found.end() - found.start())
-                meanings.append(days)
-    return meanings, "".join(" " if flag else character for character, flag in zip(plain, taken, strict=True))
+                dates.append((found.start(), found.end(), days))
+    return dates, "".join(" " if flag else character for character, flag in zip(plain, taken, strict=True))
 
 
 def _said(plain: str, today: date, near: date | None = None) -> Said | None:
@@ -127,7 +128,8 @@ def _said(plain: str, today: date, near: date | None = None) -> Said | None:
     """
     if len(plain) > LONGEST_WORDS:
         return None
-    meanings, rest = _found(_DAY_OF_WEEK_BESIDE.sub("", plain), today, [*ALWAYS, *ALONE])
+    found, rest = _found(_DAY_OF_WEEK_BESIDE.sub("", plain), today, [*ALWAYS, *ALONE])
+    meanings = [days for _, _, days in found]
     if not meanings and (_CLOCK_ALONE.search(plain) or plain in _CLOCK_WORDS):
         meanings = [[day_of(today)]]
     spans = narrowed(meanings)

@@ -193,6 +193,33 @@ def test_a_question_may_say_its_date_in_many_ways(query, meant):
     assert named(query) == meant
 
 
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("昨日から今日にかけて何を食べた？", ["25-10-29..25-10-30"]), ("先週から昨日まで", ["25-10-20..25-10-29"]), ("3日前から昨日までの話", ["25-10-27..25-10-29"]),
+        ("去年の10月から今年の3月まで", ["24-10-01..25-03-31"]), ("2025年10月3日から5日の旅行", ["25-10-03..25-10-05"]),
+        ("2025年10月3日〜10月5日の旅行", ["25-10-03..25-10-05"]), ("from last week until yesterday, what happened?", ["25-10-20..25-10-29"]),
+        ("what did we do between October 3, 2025 and October 5, 2025?", ["25-10-03..25-10-05"]), ("先週から", ["25-10-20..25-10-26"]),
+        ("昨日と先週の話", ["25-10-20..25-10-26", "25-10-29"]), ("2025年10月30日から5日前に", ["25-10-30", "25-10-25"]),
+        ("last week and yesterday", ["25-10-29", "25-10-20..25-10-26"]), ("2025年10月3日から40日", ["25-10-03"]), ("今日から昨日", ["25-10-29", "25-10-30"]),
+    ],
+)  # fmt: skip
+def test_a_question_may_name_a_range(query, meant):
+    assert sorted(named(query)) == sorted(meant)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("5月から7月まで何をした？", "25-05-01..25-07-31"), ("between May and July where did we go?", "25-05-01..25-07-31"), ("from Nov to Feb", "25-11-01..26-02-28"),
+        ("10月3日から5日の旅行", "25-10-03..25-10-05"), ("October 3-5 in Kyoto", "25-10-03..25-10-05"),
+    ],
+)  # fmt: skip
+def test_a_range_without_a_year_stands_for_each_of_the_last_years(query, first):
+    assert named(query)[0] == first
+    assert len(named(query)) == YEARS_MEANT
+
+
 @pytest.mark.parametrize(("query", "first"), [("十月に何をした？", "25-10-01..25-10-31"), ("九月三日は？", "25-09-03")])
 def test_a_date_in_kanji_without_a_year_stands_for_each_of_the_last_years(query, first):
     assert named(query)[0] == first
