@@ -25,7 +25,7 @@ _JAPANESE_CLOCK = re.compile(rf"{_NUMBER}時(?:{_NUMBER}分|(半))?")
 _CLOCK = re.compile(
     r"(?:(?<![a-z])at )?(?<!\d)(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]\.?m\.?)?|(?<![a-z\d])(?:at )?(\d{1,2})\s*([ap]\.?m\.?)(?![a-z])|(?<![a-z])at (\d{1,2})(?!\d)"
 )
-_ABOUT = re.compile("頃|ころ|ごろ|くらい|ぐらい|辺り|あたり|(?<![a-z])(?:around|about|circa)(?![a-z])")
+_ABOUT = re.compile("前後|頃|ころ|ごろ|くらい|ぐらい|辺り|あたり|(?<![a-z])(?:around|about|circa)(?![a-z])")
 _PART_OF_SPAN = re.compile(
     "(?P<first>上旬|初旬|初め|はじめ|始め|初頭|頭|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
     "|(?P<middle>中旬|半ば|中頃|中ごろ|(?<![a-z])(?:mid|middle of|the middle of)(?![a-z]))"

@@ -9,11 +9,11 @@ from memory_mcp.text.calendar import number_of
 from memory_mcp.text.date_numerals import COUNT, NUMBER
 
 _FEW = 6
-_UNITS = r"(hours?|hrs?|minutes?|mins?)"
+_UNITS = r"(hours?|hrs?|h|minutes?|mins?)"
 _AGO = re.compile(rf"(?:{NUMBER}\s*(時間|分)(?:ほど|くらい|ぐらい)?前|{COUNT}\s*{_UNITS}\s+ago)")
 _UP_TO_NOW = re.compile(
     rf"(?:ここ|この|過去|直近|最近)の?(?:{NUMBER}|数)(時間|分)(?:以内)?(?![前目])|(?<!\d)(?:{NUMBER}|数)(時間|分)以内"
-    rf"|(?<![a-z])(?:(?:within|in|over|during) )?(?:the )?(?:last|past) (?:{COUNT} |(?:few|several) )?{_UNITS}(?![a-z])"
+    rf"|(?<![a-z])(?:(?:within|in|over|during) )?(?:the )?(?:last|past) (?:{COUNT} ?|(?:few|several) )?{_UNITS}(?![a-z])"
 )
 _JUST_NOW = re.compile("さっき|先ほど|たった今|今|いま|現在|now|just now|right now|a moment ago|earlier today")
 

@@ -19,6 +19,7 @@ _YEARS_BACK = {
     "去年": 1,
     "昨年": 1,
     "今": 0,
+    "この": 0,
     "今年": 0,
     "本年": 0,
     "来": -1,
@@ -29,7 +30,7 @@ _JAPANESE = "([春夏秋冬])(?=[のにはもがかま、。?!頃ごら以]|\\s|
 _ENGLISH = "(spring|summer|autumn|fall|winter)(?![a-z])"
 _YEAR = rf"(?P<named>一昨年|おととし|去年|昨年|今年|本年|来年)|{NUMBER.replace('(', '(?P<ago>', 1)}年前|(?<!\d)(?P<year>\d{{4}})年?"
 SEASON_OF_YEAR = re.compile(
-    rf"(?:(?:{_YEAR})の?|(?P<short>一昨|[昨今来])){_JAPANESE}|(?<![a-z]){_ENGLISH} (?P<before>before last)(?![a-z])"
+    rf"(?:(?:{_YEAR})の?|(?P<short>一昨|この|[昨今来])){_JAPANESE}|(?<![a-z]){_ENGLISH} (?P<before>before last)(?![a-z])"
     rf"|(?<![a-z])(?P<which>last|this) {_ENGLISH}|(?<![a-z]){_ENGLISH}(?: of)?,? (?P<english>(?:19|20)\d\d)(?!\d)"
     rf"|(?<![a-z\d]){COUNT.replace('(', '(?P<count>', 1)} (spring|summer|autumn|fall|winter)s? ago"
 )

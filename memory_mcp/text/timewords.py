@@ -13,9 +13,10 @@ from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.calendar import MONTHS, day_of
 from memory_mcp.text.date_numerals import in_digits
-from memory_mcp.text.datewords import ALONE, ALWAYS, IN_A_QUESTION, Pattern, Resolver
+from memory_mcp.text.datewords import ALONE, ALWAYS, IN_A_QUESTION
 from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
 from memory_mcp.text.hours import hours_ago, is_just_now, named_hours, up_to_now
+from memory_mcp.text.long_ago import Pattern, Resolver
 from memory_mcp.text.nested_days import Days, narrowed
 from memory_mcp.text.spans_in_questions import Found, with_ranges
 
@@ -219,7 +220,12 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRa
             return _in_utc(day_of(begun.replace(day=int(day[1]))), zone)
     except ValueError:
         return None
-    span = _single(plain, today, zone, begun)
+    if begun and _CLOCK_ALONE.search(plain):
+        span = _single(f"{begun.isoformat()} {plain}", today, zone)
+        if span and span.end <= start.start:
+            span = TimeRange(span.start + timedelta(days=1), span.end + timedelta(days=1))
+    else:
+        span = _single(plain, today, zone, begun)
     if span and begun and span.end <= start.start and _WEEKDAY_ALONE.fullmatch(plain):
         span = TimeRange(span.start + _WEEK, span.end + _WEEK)
     exact = span is not None and span.end - span.start <= timedelta(hours=1)
