@@ -116,7 +116,7 @@ def _question(row: Row, now: str | None, half: str | None = None) -> Asked:
         outdated=tuple(row.get("outdated", ())),
         half=_half(row["id"]) if half is None else half,
         guess=row.get("guess") or "",
-        answer=row.get("answer") or "",
+        answer=str(row.get("answer") or ""),
     )
 
 
