@@ -12,8 +12,8 @@ from memory_mcp.text.budget import estimate_tokens
 Layer = Literal["recent", "semantic", "summary"]
 Layered = tuple[Layer, Hit]
 
-# While others wait, one hit gets a quarter of the budget, and the topic two thirds, unless the rest is too little to show anything.
-LARGEST_SHARE, KEPT_SHARE = 4, 3
+# While others wait, one hit gets a quarter of the budget, and the topic three quarters, unless the rest is too little to show anything.
+LARGEST_SHARE, KEPT_SHARE = 4, 4
 LEAST_SHOWN = 100
 
 
@@ -30,7 +30,8 @@ def shared(layered: Sequence[Layered], max_tokens: int, words: Sequence[str]) ->
     shown = _Shown(layered, words)
     shown.fill(topical, max_tokens - kept, largest)
     shown.widen(max_tokens - kept)
-    shown.fill(others, max_tokens, largest)
+    half_of_the_rest = max((max_tokens - shown.spent) // 2, LEAST_SHOWN)
+    shown.fill(others, max_tokens, min(largest, half_of_the_rest))
     shown.fill(topical, max_tokens, largest)
     shown.widen(max_tokens)
     return tuple((layer, _showing(hit, shown.texts[place])) for place, (layer, hit) in enumerate(layered) if place in shown.texts)

@@ -204,8 +204,9 @@ def _range_of(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
 
 def _side_by_side(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     """昨日と一昨日, in whichever order; nothing may lie between the two."""
-    spans = [_single(part.strip(), today, zone) for part in _BESIDE.split(plain, maxsplit=1) if part.strip()]
-    if len(spans) != 2 or spans[0] is None or spans[1] is None:
+    parts = [part.strip() for part in _BESIDE.split(plain, maxsplit=1)]
+    spans = [span for part in parts if part and (span := _single(part, today, zone))]
+    if len(spans) != 2:
         return None
     one, other = sorted(spans, key=lambda span: span.start)
     return TimeRange(one.start, max(one.end, other.end)) if other.start <= one.end else None

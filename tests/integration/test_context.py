@@ -145,7 +145,7 @@ def test_one_long_memory_leaves_room_for_the_latest(say, begin, now, max_tokens)
         say(f"日常 その{day}", at=now - timedelta(days=10 - day))
     found = begin("京都の寺", max_tokens=max_tokens)
     assert layer(found, "semantic") == [LONG_DIARY]
-    assert len(layer(found, "recent")) == (4 if max_tokens == 400 else LAYERS.recent)
+    assert len(layer(found, "recent")) == {400: 1, 800: 3, 1500: LAYERS.recent}[max_tokens]
 
 
 @pytest.mark.parametrize("max_tokens", [800, 2000])
