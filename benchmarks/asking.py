@@ -38,11 +38,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """What get_context said: for each of its memories the ids that its text stands for, and the layer that it came from."""
+    """What get_context said: for each of its memories the ids that its text stands for, the layer that it came from, and what is shown."""
 
     question: Asked
     shown: tuple[frozenset[str], ...]
     layers: tuple[str, ...]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,12 @@ class Asking:
             return "get_context", {"query": question.query, **({"max_tokens": max_tokens} if max_tokens else {})}
 
         return [
-            Began(question, self._ids(question, told), tuple(hit["_source"] for hit in told["hits"]))
+            Began(
+                question,
+                self._ids(question, told),
+                tuple(hit["_source"] for hit in told["hits"]),
+                tuple(hit["content"] for hit in told["hits"]),
+            )
             for question, told in self.told_by(settings, call, questions)
         ]
 
@@ -135,7 +141,8 @@ class Asking:
 
     def _ids(self, question: Asked, told: Mapping[str, Any]) -> tuple[frozenset[str], ...]:
         same = self._same[question.store]
-        return tuple(same[hit["key"]] for hit in told["hits"])
+        # A summary that the server made stands for no memory of the set.
+        return tuple(same.get(hit["key"], frozenset()) for hit in told["hits"])
 
     async def _load(self, server: Server) -> None:
         """Every memory of every store; one that is refused ends the run."""
@@ -172,14 +179,18 @@ async def _client(server: Server, store: str) -> AsyncIterator[httpx2.AsyncClien
 
 
 async def _settle(server: Server, settings: Mapping[str, Any]) -> None:
-    """Waits until the models that the settings name are loaded, every memory has its vector, and the graph knows whom it names."""
+    """Waits until the models that the settings name are loaded, every memory has its vector, and the graph knows whom it names.
+
+    Where the settings say by themselves that summaries are made, it waits for those that are due when the server starts, too.
+    """
+    chores = ["graph", *(["summaries"] if settings.get("summaries", {}).get("enabled") else [])]
     wanted = [kind for kind in ("embedder", "reranker") if settings[{"embedder": "embeddings_model", "reranker": "reranker_model"}[kind]]]
     begun = time.perf_counter()
     async with httpx2.AsyncClient(base_url=server.url, timeout=120) as http:
         while True:
             ready = (await http.get("/ready")).json()
             states = {kind: ready["models"][kind]["state"] for kind in wanted}
-            if set(states.values()) <= {"loaded"} and not ready["index_lag"] and not ready["chores"]["graph"]["due"]:
+            if set(states.values()) <= {"loaded"} and not ready["index_lag"] and not any(ready["chores"][chore]["due"] for chore in chores):
                 return
             if "absent" in states.values() or time.perf_counter() - begun > SETTLE_SECONDS:
                 raise SystemExit(f"the models are not there, or the index does not catch up: {ready}")

@@ -1,8 +1,12 @@
 """How often get_context shows the memory that a question needs, with other layers and other λ, beside recall and the latest alone.
 
-    python -m benchmarks.context --set corpus [--set DIR …] [--embedder DIR --languages en] [--max-tokens 800] [--out results.jsonl]
+    python -m benchmarks.context --set corpus [--set DIR …] [--diaries 1500] [--embedder DIR --languages en] [--max-tokens 800] [--out results.jsonl]
 
 Every question of a set is sent as the topic of a conversation. Each variant is compared with the first one by a paired bootstrap.
+`needed` counts memories that are shown, if only in part, `readable` what of them is shown word for word, wherever it stands, and
+`answered` questions whose answer is shown, of those that can be answered in the memories' own words. With
+`--diaries` each set is asked once more as memories of so many characters: what was said in a row, joined. Summaries are those that
+the server makes of the memories' own sentences, and only there in the variants that say so.
 """
 
 import argparse
@@ -12,22 +16,33 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.asking import Asking, asking
+from benchmarks.asking import Asking, Began, asking
+from benchmarks.diaries import diaries
 from benchmarks.report import Report, machine
 from benchmarks.scores import paired_bootstrap
 from benchmarks.sets import QUESTIONS, Asked, RetrievalSet, loaded
 
 PLACES = 10
+LAYERS = ("semantic", "recent", "summary")
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "5/3/2, λ 0.7": {},
-    "λ 0.5": {"mmr_lambda": 0.5},
-    "λ 0.9": {"mmr_lambda": 0.9},
-    "λ 1": {"mmr_lambda": 1.0},
-    "3/5/2": {"recent": 3, "semantic": 5},
-    "7/1/2": {"recent": 7, "semantic": 1},
-    "5/3/0": {"summaries": 0},
-    "0/10/0": {"recent": 0, "semantic": 10, "summaries": 0},
+    "λ 0.5": {"context": {"mmr_lambda": 0.5}},
+    "λ 0.9": {"context": {"mmr_lambda": 0.9}},
+    "λ 1": {"context": {"mmr_lambda": 1.0}},
+    "3/5/2": {"context": {"recent": 3, "semantic": 5}},
+    "7/1/2": {"context": {"recent": 7, "semantic": 1}},
+    "5/3/0": {"context": {"summaries": 0}},
+    "0/10/0": {"context": {"recent": 0, "semantic": 10, "summaries": 0}},
 }
+# Once they are made they stay: these come last.
+SUMMARISED: Mapping[str, Mapping[str, Any]] = {
+    "5/3/2 with summaries": {},
+    "3/5/2 with summaries": {"context": {"recent": 3, "semantic": 5}},
+    "5/5/0 beside summaries": {"context": {"semantic": 5, "summaries": 0}},
+}
+NO_SUMMARIES = {"summaries": {"enabled": False}}
+# A session of the set is over, whenever the clock stands still.
+EVERY_SUMMARY = {"summaries": {"enabled": True, "quiet_minutes": 0}}
 
 
 def needed(question: Asked, shown: Sequence[Collection[str]]) -> float:
@@ -35,27 +50,66 @@ def needed(question: Asked, shown: Sequence[Collection[str]]) -> float:
     return len(set(question.relevant) & set().union(*shown)) / len(question.relevant)
 
 
-def measured(told: RetrievalSet, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """One line for each variant, then one for recall and one for the latest alone."""
+def answered(began: Began) -> bool:
+    """Whether the answer is shown in the words of the set."""
+    return _plain(began.question.answer) in "\n".join(map(_plain, began.texts))
+
+
+def readable(passages: Sequence[str], began: Began) -> float:
+    """The share of these passages that is shown word for word."""
+    shown = [_plain(text) for text in began.texts]
+    return sum(any(_plain(passage) in text for text in shown) for passage in passages) / len(passages)
+
+
+def measured(told: RetrievalSet, arguments: argparse.Namespace, pieces: RetrievalSet | None = None) -> Iterator[dict[str, Any]]:
+    """One line for each variant, then one for recall and one for the latest alone. `pieces`: the set that this one was joined from."""
     questions = [question for question in told.questions if question.relevant]
+    passages = _passages(pieces or told)
+    # An answer that no memory has word for word can't be looked for.
+    tellable = {
+        asked.id for asked in questions if asked.answer and any(_plain(asked.answer) in _plain(text) for text in passages[asked.id])
+    }
     with asking(told, QUESTIONS) as place:
         first: dict[str, float] = {}
-        for name in arguments.variants:
-            settings = {**_models(arguments), "context": dict(VARIANTS[name])}
-            began = place.contexts(settings, arguments.max_tokens, questions)
+
+        def line(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+            began = place.contexts({**_models(arguments), **settings}, arguments.max_tokens, questions)
             found = {answer.question.id: needed(answer.question, answer.shown) for answer in began}
-            first = first or found
-            yield {
+            first.update(first or found)
+            return {
                 **_line(told, name, found, first),
-                "items": round(float(np.mean([len(answer.shown) for answer in began])), 1),
-                "topical": round(float(np.mean([answer.layers.count("semantic") for answer in began])), 1),
+                "readable": _mean([readable(passages[answer.question.id], answer) for answer in began]),
+                "answered": _mean([answered(answer) for answer in began if answer.question.id in tellable]),
+                "items": _mean([len(answer.shown) for answer in began]),
+                **{layer: _mean([answer.layers.count(layer) for answer in began]) for layer in LAYERS},
             }
+
+        for name in arguments.variants:
+            if name in VARIANTS:
+                yield line(name, {**VARIANTS[name], **NO_SUMMARIES})
         yield _line(told, f"recall's first {PLACES}", _recalled(place, arguments, {}, questions), first)
         yield _line(told, f"the latest {PLACES}", _recalled(place, arguments, {"query": "", "mode": "recent"}, questions), first)
+        for name in arguments.variants:
+            if name in SUMMARISED:
+                yield line(name, {**SUMMARISED[name], **EVERY_SUMMARY})
+
+
+def _passages(pieces: RetrievalSet) -> dict[str, list[str]]:
+    """What each question needs, in the words of its memories."""
+    texts = {(store, row["key"]): row["content"] for store, rows in pieces.memories.items() for row in rows}
+    return {question.id: [texts[question.store, key] for key in question.relevant] for question in pieces.questions}
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(float(np.mean(values)), 3) if values else None
 
 
 def _recalled(place: Asking, arguments: argparse.Namespace, fixed: Mapping[str, Any], questions: Sequence[Asked]) -> dict[str, float]:
-    answers = place.answers(_models(arguments), {"top_k": PLACES, **fixed}, questions)
+    answers = place.answers({**_models(arguments), **NO_SUMMARIES}, {"top_k": PLACES, **fixed}, questions)
     return {answer.question.id: needed(answer.question, answer.ranked) for answer in answers}
 
 
@@ -75,7 +129,10 @@ def _models(arguments: argparse.Namespace) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", action="append", dest="sets", metavar="corpus|DIR", required=True, help="may be given several times")
-    parser.add_argument("--variants", nargs="+", choices=tuple(VARIANTS), default=tuple(VARIANTS), help="the first one is compared with")
+    parser.add_argument(
+        "--variants", nargs="+", choices=(*VARIANTS, *SUMMARISED), default=(*VARIANTS, *SUMMARISED), help="the first one is compared with"
+    )
+    parser.add_argument("--diaries", type=int, metavar="CHARACTERS", help="each set once more, as memories of so many characters")
     parser.add_argument("--embedder", metavar="DIR")
     parser.add_argument("--languages", nargs="+", help="what the model knows (ja, en), if it doesn't say")
     parser.add_argument("--max-tokens", type=int, help="of each answer; left out: what get_context takes by itself")
@@ -84,4 +141,7 @@ if __name__ == "__main__":
     report = Report(given.out)
     report.add([machine("context", sets=[Path(name).name for name in given.sets])])
     for chosen in given.sets:
-        report.add(measured(loaded(chosen), given))
+        told = loaded(chosen)
+        report.add(measured(told, given))
+        if given.diaries:
+            report.add(measured(diaries(told, given.diaries), given, told))

@@ -24,7 +24,8 @@ class Asked:
     """A question. `relevant` holds the ids of the memories that answer it together, the answer itself last if they form a chain.
 
     `outdated` holds memories that were true once. `now` is when it is asked (ISO with an offset); None: any time. `half` is
-    `development` or `held-out`. `guess` is an answer that somebody guessed; empty: nobody did.
+    `development` or `held-out`. `guess` is an answer that somebody guessed; empty: nobody did. `answer` is
+    the right one; empty: the set doesn't tell.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Asked:
     outdated: tuple[str, ...] = ()
     half: str = ""
     guess: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ def _question(row: Row, now: str | None, half: str | None = None) -> Asked:
         outdated=tuple(row.get("outdated", ())),
         half=_half(row["id"]) if half is None else half,
         guess=row.get("guess") or "",
+        answer=str(row.get("answer") or ""),
     )
 
 

@@ -218,7 +218,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory in an answer: `text` is its content or the part of it that the budget allows, as is whether its metadata are shown."""
+    """A memory in an answer: `text` is its content or the part of it that the budget allows, as is whether its metadata are shown.
+
+    `best_part` is where in a long content the answer is, in characters; (0, 0) where nobody knows.
+    """
 
     memory: Memory
     score: float
@@ -226,6 +229,7 @@ class Hit:
     text: str
     truncated: bool = False
     with_metadata: bool = False
+    best_part: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from memory_mcp.cli.options import AsJson, PersonaName, Url, connection
+from memory_mcp.domain import MODES
 
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", metavar="TAG")]
 
@@ -50,11 +51,12 @@ def recall(
     top_k: Annotated[int | None, typer.Option("--top-k", "-n", min=1, max=50, help="How many memories.", metavar="N")] = None,
     when: Annotated[str | None, typer.Option(help="2025-10-01..2025-10-17, a day, or 先週.", metavar="RANGE")] = None,
     tag: Tags = None,
+    mode: Annotated[str | None, typer.Option(help=f"{', '.join(MODES)}. Default: auto.", metavar="MODE")] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Search a persona's memories."""
-    asked = {"query": query, "top_k": top_k, "date_range": when, "tags": tag}
+    asked = {"query": query, "top_k": top_k, "date_range": when, "tags": tag, "mode": mode}
     answer = connection(url, persona).call_tool("recall", asked)
     if as_json:
         _print_json(answer)

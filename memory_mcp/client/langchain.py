@@ -53,6 +53,12 @@ class PersonaRetriever(BaseRetriever):
     """Only memories of these days: `2025-10-01..2025-10-17`, a day, or words such as 先週."""
     memory_tags: list[str] = Field([])
     """Only memories that carry all of these."""
+    category: str | None = None
+    """Only memories of this category."""
+    min_importance: float | None = Field(None, ge=0, le=1)
+    """Only memories that are as important."""
+    hypothetical: str | None = None
+    """A guessed answer, to search by beside the query."""
     max_tokens: int | None = None
     """How much text all documents may hold together, about. None: the server's 1,500; a memory that is cut says `truncated`."""
     new_persona_is_empty: bool = False
@@ -80,6 +86,9 @@ class PersonaRetriever(BaseRetriever):
             "mode": self.mode,
             "date_range": self.date_range,
             "tags": self.memory_tags or None,
+            "category": self.category,
+            "min_importance": self.min_importance,
+            "hypothetical": self.hypothetical,
             "max_tokens": self.max_tokens,
         }
 

@@ -3,18 +3,17 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.page import within_budget
+from memory_mcp.search.layers import Layered, shared
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.low_value import low_value
-from memory_mcp.text.tokens import jaccard, tokens
+from memory_mcp.text.tokens import jaccard, query_tokens, tokens
 
 AT_MOST = 10
 # So many more matches than places for them: the most diverse are chosen. Each costs the cross-encoder three pairs.
@@ -23,14 +22,12 @@ SPARE_MATCHES = 3
 LATEST_POOL, SUMMARIES_POOL = 60, 20
 SAME_SUMMARY = 0.6
 
-Layer = Literal["recent", "semantic", "summary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """The layers, each hit with the one it came from, and what recall said of the topical layer (None without a query)."""
 
-    hits: tuple[tuple[Layer, Hit], ...]
+    hits: tuple[Layered, ...]
     recalled: Recalled | None
 
 
@@ -59,11 +56,10 @@ def context(
         question = Question(query=query, top_k=places + SPARE_MATCHES, max_tokens=100_000)
         recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
     telling = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
-    topical = [hit.memory for hit in diverse(telling, places, layers.mmr_lambda)]
+    topical = diverse(telling, places, layers.mmr_lambda)
     fresh = [memory for memory in latest if not low_value(memory.content)]
     layered = _distinct(topical, summaries, fresh, layers.recent)[:AT_MOST]
-    hits = within_budget([(memory, 1.0, {}) for _, memory in layered], "full", max_tokens)
-    return Context(tuple((layer, hit) for (layer, _), hit in zip(layered, hits, strict=False)), recalled)
+    return Context(shared(layered, max_tokens, query_tokens(query)), recalled)
 
 
 def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hit]:
@@ -97,12 +93,16 @@ def _unlike(summaries: Sequence[Memory], count: int) -> list[Memory]:
     return chosen[:count]
 
 
-def _distinct(topical: Iterable[Memory], summaries: Iterable[Memory], latest: Iterable[Memory], recent: int) -> list[tuple[Layer, Memory]]:
-    """Each memory once, in the first layer that has it; `recent` of the latest."""
-    seen: dict[int, tuple[Layer, Memory]] = {}
-    for memory in topical:
-        seen.setdefault(memory.id, ("semantic", memory))
+def _distinct(topical: Iterable[Hit], summaries: Iterable[Memory], latest: Iterable[Memory], recent: int) -> list[Layered]:
+    """Each memory once and whole, in the first layer that has it; `recent` of the latest."""
+    seen: dict[int, Layered] = {}
+    for hit in topical:
+        seen.setdefault(hit.memory.id, ("semantic", hit))
     for memory in summaries:
-        seen.setdefault(memory.id, ("summary", memory))
+        seen.setdefault(memory.id, ("summary", _whole(memory)))
     fresh = [memory for memory in latest if memory.id not in seen]
-    return [*seen.values(), *(("recent", memory) for memory in fresh[:recent])]
+    return [*seen.values(), *(("recent", _whole(memory)) for memory in fresh[:recent])]
+
+
+def _whole(memory: Memory) -> Hit:
+    return Hit(memory, 1.0, {}, memory.content)

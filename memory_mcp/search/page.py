@@ -7,12 +7,13 @@ from typing import Any
 from memory_mcp.domain import Candidate, Detail, Hit, Memory
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
 from memory_mcp.text.chunk import CHUNK_CHARACTERS
-from memory_mcp.text.excerpt import Span, excerpt
+from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, excerpt
 from memory_mcp.text.micro_summary import micro_summary
 
 # What a hit costs beside its text: key, dates, score and punctuation.
 HIT_OVERHEAD_TOKENS = 60
 WORTH_CUTTING_TOKENS = 40
+NOWHERE: Span = (0, 0)
 
 
 def within_budget(
@@ -21,39 +22,51 @@ def within_budget(
     max_tokens: int,
     best_part: Callable[[Memory], Span] | None = None,
     *,
+    words: Sequence[str] = (),
     with_metadata: bool = False,
 ) -> tuple[Hit, ...]:
     """As many hits, in order, as `max_tokens` allows; at least one, cut if need be. `index` shows one line of each.
 
-    Of a memory that is cut the part around its best span is shown, where somebody knows it, else its beginning. A long one that others
-    follow gets half of the room. Metadata are shown where they are wanted and fit as a whole.
+    Of a memory that is cut the part around its best span is shown, where somebody knows it, and of a span that is too long where most of
+    `words` are, else its beginning. A long one that others follow gets half of the room. Metadata are shown where they are wanted and fit as a whole.
     """
     hits: list[Hit] = []
     left = max_tokens
     for place, (memory, score, why) in enumerate(ranked, start=1):
         text = (memory.micro_summary or micro_summary(memory.content)) if detail == "index" else memory.content
-        overhead = HIT_OVERHEAD_TOKENS + estimate_tokens(
-            "".join([memory.source or "", memory.session_id or "", memory.category or "", *memory.tags])
-        )
+        part = best_part(memory) if best_part and detail == "full" and len(text) > WINDOW_CHARACTERS else NOWHERE
+        overhead = labels_cost(memory)
         room = left - overhead
         cost = estimate_tokens(text)
         if hits and room < min(cost, WORTH_CUTTING_TOKENS):
             break
         halved = detail == "full" and len(text) > CHUNK_CHARACTERS and place < len(ranked)
         budget = max(room // 2 if halved else room, 1)
-        shown = text if cost <= budget else _cut(text, best_part(memory) if best_part and detail == "full" else (0, 0), budget)
+        shown = _cut(text, part, budget, words)
         left -= overhead + estimate_tokens(shown)
         beside = estimate_tokens(json.dumps(memory.metadata, ensure_ascii=False)) if with_metadata and memory.metadata else 0
         fits = 0 < beside <= left
         left -= beside if fits else 0
-        hits.append(Hit(memory, round(score, 4), why, shown, truncated=shown != memory.content, with_metadata=fits))
+        hits.append(Hit(memory, round(score, 4), why, shown, truncated=shown != memory.content, with_metadata=fits, best_part=part))
         if shown != text and not halved:
             break
     return tuple(hits)
 
 
-def _cut(text: str, around: Span, budget: int) -> str:
-    return excerpt(text, around, budget) if any(around) else cut_to_tokens(text, budget)
+def labels_cost(memory: Memory) -> int:
+    """What a hit of this memory costs beside its text, in tokens."""
+    return HIT_OVERHEAD_TOKENS + estimate_tokens(
+        "".join([memory.source or "", memory.session_id or "", memory.category or "", *memory.tags])
+    )
+
+
+def cut_to(hit: Hit, budget: int, words: Sequence[str]) -> str:
+    """What of a hit's memory costs at most `budget` tokens: the part around its best, where that is known, else its beginning."""
+    return _cut(hit.memory.content, hit.best_part, budget, words)
+
+
+def _cut(text: str, around: Span, budget: int, words: Sequence[str]) -> str:
+    return excerpt(text, around, budget, words) if any(around) else cut_to_tokens(text, budget)
 
 
 def why(candidate: Candidate) -> dict[str, Any]:

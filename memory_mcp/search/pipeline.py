@@ -178,7 +178,8 @@ def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Set
 def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked, guided: Meant) -> Recalled:
     passing = floor.passing(reranked.pool)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
-    hits = within_budget(shown, question.detail, question.max_tokens, ranked.best_part(question.query))
+    words = query_tokens(question.query)
+    hits = within_budget(shown, question.detail, question.max_tokens, ranked.best_part(question.query), words=words)
     # The scores of what was not reranked are on another scale than a floor for reranked ones.
     comparable = not (reranked.done and floor.least)
     rest = len(floor.passing(ranked.candidates[len(reranked.pool) :])) if comparable else 0

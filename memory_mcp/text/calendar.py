@@ -13,7 +13,9 @@ WEEKDAYS = {
 _MONTH_NAMES = "january february march april may june july august september october november december".split()
 MONTHS = {form: number for number, name in enumerate(_MONTH_NAMES, start=1) for form in (name, name[:3])} | {"sept": 9}
 _KANJI_DIGITS = "〇一二三四五六七八九"
-_ENGLISH = "zero one two three four five six seven eight nine ten eleven twelve".split()
+ENGLISH_NUMBERS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
+).split()
 
 
 def number_of(text: str) -> int:
@@ -21,7 +23,7 @@ def number_of(text: str) -> int:
     if text.isdecimal():
         return int(text)
     if text.isascii():
-        return _ENGLISH.index(text) if text in _ENGLISH else 1
+        return ENGLISH_NUMBERS.index(text) if text in ENGLISH_NUMBERS else 1
     tens, ten, ones = text.rpartition("十")
     if not ten:
         return int("".join(str(_KANJI_DIGITS.index(digit)) for digit in text))

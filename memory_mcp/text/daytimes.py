@@ -10,11 +10,12 @@ from memory_mcp.text.nested_days import Days
 # When each part of a day begins, for a moment that was only named so.
 _PARTS = {
     "未明|早朝|明け方|dawn": 4,
-    "朝|午前中|午前|morning": 7,
+    "昼過ぎ|昼下がり": 13,
+    "夜遅く|深夜|夜中|真夜中|midnight|late night": 23,
+    "朝方?|午前中|午前|morning": 7,
     "昼間?|お昼|正午|noon|midday|lunchtime": 12,
     "午後|afternoon": 13,
     "夕方|夕|evening": 17,
-    "深夜|夜中|真夜中|midnight|late night": 23,
     "夜|晩|night": 20,
 }
 _PART_OF_DAY = re.compile("|".join(f"(?P<p{place}>{words})" for place, words in enumerate(_PARTS)))
@@ -24,13 +25,19 @@ _JAPANESE_CLOCK = re.compile(rf"{_NUMBER}時(?:{_NUMBER}分|(半))?")
 _CLOCK = re.compile(
     r"(?:(?<![a-z])at )?(?<!\d)(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]\.?m\.?)?|(?<![a-z\d])(?:at )?(\d{1,2})\s*([ap]\.?m\.?)(?![a-z])|(?<![a-z])at (\d{1,2})(?!\d)"
 )
-_ABOUT = re.compile("頃|ころ|ごろ|くらい|ぐらい|辺り|あたり|(?<![a-z])(?:around|about|circa)(?![a-z])")
+_ABOUT = re.compile("前後|頃|ころ|ごろ|くらい|ぐらい|辺り|あたり|(?<![a-z])(?:around|about|circa)(?![a-z])")
 _PART_OF_SPAN = re.compile(
     "(?P<first>上旬|初旬|初め|はじめ|始め|初頭|頭|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
     "|(?P<middle>中旬|半ば|中頃|中ごろ|(?<![a-z])(?:mid|middle of|the middle of)(?![a-z]))"
     "|(?P<last>下旬|末|終わり|おわり|(?<![a-z])(?:late|the end of|end of)(?![a-z]))"
     "|(?P<half>前半|上半期|後半|下半期|(?<![a-z])(?:the )?(?:first|second) half of)"
 )
+# Of a month: its first seven days are its first week.
+_WEEK_OF_SPAN = re.compile(
+    "第(?P<number>[1-5一二三四五])週目?|(?P<first>最初の週)|(?P<last>最後の週|最終週)"
+    "|(?<![a-z])(?:the )?(?P<ordinal>first|second|third|fourth|last) week (?:of|in)(?![a-z])"
+)
+_ORDINALS = ("first", "second", "third", "fourth")
 _LONG_DAYS, _MONTH_DAYS = 80, 28
 
 
@@ -58,7 +65,12 @@ class Said:
 def with_modifiers(days: Days, rest: str) -> tuple[Said, str]:
     """What `rest` says beside the days that were found, and what it says that is not understood."""
     said = Said(days)
-    for pattern, apply in ((_PART_OF_SPAN, _part_of_span), (_JAPANESE_CLOCK, _japanese_clock), (_CLOCK, _clock)):
+    for pattern, apply in (
+        (_WEEK_OF_SPAN, _week_of_span),
+        (_PART_OF_SPAN, _part_of_span),
+        (_JAPANESE_CLOCK, _japanese_clock),
+        (_CLOCK, _clock),
+    ):
         found = pattern.search(rest)
         if found:
             said = apply(said, found, rest)
@@ -92,6 +104,17 @@ def _part_of_span(said: Said, found: re.Match[str], _rest: str) -> Said:
     else:
         cuts = _months_on(start, length // 90), _months_on(start, length // 45)
     return replace(said, days=(start, cuts[0]) if found["first"] else (cuts[0], cuts[1]) if found["middle"] else (cuts[1], end))
+
+
+def _week_of_span(said: Said, found: re.Match[str], _rest: str) -> Said:
+    start, end = said.days
+    if not _MONTH_DAYS <= (end - start).days < _LONG_DAYS:
+        raise ValueError("only a month has a first week")
+    if found["last"] or found["ordinal"] == "last":
+        return replace(said, days=(end - timedelta(days=7), end))
+    weeks = number_of(found["number"]) - 1 if found["number"] else _ORDINALS.index(found["ordinal"] or "first")
+    first = start + timedelta(days=7 * weeks)
+    return replace(said, days=(first, min(first + timedelta(days=7), end)))
 
 
 def _months_on(day: date, count: int) -> date:

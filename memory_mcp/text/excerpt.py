@@ -14,11 +14,11 @@ SINGLE_KANJI_WEIGHT = 0.3
 TOKENS_LOOKED_FOR = 60
 
 
-def best_window(text: str, words: Sequence[str], within: Span) -> Span:
+def best_window(text: str, words: Sequence[str], within: Span, characters: int = WINDOW_CHARACTERS) -> Span:
     """Of a part of a text the few sentences that have most of the words, which are lexical tokens; the whole part if none has any."""
     begin, end = within
     wanted = [(_stem(word), SINGLE_KANJI_WEIGHT if is_single_kanji(word) else 1.0) for word in words[:TOKENS_LOOKED_FOR]]
-    windows = [(begin + window.start, begin + window.end) for window in split(text[begin:end], WINDOW_CHARACTERS, 0)]
+    windows = [(begin + window.start, begin + window.end) for window in split(text[begin:end], characters, 0)]
 
     def weight(window: Span) -> float:
         said = normalise(text[slice(*window)])
@@ -28,12 +28,18 @@ def best_window(text: str, words: Sequence[str], within: Span) -> Span:
     return best if most else within
 
 
-def excerpt(text: str, around: Span, budget: int) -> str:
-    """What of `text` costs at most `budget` tokens: `around`, and as many whole sentences after and before it as fit. Ellipses mark cuts."""
+def excerpt(text: str, around: Span, budget: int, words: Sequence[str] = ()) -> str:
+    """What of `text` costs at most `budget` tokens: `around`, and as many whole sentences after and before it as fit. Ellipses mark cuts.
+
+    Of an `around` that costs more itself that is shown which has most of `words`, else its beginning.
+    """
     if estimate_tokens(text) <= budget:
         return text
+    room = budget - 2  # an ellipsis at each end
+    if estimate_tokens(text[slice(*around)]) > room > 0:
+        around = best_window(text, words, around, room)  # no character costs more than a token
     start, end = around
-    left = budget - 2 - estimate_tokens(text[start:end])  # an ellipsis at each end
+    left = room - estimate_tokens(text[start:end])
     if left < 0:
         return ("…" if start else "") + cut_to_tokens(text[start:], max(budget - 1, 1))
     start, end = _widened(text, start, end, left)

@@ -4,18 +4,35 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import month_of
+from memory_mcp.text.calendar import month_of, number_of
+from memory_mcp.text.date_numerals import COUNT, NUMBER
 from memory_mcp.text.nested_days import Days
 from memory_mcp.text.yearless import each_year
 
 _FIRST_MONTHS = {"春": 3, "夏": 6, "秋": 9, "冬": 12, "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_YEARS_BACK = {"一昨年": 2, "おととし": 2, "去年": 1, "昨年": 1, "今年": 0, "本年": 0}
+_YEARS_BACK = {
+    "一昨": 2,
+    "一昨年": 2,
+    "おととし": 2,
+    "昨": 1,
+    "去": 1,
+    "去年": 1,
+    "昨年": 1,
+    "今": 0,
+    "この": 0,
+    "今年": 0,
+    "本年": 0,
+    "来": -1,
+    "来年": -1,
+}
 # 夏休み and 春雨 are no seasons; 秋田 is a place, 春香 a name.
 _JAPANESE = "([春夏秋冬])(?=[のにはもがかま、。?!頃ごら以]|\\s|\\Z)"
 _ENGLISH = "(spring|summer|autumn|fall|winter)(?![a-z])"
+_YEAR = rf"(?P<named>一昨年|おととし|去年|昨年|今年|本年|来年)|{NUMBER.replace('(', '(?P<ago>', 1)}年前|(?<!\d)(?P<year>\d{{4}})年?"
 SEASON_OF_YEAR = re.compile(
-    rf"(?:(?P<named>一昨年|おととし|去年|昨年|今年|本年)|(?<!\d)(?P<year>\d{{4}})年?)の?{_JAPANESE}"
+    rf"(?:(?:{_YEAR})の?|(?P<short>一昨|この|[昨今来])){_JAPANESE}|(?<![a-z]){_ENGLISH} (?P<before>before last)(?![a-z])"
     rf"|(?<![a-z])(?P<which>last|this) {_ENGLISH}|(?<![a-z]){_ENGLISH}(?: of)?,? (?P<english>(?:19|20)\d\d)(?!\d)"
+    rf"|(?<![a-z\d]){COUNT.replace('(', '(?P<count>', 1)} (spring|summer|autumn|fall|winter)s? ago"
 )
 SEASON_ALONE = re.compile(rf"{_JAPANESE}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH}")
 _VACATIONS: dict[str, tuple[tuple[int, int], int]] = {  # what is said: the first day, and how many
@@ -25,14 +42,15 @@ _VACATIONS: dict[str, tuple[tuple[int, int], int]] = {  # what is said: the firs
     "ゴールデンウィーク|gw|golden week": ((4, 29), 7),
     "お盆休み": ((8, 10), 7),
     "年末年始": ((12, 27), 10),
-    "年末": ((12, 21), 11),
-    "年始|年明け|正月休み": ((1, 1), 10),
+    "年末|年の暮れ|年の瀬|(?<![夕日])暮れ": ((12, 21), 11),
+    "年始(?![まめ])|年初(?!め)|年頭|年明け|正月休み": ((1, 1), 10),
     "new year(?:['’]?s)?": ((12, 31), 4),
     "thanksgiving": ((11, 22), 7),
 }
 _NAMES = "(?:" + "|".join(f"(?P<v{place}>{words})" for place, words in enumerate(_VACATIONS)) + ")(?![a-z])"
-VACATION_OF_YEAR = re.compile(rf"(?P<named>一昨年|おととし|去年|昨年|今年)の?{_NAMES}")
-VACATION_ALONE = re.compile(rf"(?P<named>(?!))?{_NAMES}")
+# 昨年末 is 昨年 and 年末 at once.
+VACATION_OF_YEAR = re.compile(rf"(?:(?:{_YEAR})の?|(?P<short>一昨|[昨去今来])(?=年)){_NAMES}")
+VACATION_ALONE = re.compile(_NAMES)
 
 
 def _season(year: int, first_month: int) -> Days:
@@ -50,11 +68,20 @@ def _latest(today: date, first_month: int, *, over: bool) -> Days:
 def season_of_year(found: re.Match[str], today: date) -> list[Days]:
     """A season with its year. The winter of a year is the one that begins in it, unless that is still to come."""
     first_month = _FIRST_MONTHS[next(word for word in found.groups() if word in _FIRST_MONTHS)]
-    if found["which"]:
-        return [_latest(today, first_month, over=True) if found["which"] == "last" else _season(today.year, first_month)]
-    year = today.year - _YEARS_BACK[found["named"]] if found["named"] else int(found["year"] or found["english"])
+    if found["which"] == "this":
+        return [_season(today.year, first_month)]
+    if found["which"] or found["before"] or found["count"]:
+        back = 1 if found["which"] else 2 if found["before"] else number_of(found["count"])
+        return [_season(_latest(today, first_month, over=True)[0].year - back + 1, first_month)]
+    year = int(found["english"]) if found["english"] else _year(found, today)
     span = _season(year, first_month)
     return [_season(year - 1, first_month) if span[0] > today and first_month == 12 else span]
+
+
+def _year(found: re.Match[str], today: date) -> int:
+    if found["ago"]:
+        return today.year - number_of(found["ago"])
+    return int(found["year"]) if found["year"] else today.year - _YEARS_BACK[found["named"] or found["short"]]
 
 
 def season_alone(found: re.Match[str], today: date) -> list[Days]:
@@ -62,12 +89,17 @@ def season_alone(found: re.Match[str], today: date) -> list[Days]:
     return [_latest(today, _FIRST_MONTHS[found[1] or found[2]], over=False)]
 
 
-def vacation(found: re.Match[str], today: date) -> Iterator[Days]:
-    """In its year, else in each of the last years."""
+def vacation(found: re.Match[str], today: date) -> list[Days]:
+    """In its year."""
+    return [_vacation(found, _year(found, today))]
+
+
+def vacation_alone(found: re.Match[str], today: date) -> Iterator[Days]:
+    """In each of the last years."""
+    return each_year(today, lambda year: _vacation(found, year))
+
+
+def _vacation(found: re.Match[str], year: int) -> Days:
     (month, day), length = next(dated for place, dated in enumerate(_VACATIONS.values()) if found[f"v{place}"])
-
-    def in_year(year: int) -> Days:
-        first = date(year, month, day)
-        return first, first + timedelta(days=length)
-
-    return iter([in_year(today.year - _YEARS_BACK[found["named"]])]) if found["named"] else each_year(today, in_year)
+    first = date(year, month, day)
+    return first, first + timedelta(days=length)

@@ -5,23 +5,29 @@ A day is a calendar day in the caller's zone, a week begins on Monday. The words
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.calendar import day_of, number_of
-from memory_mcp.text.datewords import ALONE, ALWAYS, IN_A_QUESTION, Pattern, Resolver
+from memory_mcp.text.calendar import MONTHS, day_of
+from memory_mcp.text.date_numerals import in_digits
+from memory_mcp.text.datewords import ALONE, ALWAYS, IN_A_QUESTION
 from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
+from memory_mcp.text.hours import hours_ago, is_just_now, named_hours, up_to_now
+from memory_mcp.text.long_ago import Pattern, Resolver
 from memory_mcp.text.nested_days import Days, narrowed
+from memory_mcp.text.spans_in_questions import Found, with_ranges
 
-_ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "r": 2018, "h": 1988}
-_ERA_YEAR = re.compile(r"(令和|平成|昭和)(\d{1,2}|元)年|(?<![a-z])([rh])(\d{1,2})(?=[./年])")
+_DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
+_MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
+_NAME_ENDS = "|".join(sorted({name[-3:] for name in MONTHS} | {"day", *_DAY_NAMES.split("|")}))
 _SEPARATOR = re.compile(
-    r"\.\.|〜|~|–|から| to | until | - |(?<=[\d日月])-(?=\d{1,2}日?\Z)|(?<=\d{4}-\d\d-\d\d)/(?=\d{4}-)|(?<=[a-z\d]) and (?=.)"
+    r"\.\.|〜|~|–|から| to | until | through | - |(?<=[\d日月])-(?=\d{1,2}日?\Z)|(?<=\d{4}-\d\d-\d\d)/(?=\d{4}-)|(?<=[a-z\d]) and (?=.)"
+    rf"|(?<=\d)-(?=\d{{1,2}}/\d{{1,2}}\Z)|(?<={_NAME_ENDS})-(?={_DAY_NAMES}|{_MONTH_NAMES})"
 )
+_BESIDE = re.compile(r"と|、|,|&|及び|(?<=[a-z\d]) and (?=.)")
 _EVER = TimeRange(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 # A range with one end: what comes before or after its date, and which of the date's own ends it has.
 _BOUNDS: list[tuple[re.Pattern[str], Callable[[TimeRange], TimeRange]]] = [
@@ -45,12 +51,9 @@ _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 noon midnight".spli
 _WEEKDAY_ALONE = re.compile(r"[月火水木金土日]曜日?|(?:mon|tues?|wed|wednes|thu|thurs?|fri|satur|sat|sun)(?:day)?")
 # What may stand between the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
-    r"\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|丸?1?一?日(?=\Z)|(?<![a-z])(?:on|in|of|the|at|during|over|within|sometime|back)(?![a-z])"
+    r"に入って|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
+    r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|back|earlier)(?![a-z])"
 )
-_HOURS_AGO = re.compile(
-    r"(\d{1,3}|[一二三四五六七八九十]{1,3}|an?|one|two|three|four|five|six)\s*(時間|分|hours?|minutes?|mins?)(?:ほど|くらい|ぐらい)?(?:前|\s+ago)"
-)
-_JUST_NOW = re.compile("さっき|先ほど|たった今|今|いま|現在|now|just now|right now|a moment ago|earlier today")
 
 
 def parse_moment(text: str, now: datetime, zone: ZoneInfo) -> datetime:
@@ -61,16 +64,16 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     Raises:
         InvalidInput: it is no date.
     """
-    plain, today = _plain(text), now.astimezone(zone).date()
-    moment = _iso(plain, zone) or _hours_ago(plain, now)
+    plain, today = in_digits(text), now.astimezone(zone).date()
+    moment = _iso(plain, zone) or hours_ago(plain, now)
     if moment:
         return moment.start
-    if _JUST_NOW.fullmatch(plain):
+    if is_just_now(plain):
         return now.astimezone(UTC)
     said = _said(plain, today)
     if said:
         return _moment_of(said, zone)
-    span = _range_of(plain, today, zone)
+    span = up_to_now(plain, now) or _range_of(plain, today, zone)
     if span is None or span.start == _EVER.start:
         raise _no_date("occurred_at", text)
     return span.start
@@ -85,8 +88,8 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     Raises:
         InvalidInput: it is no date, or ends before it begins.
     """
-    plain, today = _plain(text), now.astimezone(zone).date()
-    span = _just_now(plain, now) or _hours_ago(plain, now) or _single(plain, today, zone) or _range_of(plain, today, zone)
+    plain, today = in_digits(text), now.astimezone(zone).date()
+    span = up_to_now(plain, now) or hours_ago(plain, now) or _single(plain, today, zone) or _range_of(plain, today, zone)
     if span is None:
         raise _no_date("date_range", text)
     if span.start >= span.end:
@@ -99,14 +102,15 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
 
     A date inside another narrows it: 今年の1月 is one month.
     """
-    meanings, _ = _found(_plain(query), now.astimezone(zone).date(), [*ALWAYS, *IN_A_QUESTION])
-    return list(_representable(narrowed(meanings), zone))
+    plain = in_digits(query)
+    found, _ = _found(plain, now.astimezone(zone).date(), [*ALWAYS, *IN_A_QUESTION])
+    return [*_representable(narrowed(with_ranges(plain, found)), zone), *named_hours(plain, now)]
 
 
-def _found(plain: str, today: date, patterns: Sequence[Pattern]) -> tuple[list[list[Days]], str]:
-    """What each date of a text may mean, and the text without them."""
+def _found(plain: str, today: date, patterns: Sequence[Pattern]) -> tuple[list[Found], str]:
+    """Where the dates of a text are and what each may mean, and the text without them."""
     taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
-    meanings: list[list[Days]] = []
+    dates: list[Found] = []
     for pattern, days_of in patterns:
         for found in pattern.finditer(plain):
             if any(taken[found.start() : found.end()]):
@@ -114,8 +118,8 @@ def _found(plain: str, today: date, patterns: Sequence[Pattern]) -> tuple[list[l
             days = list(_resolved(days_of, found, today))
             if days:
                 taken[found.start() : found.end()] = b"\1" * (found.end() - found.start())
-                meanings.append(days)
-    return meanings, "".join(" " if flag else character for character, flag in zip(plain, taken, strict=True))
+                dates.append((found.start(), found.end(), days))
+    return dates, "".join(" " if flag else character for character, flag in zip(plain, taken, strict=True))
 
 
 def _said(plain: str, today: date, near: date | None = None) -> Said | None:
@@ -125,7 +129,8 @@ def _said(plain: str, today: date, near: date | None = None) -> Said | None:
     """
     if len(plain) > LONGEST_WORDS:
         return None
-    meanings, rest = _found(_DAY_OF_WEEK_BESIDE.sub("", plain), today, [*ALWAYS, *ALONE])
+    found, rest = _found(_DAY_OF_WEEK_BESIDE.sub("", plain), today, [*ALWAYS, *ALONE])
+    meanings = [days for _, _, days in found]
     if not meanings and (_CLOCK_ALONE.search(plain) or plain in _CLOCK_WORDS):
         meanings = [[day_of(today)]]
     spans = narrowed(meanings)
@@ -146,16 +151,6 @@ def _meant(spans: Sequence[Days], today: date, near: date | None) -> Days:
     return next((span for span in spans if span[0] <= today), spans[0])
 
 
-def _plain(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text).casefold().strip()
-    return _ERA_YEAR.sub(_western, plain)
-
-
-def _western(found: re.Match[str]) -> str:
-    era, year = found[1] or found[3], found[2] or found[4]
-    return f"{_ERAS[era] + (1 if year == '元' else int(year))}" + ("年" if found[1] else "")
-
-
 def _iso(text: str, zone: ZoneInfo) -> TimeRange | None:
     """A moment, and as much after it as it leaves open: an hour, a minute, a second. A day alone is left to the words."""
     if re.fullmatch(r"\d{8}", text) or not re.match(r"\d{4}", text):
@@ -174,25 +169,6 @@ def _iso(text: str, zone: ZoneInfo) -> TimeRange | None:
         return None
 
 
-def _just_now(plain: str, now: datetime) -> TimeRange | None:
-    """さっき: the last hour."""
-    return (
-        TimeRange(now.astimezone(UTC) - timedelta(hours=1), now.astimezone(UTC) + timedelta(minutes=1))
-        if _JUST_NOW.fullmatch(plain)
-        else None
-    )
-
-
-def _hours_ago(plain: str, now: datetime) -> TimeRange | None:
-    """2時間前, and as much after it as it leaves open."""
-    found = _HOURS_AGO.fullmatch(plain)
-    if not found:
-        return None
-    unit = timedelta(hours=1) if found[2].startswith(("時", "h")) else timedelta(minutes=1)
-    moment = now.astimezone(UTC) - number_of(found[1]) * unit
-    return TimeRange(moment, moment + unit)
-
-
 def _single(plain: str, today: date, zone: ZoneInfo, near: date | None = None) -> TimeRange | None:
     """The span of one date, in UTC."""
     exact = _iso(plain, zone)
@@ -209,11 +185,14 @@ def _single(plain: str, today: date, zone: ZoneInfo, near: date | None = None) -
 
 
 def _range_of(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
-    """A span with a beginning and an end that are said, or with one of them."""
+    """A span with a beginning and an end that are said, or with one of them, or of two dates side by side."""
+    beside = _side_by_side(plain, today, zone)
+    if beside:
+        return beside
     first, *last = (part.strip() for part in _SEPARATOR.split(re.sub("^(?:from|between) ", "", plain), maxsplit=1))
     if last and (first or last[0]):
         start = _single(first, today, zone) if first else _EVER
-        end = _end_of(re.sub("まで$", "", last[0]).strip(), start, today, zone) if last[0] and start else _EVER
+        end = _end_of(re.sub("まで$|にかけて$", "", last[0]).strip(), start, today, zone) if last[0] and start else _EVER
         return TimeRange(start.start, end.end) if start and end else None
     for words, bound in _BOUNDS:
         found = words.fullmatch(plain)
@@ -221,6 +200,16 @@ def _range_of(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
         if span:
             return bound(span)
     return None
+
+
+def _side_by_side(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
+    """昨日と一昨日, in whichever order; nothing may lie between the two."""
+    parts = [part.strip() for part in _BESIDE.split(plain, maxsplit=1)]
+    spans = [span for part in parts if part and (span := _single(part, today, zone))]
+    if len(spans) != 2:
+        return None
+    one, other = sorted(spans, key=lambda span: span.start)
+    return TimeRange(one.start, max(one.end, other.end)) if other.start <= one.end else None
 
 
 def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRange | None:
@@ -232,7 +221,12 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRa
             return _in_utc(day_of(begun.replace(day=int(day[1]))), zone)
     except ValueError:
         return None
-    span = _single(plain, today, zone, begun)
+    if begun and _CLOCK_ALONE.search(plain):
+        span = _single(f"{begun.isoformat()} {plain}", today, zone)
+        if span and span.end <= start.start:
+            span = TimeRange(span.start + timedelta(days=1), span.end + timedelta(days=1))
+    else:
+        span = _single(plain, today, zone, begun)
     if span and begun and span.end <= start.start and _WEEKDAY_ALONE.fullmatch(plain):
         span = TimeRange(span.start + _WEEK, span.end + _WEEK)
     exact = span is not None and span.end - span.start <= timedelta(hours=1)

@@ -30,6 +30,7 @@ def test_what_one_persona_remembers_it_recalls_and_the_other_does_not(running_se
     assert "1. 旅人: 抹茶ラテが好き" in ok(found)
     assert "昨日" in found.stdout
     assert "mode keyword" in found.stderr
+    assert "mode recent" in memory_mcp("recall", "抹茶", "-p", "さくら", "--mode", "recent").stderr
     other = memory_mcp("recall", "抹茶", "-p", "さくろ")
     assert ok(other) == ""
     assert "does not exist yet; did you mean さくら?" in other.stderr
@@ -147,6 +148,7 @@ def test_refusals_arrive_in_the_words_of_the_server(running_server: RunningServe
     for arguments, reason in (
         (["remember", " ", "-p", "n"], "content is empty"),
         (["remember", "x", "-p", "n", "--occurred-at", "いつか"], "is no date"),
+        (["recall", "x", "-p", "n", "--mode", "fuzzy"], "it is one of auto, keyword"),
         (["recall", "x", "-p", "n", "--when", "2025-10-02..2025-10-01"], "ends before it begins"),
         (["export", "-p", "nobody"], "there is no persona 'nobody'"),
     ):

@@ -126,6 +126,9 @@ def test_memories_are_chosen_by_number_tags_dates_and_mode(server: RunningServer
     assert len(found(top_k=1)) == 1
     assert found(memory_tags=["食べ物", "秋"]) == ["旅人は苺のタルトも好き"]
     assert found(date_range="2025-10-01..2025-10-02") == ["旅人は苺のケーキが好き"]
+    assert found("会った", min_importance=0.8) == ["旅人と公園で会った"]
+    assert found(category="nothing is of it") == []
+    assert found("あの日のこと", hypothetical="公園で会った")[0] == "旅人と公園で会った"
     assert found("", mode="recent")[0] in {memory["content"] for memory in MEMORIES}
     assert found(tags=["tracing only"]) == found()
 

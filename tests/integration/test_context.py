@@ -132,3 +132,50 @@ def test_what_is_shown_stays_within_the_budget(life, say, begin, now, max_tokens
         assert len({hit.memory.id for _, hit in found}) == len(found)
         spent = sum(HIT_OVERHEAD_TOKENS + estimate_tokens(hit.text) for _, hit in found)
         assert spent <= max(max_tokens, HIT_OVERHEAD_TOKENS + 1)
+
+
+LONG_DIARY = "京都の寺を歩いた日の長い日記。" * 100
+HIDDEN = "祖母の指輪は時計の裏に隠した。"
+
+
+@pytest.mark.parametrize("max_tokens", [400, 800, 1500])
+def test_one_long_memory_leaves_room_for_the_latest(say, begin, now, max_tokens):
+    say(LONG_DIARY, at=now - timedelta(days=40))
+    for day in range(8):
+        say(f"日常 その{day}", at=now - timedelta(days=10 - day))
+    found = begin("京都の寺", max_tokens=max_tokens)
+    assert layer(found, "semantic") == [LONG_DIARY]
+    assert len(layer(found, "recent")) == {400: 1, 800: 3, 1500: LAYERS.recent}[max_tokens]
+
+
+@pytest.mark.parametrize("max_tokens", [800, 2000])
+def test_long_memories_of_every_layer_leave_room_for_each_other(say, begin, nilou, now, zone, max_tokens):
+    for number in range(5):
+        say(f"京都 その{number}。" + LONG_DIARY, at=now - timedelta(days=40 + number))
+        say(f"日常 その{number}。" + "海で泳いだ日の長い日記。" * 100, at=now - timedelta(days=number))
+        summary = Draft(f"まとめ {number}。" + f"山{number}に登った日の話。" * 60, kind="summary")
+        remember(nilou, summary, now=now - timedelta(days=number), zone=zone, privacy=Privacy())
+    assert {name for name, _ in begin("京都の寺", max_tokens=max_tokens).hits} == {"semantic", "summary", "recent"}
+
+
+@pytest.mark.parametrize("max_tokens", [200, 400, 800, 2000])
+def test_of_a_long_memory_the_passage_that_answers_is_shown(say, begin, now, max_tokens):
+    days = "朝は雨だった。昼に市場で魚を買った。夜は星を見た。" * 120
+    say(days + HIDDEN + days, at=now - timedelta(days=40))
+    for day in range(8):
+        say(f"日常 その{day}", at=now - timedelta(days=10 - day))
+    found = begin("祖母の指輪はどこに隠した？", max_tokens=max_tokens)
+    assert HIDDEN in found.hits[0][1].text
+
+
+def test_room_that_nobody_needs_goes_to_the_long_memory(say, begin, now):
+    say(LONG_DIARY, at=now - timedelta(days=40))
+    say("日常", at=now)
+    (_, long), (_, short) = begin("京都の寺", max_tokens=1000).hits
+    assert estimate_tokens(long.text) > 700
+    assert short.text == "日常"
+
+
+def test_a_long_memory_that_fits_is_shown_whole_among_others(life, say, begin, now):
+    say(LONG_DIARY, at=now - timedelta(days=40))
+    assert LONG_DIARY in [hit.text for _, hit in begin("京都の寺を歩いた", max_tokens=5000).hits]

@@ -67,3 +67,10 @@ def test_an_excerpt_never_costs_more_than_it_may_and_is_a_part_of_the_text(text,
     shown = excerpt(text, (start, end), budget)
     assert estimate_tokens(shown) <= budget
     assert shown.strip("…").strip() in text
+
+
+def test_of_a_part_that_is_too_long_itself_that_is_shown_which_has_the_words():
+    for budget in (40, 60, 100, 400):
+        shown = excerpt(TEXT, (600, 1500), budget, query_tokens("健太は何を焼いた？"))
+        assert SECRET in shown
+        assert estimate_tokens(shown) <= budget

@@ -50,6 +50,17 @@ def _text_list_or_none(value: Any) -> list[Any] | None:
     return None if value is None or value == "" else _text_list(value)
 
 
+def _date_range(value: Any) -> Any:
+    """A list of two dates is a range from the first to the second, of which one may be missing."""
+    parsed = _parsed(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    if not isinstance(parsed, list):
+        return _text(parsed)
+    ends = [_text(end) for end in parsed]
+    if len(ends) > 2 or not all(isinstance(end, str) for end in ends):
+        raise ValueError("must be one date, or two: where the range begins and where it ends")
+    return "..".join(ends) if any(ends) else ""
+
+
 def _number(value: Any) -> Any:
     parsed = _parsed(value)
     if parsed is None or parsed == "":
@@ -97,6 +108,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 Text = Annotated[str, BeforeValidator(_text)]
+DateRange = Annotated[str, BeforeValidator(_date_range)]
 TextList = Annotated[list[str], BeforeValidator(_text_list)]
 # Where an empty value means another thing than none: it clears what is there.
 TextOrNone = Annotated[str | None, BeforeValidator(_text_or_none)]

@@ -17,7 +17,7 @@ from memory_mcp.search.questions import TOKENS_FLOOR, TOKENS_LIMIT
 from memory_mcp.server import context_views
 from memory_mcp.server.compat_views import frame, heading_of, older_memory, persona_context, specified_memory
 from memory_mcp.server.mcp_tools import core
-from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
+from memory_mcp.server.mcp_tools.arguments import DateRange, Flag, Number, ScopedTool, Text, TextList, TextsByName, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.status import statistics
@@ -67,7 +67,7 @@ def search_memories(
     query: Text = "",
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None,
     tags: TextList = [],
-    date_range: Annotated[Text, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = "",
+    date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = "",
     min_importance: Number = None,
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def search_memory(
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None,
     tags: TextList = [],
     tag_match_mode: Annotated[Text, Field(description="any or all of the tags")] = "any",
-    date_range: Annotated[Text, Field(description="2025-10-01..2025-10-31, 今日, 先週")] = "",
+    date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-31, 今日, 先週")] = "",
     fuzzy_match: Annotated[Flag, Field(description="no effect: near words always count")] = False,  # noqa: ARG001  old instructions send it
     fuzzy_threshold: Annotated[Number, Field(description="no effect")] = None,  # noqa: ARG001
     keyword: Annotated[Text, Field(description="another name for query")] = "",

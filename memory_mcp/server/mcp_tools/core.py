@@ -20,6 +20,7 @@ from memory_mcp.search.questions import question
 from memory_mcp.server import context_views
 from memory_mcp.server.client_language import client_language
 from memory_mcp.server.mcp_tools.arguments import (
+    DateRange,
     Flag,
     Number,
     Object,
@@ -119,7 +120,7 @@ def recall(
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None,
     mode: Annotated[Text, Field(description="auto, keyword, semantic, graph or recent")] = "",
     tags: Annotated[TextList, Field(description="carries all of these")] = [],
-    date_range: Annotated[Text, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = "",
+    date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = "",
     min_importance: Number = None,
     hypothetical: Annotated[Text, Field(description="a guessed answer, to search by")] = "",
     keys: Annotated[TextList, Field(description="fetch these")] = [],

@@ -29,6 +29,18 @@ def test_lists_objects_and_numbers_may_come_as_strings(persona):
     assert persona("update_context", user_info='{"name": "空"}')["changed"]["user_info"]["after"] == {"name": "空"}
 
 
+@pytest.mark.parametrize(
+    ("date_range", "found"),
+    [
+        (["2025-10-01", "2025-10-02"], ["花"]), ('["2025-10-01", "2025-10-02"]', ["花"]), (["2025-10-01"], ["花"]), (["2025-10-03", None], []),
+        (["", "2025-10-02"], ["花"]), ([None, "2025-09-30"], []), ([], ["花"]), ("[]", ["花"]), ([None, None], ["花"]),
+    ],
+)  # fmt: skip
+def test_a_range_of_dates_may_come_as_a_list(persona, date_range, found):
+    persona("remember", content="花", occurred_at="2025-10-01")
+    assert [hit["content"] for hit in persona("recall", query="花", date_range=date_range)["hits"]] == found
+
+
 def test_a_number_where_a_text_belongs_is_taken_as_its_digits(persona):
     key = persona("remember", content=42, session_id=7)["key"]
     (hit,) = persona("recall", keys=[key])["hits"]
@@ -49,6 +61,8 @@ def test_a_number_where_a_text_belongs_is_taken_as_its_digits(persona):
         ("remember", {"content": "x", "state": "happy"}, 'state must be an object of texts such as {"emotion": "happy"}'),
         ("remember", {"content": "x", "tags": [{"a": 1}]}, 'tags.0 should be a valid string, not {"a": 1}'),
         ("recall", {"query": "x", "top_k": 2.5}, "top_k must be a whole number, not 2.5"),
+        ("recall", {"query": "x", "date_range": ["昨日", "今日", "明日"]}, "date_range must be one date, or two"),
+        ("recall", {"query": "x", "date_range": {"from": "昨日"}}, 'date_range should be a valid string, not {"from"'),
         ("recall", {"query": "x", "top_k": "many"}, 'top_k must be a number, not "many"'),
         ("forget", {"keys": ["a"], "dry_run": "perhaps"}, 'dry_run must be true or false, not "perhaps"'),
         ("forget", {"keys": '["\\ud83d"]'}, "keys must not hold half of a surrogate pair"),

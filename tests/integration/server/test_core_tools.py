@@ -104,6 +104,7 @@ def test_recall_filters_by_tag_date_and_importance(persona):
 
     assert found(tags=["買い物"]) == ["花を買った"]
     assert found(date_range="2025-10-15..2025-10-25") == ["花が咲いた"]
+    assert found(date_range=["2025-10-15", "2025-10-25"]) == ["花が咲いた"]
     assert found(min_importance=0.5) == ["花が咲いた"]
 
 

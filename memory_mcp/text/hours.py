@@ -1,0 +1,62 @@
+"""Times counted in hours and minutes from now: 2時間前, 過去24時間, the last 24 hours."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from memory_mcp.domain import TimeRange
+from memory_mcp.text.calendar import number_of
+from memory_mcp.text.date_numerals import COUNT, NUMBER
+
+_FEW = 6
+_UNITS = r"(hours?|hrs?|h|minutes?|mins?)"
+_AGO = re.compile(rf"(?:{NUMBER}\s*(時間|分)(?:ほど|くらい|ぐらい)?前|{COUNT}\s*{_UNITS}\s+ago)")
+_UP_TO_NOW = re.compile(
+    rf"(?:ここ|この|過去|直近|最近)の?(?:{NUMBER}|数)(時間|分)(?:以内)?(?![前目])|(?<!\d)(?:{NUMBER}|数)(時間|分)以内"
+    rf"|(?<![a-z])(?:(?:within|in|over|during) )?(?:the )?(?:last|past) (?:{COUNT} ?|(?:few|several) )?{_UNITS}(?![a-z])"
+)
+_JUST_NOW = re.compile("さっき|先ほど|たった今|今|いま|現在|now|just now|right now|a moment ago|earlier today")
+
+
+def hours_ago(plain: str, now: datetime) -> TimeRange | None:
+    """2時間前, and as much after it as it leaves open."""
+    found = _AGO.fullmatch(plain)
+    if not found:
+        return None
+    unit = _unit(found[2] or found[4])
+    moment = now.astimezone(UTC) - number_of(found[1] or found[3]) * unit
+    return TimeRange(moment, moment + unit)
+
+
+def up_to_now(plain: str, now: datetime) -> TimeRange | None:
+    """過去24時間, or さっき: the last hour. To the end of this minute."""
+    if _JUST_NOW.fullmatch(plain):
+        return _until_now(now, timedelta(hours=1))
+    found = _UP_TO_NOW.fullmatch(plain)
+    return _until_now(now, _length(found)) if found else None
+
+
+def named_hours(plain: str, now: datetime) -> Iterator[TimeRange]:
+    """The same, wherever in a question it stands."""
+    return (_until_now(now, _length(found)) for found in _UP_TO_NOW.finditer(plain))
+
+
+def is_just_now(plain: str) -> bool:
+    return _JUST_NOW.fullmatch(plain) is not None
+
+
+def _length(found: re.Match[str]) -> timedelta:
+    counts, units = (found[1], found[3], found[5]), (found[2], found[4], found[6])
+    unit = next(unit for unit in units if unit)
+    said = next((count for count in counts if count), None)
+    single = found[6] is not None and not unit.endswith("s") and said is None
+    return (number_of(said) if said else 1 if single else _FEW) * _unit(unit)
+
+
+def _unit(name: str) -> timedelta:
+    return timedelta(hours=1) if name.startswith(("時", "h")) else timedelta(minutes=1)
+
+
+def _until_now(now: datetime, length: timedelta) -> TimeRange:
+    moment = now.astimezone(UTC)
+    return TimeRange(moment - length, moment + timedelta(minutes=1))
