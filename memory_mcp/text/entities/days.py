@@ -17,6 +17,7 @@ _ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治
 _YEARS_ON = {"再来年": 2, "来年": 1, "今年": 0, "本年": 0, "去年": -1, "昨年": -1, "一昨年": -2, "おととし": -2}
 _YEAR = rf"(?:(?P<year>[12]\d{{3}})年|(?P<era>{'|'.join(_ERAS)})(?P<of_era>\d{{1,2}}|元)年|(?P<on>{'|'.join(_YEARS_ON)})の?)"
 _COUNT = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
+_MAY_NAME_ONE = re.compile("[月/-]")
 _DATE = re.compile(
     r"(?<!\d)(?P<y>[12]\d{3})[/-](?P<m>\d{1,2})[/-](?P<d>\d{1,2})(?!\d)"
     rf"|{_YEAR}(?P<month>{_COUNT})月(?:(?P<day>{_COUNT})日(?!間)|(?![\d間号]))"
@@ -33,6 +34,8 @@ _SENTENCE_END = re.compile("[。！？!?\n]")
 
 def days(text: str, said_on: date | None) -> Iterator[Mention]:
     """The days and months that a text names. `said_on`: what a date without a year is near to; where it is not known, such a date has none."""
+    if not _MAY_NAME_ONE.search(text):
+        return
     for match in _DATE.finditer(text):
         told = _told(match)
         if told is None:

@@ -24,7 +24,7 @@ _RUN_BEFORE = re.compile(f"[{KANJI}]+$")
 _SURNAME_BEFORE = re.compile(f"[{KANJI}]{{2,3}}$")
 # In またゆいちゃん a word of its own stands before the name.
 _WORD_BEFORE = re.compile(
-    "(?:また|まだ|もう|でも|だから|そして|それで|きのう|きょう|あした|いつも|たぶん|やっぱり|さっき|もし|ねえ|ほら|あと|いま|うちの)(?=..)"
+    "(?:また|まだ|もう|でも|だから|そして|それで|きのうは?|きょうは?|あしたは?|いつも|たぶん|やっぱり|さっき|もし|ねえ|ほら|あと|いま|うちの)(?=..)"
 )
 # After a surname of three kanji a name may have five or six: 長谷川健太.
 _LONG_SURNAME = re.compile("(?:長谷川|長谷部|佐々木|五十嵐|小笠原|宇都宮|久保田|大久保|佐久間|小野寺|日比野|阿久津|曽我部|日下部)")
@@ -41,17 +41,17 @@ _OTHERS = re.compile("(?:[おご]|(?:この|その|あの|どの|いい|わる|�
 
 # A relative, and the words for one. 母の日 is a day, おかあさんといっしょ a programme, お母さんたち are many.
 _KIN = {
-    "母": "お母さん|お母ちゃん|母さん|母ちゃん|母親|おかあさん|お?かあちゃん|ママ|母",
-    "父": "お父さん|お父ちゃん|父さん|父ちゃん|父親|おとうさん|お?とうちゃん|パパ|父",
-    "姉": "お姉ちゃん|お姉さん|姉さん|姉ちゃん|姉",
-    "兄": "お兄ちゃん|お兄さん|兄さん|兄ちゃん|兄貴|兄",
+    "母": "お母さん お母ちゃん 母さん 母ちゃん 母親 おかあさん おかあちゃん かあちゃん ママ 母",
+    "父": "お父さん お父ちゃん 父さん 父ちゃん 父親 おとうさん おとうちゃん とうちゃん パパ 父",
+    "姉": "お姉ちゃん お姉さん 姉さん 姉ちゃん 姉",
+    "兄": "お兄ちゃん お兄さん 兄さん 兄ちゃん 兄貴 兄",
     "妹": "妹",
     "弟": "弟",
-    "祖母": "お?ばあちゃん|おばあさん|お婆ちゃん|お婆さん|祖母",
-    "祖父": "お?じいちゃん|おじいさん|お爺ちゃん|お爺さん|祖父",
+    "祖母": "おばあちゃん ばあちゃん おばあさん お婆ちゃん お婆さん 祖母",
+    "祖父": "おじいちゃん じいちゃん おじいさん お爺ちゃん お爺さん 祖父",
 }
-_KIN_WORD = re.compile("|".join(f"(?P<k{number}>{words})" for number, words in enumerate(_KIN.values())))
-_KIN_NAMES = tuple(_KIN)
+_KIN_OF = {word: name for name, words in _KIN.items() for word in words.split()}
+_KIN_WORD = re.compile("|".join(_KIN_OF))
 _NO_KIN_AFTER = re.compile("の日(?![課常々本])|たち|がた|[達方]|さん|さま|様|くん|といっしょ(?!に)")
 _LETTER = re.compile(f"[{KANJI}{KATAKANA}]")
 # 健太の母 is somebody else's; うちの母 is the writer's own.
@@ -131,16 +131,16 @@ def kin(text: str) -> Iterator[Mention]:
             continue
         if _STRANGER.match(word) and _DESCRIBED.search(text[max(start - 1, 0) : start]):
             continue
-        name = _KIN_NAMES[int(str(match.lastgroup)[1:])]
+        name = _KIN_OF[word]
         yield Mention(name, "Person", start, end, "rule", subtype="family", aliases=(word,) if word != name else ())
 
 
 def _is_within_a_word(text: str, start: int, end: int, word: str) -> bool:
-    """義母, 秩父, 母国 and ママレード are words of their own; 昨日母が is two."""
+    """義母, 秩父, 母国, 兄弟 and ママレード are words of their own; 昨日母が is two."""
     before, after = text[max(start - 1, 0) : start], text[end : end + 1]
     if word in ("ママ", "パパ"):
         return _LETTER.search(before + after) is not None
     if _IS_KANJI.fullmatch(word) and _IS_KANJI.match(after):
         return True
     run = _RUN_BEFORE.search(text[max(start - 8, 0) : start]) if _IS_KANJI.match(word) else None
-    return run is not None and without_what_stands_before(run[0]) != ""
+    return run is not None and (before in _KIN or without_what_stands_before(run[0]) != "")

@@ -21,10 +21,11 @@ _ALSO_SURNAMES = frozenset(
 _ALSO_WORDS = frozenset("三重 日光 大分 タイ".split())
 _GOING = "旅行|出張|出身|在住|留学|滞在|駐在|行き|方面"
 _KANJI_AFTER = f"{_GOING}|産|支店|本社|土産|市内|国内|現地"
-_PLACE_NAME = re.compile(
-    rf"(?<![{KANJI}])(?P<kanji>{'|'.join((*_TOWNS, *_ABROAD))})(?P<kind>[都道府県市区])?(?:(?={_KANJI_AFTER})|(?![{KANJI}]))"
-    rf"|(?<![{KATAKANA}])(?P<kana>{'|'.join(_ABROAD_KANA)})(?:(?={_KANJI_AFTER})|(?![{KANJI}{KATAKANA}]))"
-)
+# What may follow a name of kanji directly, and what may follow one of katakana: タイ料理 and カナダ人 are words of their own.
+_PLACE = re.compile("|".join((*_TOWNS, *_ABROAD, *_ABROAD_KANA)))
+_KIND = re.compile("[都道府県市区]")
+_ENDS = re.compile(f"{_KANJI_AFTER}|(?![{KANJI}])")
+_IS_KANJI, _IS_KATAKANA = re.compile(f"[{KANJI}]"), re.compile(f"[{KATAKANA}]")
 # 山口に言う and 山口から電話 are of somebody, 山口に住む and 山口から帰る of a place.
 _SURELY_THERE = re.compile(
     rf"へ(?!の)|に(?:は|も)?(?:行|い[きくっるた]|住|引っ越|越|旅|帰|戻|着|向|移|通|泊|来|寄|あ[るっり]|{_GOING})|{_GOING}|駅|支店|本社|土産"
@@ -34,25 +35,25 @@ _OF_SOMEBODY = "さん|お?[母父姉兄]|[妹弟妻夫家話奴机席番件声�
 _LIKELY_THERE = re.compile(rf"で(?!す|し|な|は?な)|の(?!{_OF_SOMEBODY}|おばちゃん|おばさん|おっちゃん)|は(?:暑|寒|雨|雪|晴|遠|近)")
 # 大阪のおばちゃん are a kind of people, 沖縄そば and 広島焼き kinds of food, 韓国ドラマ one of film.
 _KIND_AFTER = re.compile("の(?:おばちゃん|おばさん|おっちゃん)|そば|うどん|ちゃんぽん|まぜそば|みかん|りんご$|っぽ|[ぁ-ん]焼き")
-_KATAKANA_AFTER = re.compile(f"[{KATAKANA}]")
 
-_SUFFIXED = (
-    (
-        "Location",
-        "駅|空港|公園|神社|大社|神宮|寺|城|温泉|動物園|水族館|美術館|博物館|図書館|病院|医院|歯科|市場|商店街|海岸|海水浴場|湖|島|大橋|通り|広場|ホテル|旅館|カフェ|喫茶店|食堂|書店|体育館|スタジアム|ドーム|遊園地|ランド|塔|山|岳|川|県|市|区|(?:町|村)(?=へ|に行|に住|で|役場|民|立|出身)",
+# The last part of a name, and what it says that this is. The longer goes first.
+_SUFFIXES = {
+    "Location": (
+        "駅 空港 公園 神社 大社 神宮 寺 城 温泉 動物園 水族館 美術館 博物館 図書館 病院 医院 歯科 市場 商店街 海岸 海水浴場 湖 島 大橋 通り 広場 ホテル 旅館 カフェ "
+        "喫茶店 食堂 書店 体育館 スタジアム ドーム 遊園地 ランド 塔 山 岳 川 県 市 区 町 村"
     ),
-    (
-        "Organization",
-        "大学|高校|高等学校|中学校|中学|小学校|幼稚園|保育園|銀行|新聞|新聞社|出版|商事|工業|製作所|事務所|研究所|組合|楽団|劇団|電機|自動車|製薬|建設|不動産",
+    "Organization": (
+        "大学 高校 高等学校 中学校 中学 小学校 幼稚園 保育園 銀行 新聞社 新聞 出版 商事 工業 製作所 事務所 研究所 組合 楽団 劇団 電機 自動車 製薬 建設 不動産"
     ),
-    (
-        "Event",
-        "祭|祭り|まつり|フェス|フェスタ|フェスティバル|花火大会|マラソン|コンクール|コンテスト|カップ|合宿|展覧会|博覧会|音楽会|学会|選手権",
-    ),
-    ("Task", "プロジェクト|計画|案件|作戦"),
-)
+    "Event": "祭り 祭 まつり フェスティバル フェスタ フェス 花火大会 マラソン コンクール コンテスト カップ 合宿 展覧会 博覧会 音楽会 学会 選手権",
+    "Task": "プロジェクト 計画 案件 作戦",
+}
+_TYPE_OF = {suffix: type_ for type_, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 _RUN = rf"[{KANJI}{KATAKANA}A-Za-z0-9ヶ・]"
-_WITH_SUFFIX = [(type_, re.compile(rf"(?P<name>{_RUN}{{1,12}}?)(?P<suffix>{suffixes})(?!{_RUN})")) for type_, suffixes in _SUFFIXED]
+_SUFFIX = re.compile(rf"(?:{'|'.join(_TYPE_OF)})(?!{_RUN})")
+_RUN_BEFORE = re.compile(rf"{_RUN}{{1,12}}$")
+_LONGEST_RUN = 12
+_IN_A_TOWN = re.compile("へ|に行|に住|で|役場|民|立|出身")
 # One letter before these makes a common word: 列島, 古寺, 地区, 登山.
 _TWO_LETTERS = frozenset("町村区市県島寺城湖塔山岳川")
 _COMPANY = re.compile(
@@ -68,12 +69,17 @@ _TITLE = re.compile("『(?P<name>[^『』\n]{1,50})』(?!と(?:言|答|聞|叫|�
 
 def places(text: str) -> Iterator[Mention]:
     """Towns and countries by their names."""
-    for match in _PLACE_NAME.finditer(text):
-        name, end = match["kanji"] or match["kana"], match.end()
-        if _KIND_AFTER.match(text, end) or (name in _ABROAD and _KATAKANA_AFTER.match(text, end)):
+    for match in _PLACE.finditer(text):
+        name, end = match[0], match.end()
+        script = _IS_KANJI if _IS_KANJI.match(name) else _IS_KATAKANA
+        if script.match(text[max(match.start() - 1, 0) : match.start()]) or (script is _IS_KATAKANA and script.match(text, end)):
             continue
-        if match["kind"] or (name not in _ALSO_SURNAMES and name not in _ALSO_WORDS) or _is_there(name, text, end):
-            yield Mention(name, "Location", match.start(), end, "rule", aliases=(match[0],) if match["kind"] else ())
+        kind = _KIND.match(text, end) if script is _IS_KANJI else None
+        end = kind.end() if kind else end
+        if not _ENDS.match(text, end) or _KIND_AFTER.match(text, end) or (name in _ABROAD and _IS_KATAKANA.match(text, end)):
+            continue
+        if kind or (name not in _ALSO_SURNAMES and name not in _ALSO_WORDS) or _is_there(name, text, end):
+            yield Mention(name, "Location", match.start(), end, "rule", aliases=(text[match.start() : end],) if kind else ())
 
 
 def _is_there(name: str, text: str, end: int) -> bool:
@@ -83,21 +89,26 @@ def _is_there(name: str, text: str, end: int) -> bool:
 
 def things(text: str) -> Iterator[Mention]:
     """What says by its last word what it is; companies, projects and titles."""
-    for type_, pattern in _WITH_SUFFIX:
-        for match in pattern.finditer(text):
-            name = _own_part(match["name"], match["suffix"])
-            if name:
-                yield Mention(name + match["suffix"], type_, match.end() - len(name + match["suffix"]), match.end(), "rule")
+    for match in _SUFFIX.finditer(text):
+        suffix, start = match[0], match.start()
+        run = _RUN_BEFORE.search(text[max(start - _LONGEST_RUN, 0) : start])
+        name = _own_part(run[0], suffix) if run else ""
+        if name and not (suffix in ("町", "村") and not _IN_A_TOWN.match(text, match.end())):
+            yield Mention(name + suffix, _TYPE_OF[suffix], start - len(name), match.end(), "rule")
+    yield from _companies(text) if "社" in text else ()
+    for match in _PROJECT.finditer(text):
+        yield Mention(match[0], "Task", match.start(), match.end(), "rule")
+    for match in _TITLE.finditer(text):
+        yield Mention(match["name"], "Document", match.start(), match.end(), "rule")
+
+
+def _companies(text: str) -> Iterator[Mention]:
     for match in _COMPANY.finditer(text):
         short, name = match["short"], match["after"] or match["before"]
         if short and short not in _SOME_COMPANY:
             yield Mention(f"{short}社", "Organization", match.start(), match.end(), "rule")
         elif name:
             yield Mention(name, "Organization", match.start(), match.end(), "rule", aliases=(match[0],))
-    for match in _PROJECT.finditer(text):
-        yield Mention(match[0], "Task", match.start(), match.end(), "rule")
-    for match in _TITLE.finditer(text):
-        yield Mention(match["name"], "Document", match.start(), match.end(), "rule")
 
 
 def _own_part(run: str, suffix: str) -> str:
