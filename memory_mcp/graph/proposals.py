@@ -10,6 +10,7 @@ import apsw
 from memory_mcp.store.graph import hops, merging, overview
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.text.entities import likeness
+from memory_mcp.text.entities.days import DAY
 from memory_mcp.text.entities.folding import bare
 from memory_mcp.text.entities.likeness import AMBIGUOUS, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
 
@@ -70,7 +71,9 @@ def _judged(likeness: Likeness | None, around: "_Around", pair: Pair) -> tuple[f
 
 def _by_names(entities: Iterable[Entity]) -> dict[Pair, Likeness]:
     """The pairs of one type whose names are alike."""
-    names = [(entity.id, name, entity.type) for entity in entities for name in (entity.name, *entity.aliases, *entity.merged_names)]
+    # 10月17日 is a name of that day in each year, and no two of them are one.
+    named = [entity for entity in entities if entity.subtype != DAY]
+    names = [(entity.id, name, entity.type) for entity in named for name in (entity.name, *entity.aliases, *entity.merged_names)]
     found: dict[Pair, list[Likeness]] = defaultdict(list)
     for pair, says in (*_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
         found[pair].append(says)

@@ -65,7 +65,7 @@ def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], que
 def named_in(connection: apsw.Connection, names: KnownNames, question: Question) -> dict[int, float]:
     """The known entities that the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell."""
     called = {question.query[mention.start : mention.end]: entity for entity, mention in names.find(connection, question.query)}
-    kin = {mention.name for mention in found_in(question.query, ()) if mention.subtype == "family"}
+    kin = {mention.name for mention in found_in(question.query, ()) if mention.subtype in ("family", "day")}
     namesakes = (namesake.id for name in (*called, *sorted(kin)) for namesake in by_name(connection, name))
     return dict.fromkeys((*called.values(), *namesakes), 1.0)
 

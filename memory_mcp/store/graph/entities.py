@@ -200,9 +200,9 @@ def _whose_own(connection: apsw.Connection, entity: Entity, name: str) -> int:
     return int(owner or entity.id)
 
 
-def types(connection: apsw.Connection) -> tuple[str, ...]:
-    """The names of the types that an entity can have."""
-    return tuple(row[0] for row in connection.execute("SELECT name FROM entity_types ORDER BY name"))
+def types(connection: apsw.Connection) -> dict[str, str]:
+    """The types that an entity can have: by name, how each is shown."""
+    return dict(connection.execute("SELECT name, display_name FROM entity_types ORDER BY name"))
 
 
 def _entity(row: Sequence[Any]) -> Entity:

@@ -12,10 +12,10 @@ from memory_mcp.text.entities.mention import Mention, without_overlaps
 # So many new names are looked for beside the others; then all are made ready anew (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
 
-# A relative is the writer's own or somebody else's, which only the rules tell apart.
+# A relative is the writer's own or somebody else's, and 10月17日 is another day each year, which only the rules tell apart.
 _NAMES = (
     "SELECT a.id, a.alias, e.id, k.name, k.type FROM entity_aliases a JOIN entities e ON e.id = a.entity "
-    "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND k.subtype IS NOT 'family' ORDER BY a.id"
+    "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND coalesce(k.subtype, '') NOT IN ('family', 'day') AND k.name NOT GLOB '[0-9]*月[0-9]*日' ORDER BY a.id"
 )
 
 

@@ -54,6 +54,11 @@ def days(text: str, said_on: date | None) -> Iterator[Mention]:
         yield Mention(name, "TimeUnit", match.start(), end, "rule", subtype=DAY, aliases=aliases)
 
 
+def day_called(name: str, said_on: date) -> Mention | None:
+    """The day or month that a name is of as a whole; None where it is another name."""
+    return next((day for day in days(name, said_on) if (day.start, day.end) == (0, len(name))), None)
+
+
 def _told(match: re.Match[str]) -> tuple[int | None, int, int | None] | None:
     """Year, month and day as far as they are written; None where that is a share."""
     if match["y"]:

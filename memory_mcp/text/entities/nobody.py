@@ -2,7 +2,7 @@
 
 import re
 
-from memory_mcp.text.entities.scripts import KANJI
+from memory_mcp.text.entities.scripts import KANJI, LIKE_A_PART
 
 TITLES = ("先生", "先輩", "部長", "課長", "係長", "主任", "社長", "店長", "教授", "博士", "選手", "監督", "コーチ")
 # Said of anybody: relatives (a rule of their own finds the writer's), callings, what is revered, what one says in greeting.
@@ -22,11 +22,11 @@ _NOBODY = frozenset(
     "ai ol ca mc pt ad dj npc vtuber youtuber sns pm pc bot mvp nba mlb nhl pta jr".split()
 )
 # Surnames and given names that look like a calling: 屋, 手, 師 and 士 end those.
-_NAMES = frozenset("土屋 守屋 古屋 関屋 新屋 粟屋 井手 薬師 土師 健士 剛士 篤士 敦士 毅士 羽生 氏家 福家 服部 阿部 田所 度会".split())
+_NAMES = frozenset("土屋 守屋 古屋 関屋 新屋 粟屋 井手 薬師 土師 健士 剛士 篤士 敦士 毅士 羽生 氏家 福家 田所 度会".split()) | LIKE_A_PART
 _CALLING = re.compile(
     "(?:屋|[一二三四五六七八九十数何]人|員|手|師|係|者|先|職人"
     "|(?:護|理|計|防|育|書|行|縦|養|生|築|備|法|力|騎|戦|武|紳|博|修|棋|剣)士|(?:画|作|築|門|説|真|楽|論|語|業|治|農|術|資|産|歌|劇)家"
-    "|[学校習入業修験年塾院寮級待]生|[校園院会市町村船駅隊班局所室支店部課係組団議委員]長|国人|司|婦人)$"
+    "|[学校習入業修験年塾院寮級待]生|[校園院会市町村船駅隊班局所室支店部課係組団議委員]長|[国名能般会]人|司|婦人|娘)$"
 )
 # A company or a place is polite company too, and no person: 横浜銀行さん.
 _NOT_A_PERSON = re.compile(

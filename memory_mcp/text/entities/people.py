@@ -26,6 +26,9 @@ _SURNAME_BEFORE = re.compile(f"[{KANJI}]{{2,3}}$")
 _WORD_BEFORE = re.compile(
     "(?:また|まだ|もう|でも|だから|そして|それで|きのうは?|きょうは?|あしたは?|いつも|たぶん|やっぱり|さっき|もし|ねえ|ほら|あと|いま|うちの)(?=..)"
 )
+# 幼なじみのたけしくん: a run that is too long for a name has one behind a particle. しんのすけ is not.
+_BEHIND_PARTICLE = re.compile("^.{3,}?[のと](?P<name>.{2,4})$")
+LONGEST_IN_KANA = 4
 # After a surname of three kanji a name may have five or six: 長谷川健太.
 _LONG_SURNAME = re.compile("(?:長谷川|長谷部|佐々木|五十嵐|小笠原|宇都宮|久保田|大久保|佐久間|小野寺|日比野|阿久津|曽我部|日下部)")
 # 描くんだ, 気付くんです: a verb and not a name.
@@ -93,7 +96,7 @@ def _name(text: str, match: re.Match[str]) -> tuple[str, int] | None:
 
 def _polite_before(text: str, start: int) -> bool:
     """お巡りさん, お客様, ご主人様: what is called so politely is no name. なお is a word."""
-    return text.startswith(("お", "ご", "御"), max(start - 1, 0)) and start > 0 and not text.endswith("なお", 0, start)
+    return text.startswith(("お", "ご"), max(start - 1, 0)) and start > 0 and not text.endswith("なお", 0, start)
 
 
 def _of_kana(text: str, name: str, start: int) -> tuple[str, int]:
@@ -102,10 +105,14 @@ def _of_kana(text: str, name: str, start: int) -> tuple[str, int]:
     word = _WORD_BEFORE.match(name)
     if word:
         return name[word.end() :], start + word.end()
-    if not before or not (_HONORIFIC_BEFORE.search(before) or _OTHER_SCRIPT.search(before)):
-        return name, start
-    if _PARTICLE.match(name):
+    after_a_word = _HONORIFIC_BEFORE.search(before) or _OTHER_SCRIPT.search(before)
+    if after_a_word and _PARTICLE.match(name):
         return (name[1:], start + 1) if len(name) > 2 else ("", start)
+    behind = _BEHIND_PARTICLE.match(name) if len(name) > LONGEST_IN_KANA else None
+    if behind:
+        return behind["name"], start + behind.start("name")
+    if not after_a_word:
+        return name, start
     surname = _SURNAME_BEFORE.search(before)
     rest = without_what_stands_before(surname[0]) if surname and len(before) - surname.start() <= 3 else ""
     return (rest + name, start - len(rest)) if len(rest) > 1 else (name, start)
@@ -115,7 +122,7 @@ def _is_name(name: str, honorific: str) -> bool:
     if is_nobody(name, honorific):
         return False
     if _IS_KANA.fullmatch(name):
-        return 2 <= len(name.removesuffix("子")) <= 4 and not _OTHERS.match(name)
+        return 2 <= len(name.removesuffix("子")) <= LONGEST_IN_KANA and not _OTHERS.match(name)
     if _IS_KANJI.fullmatch(name):
         return len(name) <= 4 or _LONG_SURNAME.match(name) is not None
     return not _VERB_FORM.search(name) and not _PARTICLE_WITHIN.match(name)

@@ -54,6 +54,7 @@ _SUFFIX = re.compile(rf"(?:{'|'.join(_TYPE_OF)})(?!{_RUN})")
 _RUN_BEFORE = re.compile(rf"{_RUN}{{1,12}}$")
 _LONGEST_RUN = 12
 _IN_A_TOWN = re.compile("へ|に行|に住|で|役場|民|立|出身")
+_PREFECTURE = re.compile("^(?:..{1,2}[県府]|東京都|北海道)(?=.)")
 # One letter before these makes a common word: 列島, 古寺, 地区, 登山.
 _TWO_LETTERS = frozenset("町村区市県島寺城湖塔山岳川")
 _COMPANY = re.compile(
@@ -76,10 +77,12 @@ def places(text: str) -> Iterator[Mention]:
             continue
         kind = _KIND.match(text, end) if script is _IS_KANJI else None
         end = kind.end() if kind else end
-        if not _ENDS.match(text, end) or _KIND_AFTER.match(text, end) or (name in _ABROAD and _IS_KATAKANA.match(text, end)):
+        whole = text[match.start() : end]
+        ends = _ENDS.match(text, end) or whole.endswith(("県", "府", "東京都"))
+        if not ends or _KIND_AFTER.match(text, end) or (name in _ABROAD and _IS_KATAKANA.match(text, end)):
             continue
         if kind or (name not in _ALSO_SURNAMES and name not in _ALSO_WORDS) or _is_there(name, text, end):
-            yield Mention(name, "Location", match.start(), end, "rule", aliases=(text[match.start() : end],) if kind else ())
+            yield Mention(name, "Location", match.start(), end, "rule", aliases=(whole,) if kind else ())
 
 
 def _is_there(name: str, text: str, end: int) -> bool:
@@ -114,6 +117,8 @@ def _companies(text: str) -> Iterator[Mention]:
 def _own_part(run: str, suffix: str) -> str:
     """What stands before the suffix as a name; empty where it is a common word: 近所の公園, 明日図書館で, 予定通り, マグカップ."""
     name = run if (run, suffix) == ("毎日", "新聞") else without_what_stands_before(run)
+    if suffix in ("市", "区", "町", "村"):
+        name = _PREFECTURE.sub("", name)  # 千葉県市川市 names two
     if name in NO_NAME or name.isdigit() or (len(name) == 1 and suffix in _TWO_LETTERS):
         return ""
     if NO_SUCH_NAME.search(name + suffix) or (suffix == "通り" and NO_WAY.search(name)):

@@ -21,8 +21,8 @@ _ROLES = (
     "新人 前任 後任 営業 経理 総務 人事 開発 広報 社員 店員 代表 秘書"
 ).split()
 # Surnames that end like a department: 服部半蔵さん is not 半蔵 of the department 服.
-_NOT_A_PART = "服部|阿部|安部|渡部|岡部|矢部|磯部|園部|綾部|長谷部|日下部|氷室|小室|仁科"
-_PART = f"(?!{_NOT_A_PART})[{KANJI}]{{1,4}}(?:部|課|社|店|係|班|組|室|科)(?=..)"
+LIKE_A_PART = frozenset("服部 阿部 安部 渡部 岡部 矢部 磯部 園部 綾部 建部 長谷部 日下部 氷室 小室 仁科".split())
+_PART = f"(?!{'|'.join(sorted(LIKE_A_PART))})[{KANJI}]{{1,4}}(?:部|課|社|店|係|班|組|室|科)(?=..)"
 BEFORE_NAME = re.compile(f"(?:{'|'.join((*_TIMES, *_ADVERBS, *_ROLES, _PART))})+")
 
 
