@@ -100,7 +100,7 @@ def test_a_relation_is_taken_back(persona, project):
         ("find_path", {"source": "田中", "target": "誰か"}, "known are"),
         ("find_path", {"source": "田中", "target": "プロジェクトA", "algorithm": "quickest"}, "shortest, strongest, all"),
         ("graph_snapshot", {"format": "svg"}, "vis or json"),
-        ("graph_snapshot", {"types": ["Person", "Animal"]}, "known are Concept, Document"),
+        ("graph_snapshot", {"types": ["Person", "Ghost"]}, "known are Concept, Document"),
         ("relate", {"relations": ["田中 > プロジェクトA"]}, 'Write it as "A > works_on > B"'),
         ("relate", {"relations": ["田中|Ghost > knows > 佐藤"]}, "there is no type 'Ghost'"),
         ("relate", {"relations": ["田中さん > knows > 田中"]}, "are one"),
