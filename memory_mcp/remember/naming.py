@@ -13,7 +13,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.graph import entities, mentions, queue, relations
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
+from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in, likely_type
 from memory_mcp.text.entities.mention import TRUST, Mention
 from memory_mcp.text.entities.stated import with_types
 
@@ -42,8 +42,10 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
     evidence, of_one = [], []
     types = entities.types(connection)
     for relation in (with_types(one, types) for one in stated):
-        source = entities.find_or_make(connection, relation.source, relation.source_type, TRUST["stated"], now)
-        target = entities.find_or_make(connection, relation.target, relation.target_type, TRUST["stated"], now)
+        source, target = (
+            entities.find_or_make(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
+            for name, type_ in ((relation.source, relation.source_type), (relation.target, relation.target_type))
+        )
         if source == target:
             of_one.append(relation)
         else:
@@ -97,13 +99,14 @@ def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int]
 def _named(connection: apsw.Connection, names: KnownNames, content: str, now: datetime) -> list[tuple[int, Mention]]:
     """The entities that a text names. One that is new is made."""
     read = content[:TEXT_LIMIT]
-    known = {mention: entity for entity, mention in names.find_as_named(connection, read)}
     made: dict[tuple[str, str | None, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
     types = entities.types(connection) if MARK in read else ()
-    for mention in found_in(read, types, known):
+    for mention in found_in(read, types, names.called(connection, read)):
         called = (mention.name, mention.type, mention.likely)
-        entity = known.get(mention) or made.get(called)
+        entity = mention.entity or made.get(called)
+        if mention.entity and mention.likely:
+            entities.tell_type(connection, mention.entity, mention.likely, now)
         if entity is None:
             entity = entities.find_or_make(
                 connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype, likely=mention.likely

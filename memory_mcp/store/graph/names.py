@@ -6,16 +6,22 @@ from collections.abc import Iterable
 
 import apsw
 
-from memory_mcp.text.entities.known import Gazetteer, is_looked_for
-from memory_mcp.text.entities.mention import Mention, without_overlaps
+from memory_mcp.text.entities.finding import found_in
+from memory_mcp.text.entities.folding import bare
+from memory_mcp.text.entities.known import Called, Candidate, Gazetteer, is_looked_for
+from memory_mcp.text.entities.mention import Mention
 
 # So many new names are looked for beside the others; then all are made ready anew (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
 
 # A relative is the writer's own or somebody else's, which only the rules tell apart.
 _NAMES = (
-    "SELECT a.id, a.alias, e.id, k.name, k.type FROM entity_aliases a JOIN entities e ON e.id = a.entity "
+    "SELECT a.alias, e.id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
     "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND k.subtype IS NOT 'family' ORDER BY a.id"
+)
+_WHO = (
+    "SELECT e.id, e.name, k.id, k.name, k.type FROM entities e JOIN entities k ON k.id = coalesce(e.merged_into, e.id) "
+    "WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY k.extraction_count DESC, k.id, e.id"
 )
 
 
@@ -29,12 +35,13 @@ class KnownNames:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._changed: str | None = None
-        self._all, self._recent = Gazetteer({}), Gazetteer({})
+        self._all, self._recent = Gazetteer(()), Gazetteer(())
         self._all_until = self._recent_until = (0, 0)
 
     def find(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
-        """Each known entity that the text names, with its id, in the order of the text; merged ones as what they are merged into."""
-        found = self.find_as_named(connection, text)
+        """Each known entity that a question names, with its id, in the order of the text; merged ones as what they are merged into."""
+        named = found_in(text, (), self.called(connection, text), is_asked=True)
+        found = [(mention.entity, mention) for mention in named if mention.entity]
         wanted = json.dumps([entity for entity, _ in found])
         rows = connection.execute(
             "SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
@@ -42,11 +49,17 @@ class KnownNames:
         roots: dict[int, int] = dict(rows)
         return [(roots[entity], mention) for entity, mention in found]
 
-    def find_as_named(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
-        """The same, with the ids of those whose own the names are: merges aside."""
+    def called(self, connection: apsw.Connection, text: str) -> list[Called]:
+        """The known names that may stand in the text, each with who is called so, the most mentioned first; of those that are one the one
+        whose own the name is."""
         everything, recent = self._ready(connection)
-        ids = {mention: entity for entity, mention in (*everything.find(text), *recent.find(text))}
-        return [(ids[mention], mention) for mention in without_overlaps(ids)]
+        places: dict[tuple[int, int], list[int]] = {}
+        for start, end, who in (*everything.find(text), *recent.find(text)):
+            places.setdefault((start, end), []).extend(who)
+        if not places:
+            return []
+        rows = connection.execute(_WHO, (json.dumps(sorted({entity for who in places.values() for entity in who})),)).fetchall()
+        return [Called(*place, _candidates([row for row in rows if row[0] in who], text[slice(*place)])) for place, who in places.items()]
 
     def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
         changed = connection.execute("SELECT value FROM properties WHERE name = 'names_changed'").get or ""
@@ -57,7 +70,7 @@ class KnownNames:
             since = self._all_until[0]
             mark = connection.execute("SELECT mark FROM entity_aliases WHERE id = ?", (since,)).get if since else 0
             if changed != self._changed or mark != self._all_until[1] or newest[0] - since > RECENT_LIMIT:
-                self._all, self._recent = _gazetteer(connection, 0), Gazetteer({})
+                self._all, self._recent = _gazetteer(connection, 0), Gazetteer(())
                 self._changed, self._all_until = changed, newest
             else:
                 self._recent = _gazetteer(connection, since)
@@ -106,5 +119,14 @@ def holding(connection: apsw.Connection, aliases: Iterable[str]) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
+def _candidates(rows: Iterable[tuple[int, str, int, str, str]], written: str) -> tuple[Candidate, ...]:
+    found: dict[int, Candidate] = {}
+    for entity, own_name, root, name, type_ in rows:
+        is_own = bare(own_name) == bare(written)
+        if root not in found or (is_own and not found[root].is_own):
+            found[root] = Candidate(entity, name, type_, is_own)
+    return tuple(found.values())
+
+
 def _gazetteer(connection: apsw.Connection, after: int) -> Gazetteer:
-    return Gazetteer({alias: (entity, name, type_) for _, alias, entity, name, type_ in connection.execute(_NAMES, (after,))})
+    return Gazetteer(connection.execute(_NAMES, (after,)))

@@ -1,0 +1,179 @@
+"""Whom a name means where several are called alike, or one's name is a part of another's."""
+
+import json
+
+import pytest
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Stated
+from memory_mcp.graph.proposals import proposals
+from memory_mcp.remember import entity_changes
+from memory_mcp.remember.relating import relate, unrelate
+from memory_mcp.remember.weaving import weave
+from memory_mcp.store.graph import entities, relations
+from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.transfer.jsonlines import Leaving, export_lines
+
+
+@pytest.fixture
+def named_by(nilou, say):
+    """named_by(text): whom a new memory of this text names, as name and type."""
+
+    def named(text, **further):
+        key = say(text, **further).key
+        with nilou.database.read() as connection:
+            rows = connection.execute(
+                "SELECT k.name, k.type FROM entity_mentions em JOIN memories m ON m.id = em.memory JOIN entities e ON e.id = em.entity "
+                "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE m.key = ? ORDER BY em.start",
+                (key,),
+            )
+            return list(rows)
+
+    return named
+
+
+@pytest.fixture
+def made(nilou, now):
+    """made(name, type, …): somebody made by hand."""
+
+    def make(name, type_, *aliases):
+        return entity_changes.create(nilou, Wanted(name, type_, aliases=aliases), now=now, privacy=Privacy())
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "expected"),
+    [
+        ("田中さんが来た", "田中花子さんは田中太郎さんの妹だ", [("田中花子", "Person"), ("田中太郎", "Person")]),
+        ("鈴木さんが来た", "鈴木一郎さんは山田太郎さんの友人だ", [("鈴木一郎", "Person"), ("山田太郎", "Person")]),
+        ("田中さんが来た", "田中花子は元気だ", []),
+        ("[[東京|Location]]へ行った", "いとこは東京大学の学生", [("東京大学", "Organization")]),
+        ("[[東京|Location]]へ行った", "東京駅で待った", [("東京駅", "Location")]),
+        ("[[東京|Location]]へ行った", "東京タワーの夜景", []),
+        ("[[北海道|Location]]へ行った", "北海道大学を受けた", [("北海道大学", "Organization")]),
+        ("小林さんが来た", "小林製薬の株を買った", [("小林製薬", "Organization")]),
+        ("三井さんが来た", "三井住友銀行で待った", [("三井住友銀行", "Organization")]),
+        ("鈴木さんが来た", "鈴木建設の工事", [("鈴木建設", "Organization")]),
+        ("[[田中]]が来た", "山田中学校の運動会", [("山田中学校", "Organization")]),
+        ("[[田中]]が来た", "田中央病院へ行った", [("田中央病院", "Location")]),
+        ("[[田中]]が来た", "豊田中部営業所の電話", []),
+        ("[[Maria]] came", "Yesterday we saw Maria Lopez at the fair", [("Maria Lopez", None)]),
+    ],
+)
+def test_a_known_name_is_not_taken_out_of_a_longer_one(named_by, known, text, expected):
+    named_by(known)
+    found = named_by(text)
+    assert [name for name, _ in found] == [name for name, _ in expected]
+    assert all(type_ in (None, told) for (_, told), (_, type_) in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "田中先生に聞いた",
+        "田中部長が休んだ",
+        "田中様からの手紙",
+        "毎日田中と話す",
+        "昨日田中が来た",
+        "営業部田中さんの席",
+        "社員田中さんの席",
+        "田中来たよ",
+        "田中、元気？",
+        "田中家の庭",
+        "田中夫妻と食べた",
+        "親友の田中さん",
+        "田中コーチに習う",
+    ],
+)
+def test_a_known_person_is_found_beside_titles_times_and_verbs(named_by, text):
+    named_by("田中さんが来た")
+    assert ("田中", "Person") in named_by(text)
+
+
+@pytest.mark.parametrize("text", ["東京旅行の写真", "東京行きの切符", "来月東京へ行く", "東京在住の人", "東京都に住む", "東京出張の準備"])
+def test_a_known_place_is_found_beside_what_one_does_there(named_by, text):
+    named_by("[[東京|Location]]は暑い")
+    assert ("東京", "Location") in named_by(text)
+
+
+def test_who_has_a_longer_name_is_somebody_else_until_a_merge_is_agreed_to(nilou, named_by):
+    named_by("田中さんが来た")
+    assert named_by("田中太郎さんが昇進した") == [("田中太郎", "Person")]
+    with nilou.database.read() as connection:
+        (one,), total = proposals(connection, 10)
+    assert {one.kept.name, one.merged.name} == {"田中", "田中太郎"} and total == 1
+
+
+@pytest.mark.parametrize("politely", ["田中さん", "田中様", "田中部長"])
+def test_who_was_first_of_no_type_becomes_a_person_when_called_politely(named_by, politely):
+    named_by("田中が担当になった", relations=["田中 > works_on > 企画"])
+    assert named_by("田中が休んだ") == [("田中", "Concept")]
+    assert named_by(f"{politely}が来た") == [("田中", "Person")]
+    assert named_by("田中が帰った") == [("田中", "Person")]
+
+
+def test_what_is_stated_without_a_type_has_the_one_that_its_name_tells(nilou, say):
+    say("進学の話", relations=["健太 > studies_at > 京都大学"])
+    with nilou.database.read() as connection:
+        assert [entity.type for entity in entities.by_name(connection, "京都大学")] == ["Organization"]
+
+
+def test_a_person_and_a_place_of_one_name_are_two(named_by):
+    assert named_by("福島に旅行した") == [("福島", "Location")]
+    assert named_by("福島さんが来た") == [("福島", "Person")]
+    assert named_by("[[福島]]さんは元気") == [("福島", "Person")]
+    assert named_by("来月も福島に旅行する") == [("福島", "Location")]
+    assert named_by("福島に会った") == [("福島", "Person")]
+
+
+def test_a_place_is_told_from_the_person_who_was_known_first(named_by):
+    named_by("福島さんが来た")
+    assert named_by("福島旅行の写真") == [("福島", "Location")]
+    assert named_by("福島が笑った") == [("福島", "Person")]
+
+
+def test_a_company_that_is_called_politely_stays_one(named_by):
+    named_by("[[トヨタ|Organization]]に勤めた")
+    assert named_by("トヨタさんの工場") == [("トヨタ", "Organization")]
+
+
+def test_a_company_is_not_the_person_who_is_called_alike(named_by):
+    named_by("ミドリさんが来た")
+    assert named_by("株式会社ミドリの内定") == [("ミドリ", "Organization")]
+    assert named_by("ミドリさんが笑った") == [("ミドリ", "Person")]
+
+
+def test_of_namesakes_the_one_is_meant_who_was_mentioned_more_often(named_by, made):
+    for day in range(3):
+        named_by(f"山田さんと{day}回会った")
+    made("山田", "Organization")
+    assert named_by("山田が来た") == [("山田", "Person")]
+
+
+def test_a_further_name_that_several_have_names_none_of_them(named_by, nilou):
+    named_by("[[健太|ケン]]と[[健二|ケン]]")
+    assert named_by("ケンが来た") == []
+    assert named_by("ケンさんが来た") == [("ケン", "Person")]
+    with nilou.database.read() as connection:
+        found, _ = proposals(connection, 10)
+    assert all(one.score < 0.5 for one in found)
+
+
+def test_somebody_who_is_called_so_goes_before_who_is_called_so_too(named_by):
+    named_by("[[田中太郎|田中]]が来た")
+    assert named_by("田中が帰った") == [("田中太郎", "Concept")]
+
+
+def graph_of(persona):
+    with persona.database.read() as connection:
+        related = connection.execute(
+            "SELECT s.name, s.type, r.type, t.name, t.type, r.weight, r.evidence_count FROM relations r "
+            "JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target"
+        ).fetchall()
+        named = connection.execute(
+            "SELECT m.key, e.name, e.type, em.start FROM entity_mentions em JOIN memories m ON m.id = em.memory "
+            "JOIN entities e ON e.id = em.entity ORDER BY 1, 4, 2, 3"
+        ).fetchall()
+        counted = connection.execute("SELECT name, type, extraction_count FROM entities ORDER BY 1, 2").fetchall()
+    return sorted((*sorted([row[:2], row[3:5]]), row[2], *row[5:]) for row in related), named, counted
