@@ -37,8 +37,15 @@ def meant(text: str, called: Iterable[Called], told: Sequence[Mention], *, is_as
         choice = _choice(text, one, fitting, rule)
         if choice and (len(choice) == 1 or choice[0].is_own or is_asked):
             who = choice[0]
-            likely = rule.type if rule and who.type == UNKNOWN_TYPE and rule.type == _likely(text, one.end, rule) else None
+            likely = _told_by(text, one, rule) if rule and who.type == UNKNOWN_TYPE else None
             yield Mention(who.name, who.type, one.start, one.end, "known", likely=likely, entity=who.entity)
+
+
+def _told_by(text: str, called: Called, rule: Mention) -> str | None:
+    """The type that a rule tells of what is known without one. Only words around a name (from Oscar, in Oscar) are no certain sign."""
+    tells_more = (rule.start, rule.end) != (called.start, called.end)
+    is_certain = tells_more or rule.type not in ("Person", "Location") or not text[called.start : called.end].isascii()
+    return rule.type if is_certain and rule.type == _likely(text, called.end, rule) else None
 
 
 def _choice(text: str, called: Called, fitting: Sequence[Candidate], rule: Mention | None) -> Sequence[Candidate]:
