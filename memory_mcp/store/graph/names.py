@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import apsw
 
+from memory_mcp.text.entities import likeness
 from memory_mcp.text.entities.finding import found_in
 from memory_mcp.text.entities.folding import bare
 from memory_mcp.text.entities.known import Called, Candidate, Gazetteer, is_looked_for
@@ -23,6 +24,14 @@ _WHO = (
     "SELECT e.id, e.name, k.id, k.name, k.type FROM entities e JOIN entities k ON k.id = coalesce(e.merged_into, e.id) "
     "WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY k.extraction_count DESC, k.id, e.id"
 )
+_SHORTER_OR_LONGER = """
+WITH alike(id, entity) AS (
+    SELECT q.value ->> 0, a.entity FROM json_each(?1) q JOIN entity_aliases a
+        ON a.bare > q.value ->> 1 AND a.bare < (q.value ->> 1) || char(1114111)
+    UNION SELECT q.value ->> 0, a.entity FROM json_each(?2) q JOIN entity_aliases a ON a.bare = q.value ->> 1)
+SELECT DISTINCT l.id, k.id FROM alike l JOIN entities e ON e.id = l.entity JOIN entities k ON k.id = coalesce(e.merged_into, e.id)
+WHERE k.type = 'Person' AND k.id <> l.id ORDER BY 1, 2
+"""
 
 
 class KnownNames:
@@ -76,6 +85,21 @@ class KnownNames:
                 self._recent = _gazetteer(connection, since)
             self._recent_until = newest
             return self._all, self._recent
+
+
+def of_shorter_or_longer_name(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
+    """Of the people among these, who else may be meant: 田中 may be 田中誠, who is one of two. Merged ones as what they are merged into."""
+    own = connection.execute(
+        "SELECT id, name FROM entities WHERE type = 'Person' AND id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
+    )
+    people = [(id_, bare(name)) for id_, name in list(own)]
+    longer = [(id_, name + " " * name.isascii()) for id_, name in people if len(name) > 1]
+    shorter = [(id_, part) for id_, name in people for part in likeness.parts(name, "Person") if name.startswith(part)]
+    rows = connection.execute(_SHORTER_OR_LONGER, (json.dumps(longer), json.dumps(shorter)))
+    found: dict[int, set[int]] = {}
+    for one, other in rows:
+        found.setdefault(one, set()).add(other)
+    return found
 
 
 def changed(connection: apsw.Connection) -> None:

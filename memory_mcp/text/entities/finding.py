@@ -6,7 +6,7 @@ from memory_mcp.text.entities import english, japanese
 from memory_mcp.text.entities.folding import bare
 from memory_mcp.text.entities.known import Called
 from memory_mcp.text.entities.marks import marked
-from memory_mcp.text.entities.meant import meant
+from memory_mcp.text.entities.meant import meant, with_surnames
 from memory_mcp.text.entities.mention import Mention, without_overlaps
 from memory_mcp.text.entities.surroundings import stands_alone
 from memory_mcp.text.tokens import is_japanese
@@ -18,7 +18,8 @@ TEXT_LIMIT = 20_000
 def found_in(text: str, types: Collection[str], called: Iterable[Called] = (), *, is_asked: bool = False) -> list[Mention]:
     """The entities that a text names, in its order; several where one is named in several places. `called`: the known names in it;
     `is_asked`: a further name of several is the one's who is mentioned most."""
-    told = list(_by_rules(text))
+    called = list(called)
+    told = list(with_surnames(text, called, _by_rules(text)))
     return without_overlaps([*marked(text, types), *meant(text, called, told, is_asked=is_asked), *told])
 
 

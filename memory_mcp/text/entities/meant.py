@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from memory_mcp.text.entities.folding import bare
 from memory_mcp.text.entities.known import Called, Candidate
@@ -18,6 +19,7 @@ _LIKE_A_PERSON = re.compile(
 )
 # Of one name, but surely not the same: 福島さん and the place, 株式会社ミドリ and ミドリさん. Toyota that is called さん is a company yet.
 _ANOTHER = {"Person": {"Location"}, "Location": {"Person"}, "Organization": {"Person", "Location"}}
+_SURNAME_AND_KANA = re.compile("[\u4e00-\u9fff々]{1,4}[\u3041-\u3096\u30a1-\u30fa]")
 _ENDS_A_SENTENCE = re.compile(r"(?:^|[.!?:\n。！？「『（(\"“])[\s\"“'(]*$")
 
 
@@ -46,6 +48,19 @@ def _told_by(text: str, called: Called, rule: Mention) -> str | None:
     tells_more = (rule.start, rule.end) != (called.start, called.end)
     is_certain = tells_more or rule.type not in ("Person", "Location") or not text[called.start : called.end].isascii()
     return rule.type if is_certain and rule.type == _likely(text, called.end, rule) else None
+
+
+def with_surnames(text: str, called: Iterable[Called], told: Iterable[Mention]) -> Iterator[Mention]:
+    """What the rules find, with a known surname taken into the name of kana that follows it: 榎本トキさん is one person."""
+    surnames = {one.end: one.start for one in called if any(who.type == "Person" for who in one.candidates)}
+    for mention in told:
+        start = surnames.get(mention.start)
+        if mention.type == "Person" and start is not None and _SURNAME_AND_KANA.match(text, start):
+            surname = text[start : mention.start]
+            aliases = tuple(surname + alias for alias in mention.aliases)
+            yield replace(mention, name=surname + mention.name, start=start, aliases=aliases)
+        else:
+            yield mention
 
 
 def _choice(text: str, called: Called, fitting: Sequence[Candidate], rule: Mention | None) -> Sequence[Candidate]:
