@@ -162,6 +162,22 @@ def test_a_further_name_that_several_have_names_none_of_them(named_by, nilou):
     assert all(one.score < 0.5 for one in found)
 
 
+def test_what_was_said_before_a_second_one_was_called_so_is_read_again(named_by, nilou, now, copied):
+    named_by("[[健太|ケン]]が来た")
+    assert named_by("ケンが走った") == [("健太", "Concept")]
+    assert named_by("福島に旅行した。福島に会った") == [("福島", "Location"), ("福島", "Location")]
+    named_by("[[健二|ケン]]が来た。福島さんも来た")
+    woven(nilou, now)
+    with nilou.database.read() as connection:
+        counted = {
+            (entity.name, entity.type): entity.extraction_count
+            for name in ("健太", "福島")
+            for entity in entities.by_name(connection, name)
+        }
+    assert counted == {("健太", "Concept"): 1, ("福島", "Person"): 2, ("福島", "Location"): 1}
+    copied()
+
+
 def test_somebody_who_is_called_so_goes_before_who_is_called_so_too(named_by):
     named_by("[[田中太郎|田中]]が来た")
     assert named_by("田中が帰った") == [("田中太郎", "Concept")]

@@ -133,12 +133,13 @@ def read_until(connection: apsw.Connection, number: int) -> None:
     connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_read_until', ?)", (str(number),))
 
 
-def holding(connection: apsw.Connection, aliases: Iterable[str]) -> list[int]:
-    """The memories that hold one of these names, letter by letter, and don't name its entity yet."""
+def holding(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
+    """The memories that hold one of these names, letter by letter, and don't name the one who is called so: nobody knew, or another one was
+    meant. `learned`: the names by number."""
     rows = connection.execute(
-        "SELECT DISTINCT m.id FROM json_each(?) n JOIN memories m ON m.kind <> 'summary' AND instr(m.content, n.value) "
-        "WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em JOIN entity_aliases a ON a.entity = em.entity WHERE em.memory = m.id AND a.alias = n.value)",
-        (json.dumps([alias for alias in aliases if is_looked_for(alias)]),),
+        "SELECT DISTINCT m.id FROM json_each(?) n JOIN entity_aliases a ON a.id = n.value JOIN memories m ON m.kind <> 'summary' "
+        "AND instr(m.content, a.alias) WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em WHERE em.memory = m.id AND em.entity = a.entity)",
+        (json.dumps([number for number, alias in learned if is_looked_for(alias)]),),
     )
     return [int(row[0]) for row in rows]
 
