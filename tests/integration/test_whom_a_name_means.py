@@ -261,3 +261,10 @@ def arrived(persona, lines, now, zone):
 
     rows = [(number, line.encode()) for number, line in enumerate(lines, start=1)]
     return import_lines(opened, rows, Arriving(now, zone, privacy=Privacy()))
+
+
+def test_a_search_is_led_from_somebody_to_who_may_be_meant_by_a_longer_name(say, ask):
+    say("激辛の担々麺を汁まで飲み干したのは田中さんだった")
+    say("田中誠さんがひばりの担当になった")
+    (hit,) = [hit for hit in ask("激辛の担々麺を飲み干した人は？").hits if hit.memory.content.startswith("田中誠")]
+    assert hit.why["graph"] > 0

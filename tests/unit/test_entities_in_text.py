@@ -37,7 +37,7 @@ class Names:
         self.called |= {(name, number) for name in (mention.name, *mention.aliases)}
 
     def found_in(self, text):
-        places = Gazetteer(sorted(self.called)).find(text)
+        places = Gazetteer(sorted(self.called)).find(*folded_with_places(text))
         called = [
             Called(
                 start,

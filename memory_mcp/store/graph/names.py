@@ -3,12 +3,13 @@
 import json
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 import apsw
 
 from memory_mcp.text.entities import likeness
 from memory_mcp.text.entities.finding import found_in
-from memory_mcp.text.entities.folding import bare
+from memory_mcp.text.entities.folding import bare, folded_with_places
 from memory_mcp.text.entities.known import Called, Candidate, Gazetteer, is_looked_for
 from memory_mcp.text.entities.mention import Mention
 
@@ -19,6 +20,11 @@ RECENT_LIMIT = 300
 _NAMES = (
     "SELECT a.alias, e.id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
     "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND k.subtype IS NOT 'family' ORDER BY a.id"
+)
+# What is changed since it was last looked at: one row, whether or not there are names.
+_STATE = (
+    "SELECT coalesce(p.value, ''), coalesce(a.id, 0), coalesce(a.mark, 0) FROM (SELECT 1) LEFT JOIN properties p ON p.name = 'names_changed' "
+    "LEFT JOIN (SELECT id, mark FROM entity_aliases ORDER BY id DESC LIMIT 1) a"
 )
 _WHO = (
     "SELECT e.id, e.name, k.id, k.name, k.type FROM entities e JOIN entities k ON k.id = coalesce(e.merged_into, e.id) "
@@ -63,22 +69,25 @@ class KnownNames:
         whose own the name is."""
         everything, recent = self._ready(connection)
         places: dict[tuple[int, int], list[int]] = {}
-        for start, end, who in (*everything.find(text), *recent.find(text)):
+        folded = folded_with_places(text)
+        for start, end, who in (*everything.find(*folded), *recent.find(*folded)):
             places.setdefault((start, end), []).extend(who)
         if not places:
             return []
-        rows = connection.execute(_WHO, (json.dumps(sorted({entity for who in places.values() for entity in who})),)).fetchall()
+        rows: list[tuple[Any, ...]] = connection.execute(
+            _WHO, (json.dumps(sorted({entity for who in places.values() for entity in who})),)
+        ).fetchall()
         return [Called(*place, _candidates([row for row in rows if row[0] in who], text[slice(*place)])) for place, who in places.items()]
 
     def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
-        changed = connection.execute("SELECT value FROM properties WHERE name = 'names_changed'").get or ""
-        newest = connection.execute("SELECT id, mark FROM entity_aliases ORDER BY id DESC LIMIT 1").fetchone() or (0, 0)
+        changed, number, mark = connection.execute(_STATE).fetchone() or ("", 0, 0)
+        newest = (number, mark)
         with self._guard:
             if changed == self._changed and newest == self._recent_until:
                 return self._all, self._recent
             since = self._all_until[0]
-            mark = connection.execute("SELECT mark FROM entity_aliases WHERE id = ?", (since,)).get if since else 0
-            if changed != self._changed or mark != self._all_until[1] or newest[0] - since > RECENT_LIMIT:
+            still = connection.execute("SELECT mark FROM entity_aliases WHERE id = ?", (since,)).get if since else 0
+            if changed != self._changed or still != self._all_until[1] or newest[0] - since > RECENT_LIMIT:
                 self._all, self._recent = _gazetteer(connection, 0), Gazetteer(())
                 self._changed, self._all_until = changed, newest
             else:
@@ -93,13 +102,19 @@ def of_shorter_or_longer_name(connection: apsw.Connection, entities: Iterable[in
         "SELECT id, name FROM entities WHERE type = 'Person' AND id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
     )
     people = [(id_, bare(name)) for id_, name in list(own)]
-    longer = [(id_, name + " " * name.isascii()) for id_, name in people if len(name) > 1]
-    shorter = [(id_, part) for id_, name in people for part in likeness.parts(name, "Person") if name.startswith(part)]
+    longer = [(id_, name + " " * name.isascii()) for id_, name in people if len(name) > 1 and _may_be_a_part(name)]
+    parts = ((id_, part) for id_, name in people for part in likeness.parts(name, "Person") if name.startswith(part))
+    shorter = [(id_, part) for id_, part in parts if _may_be_a_part(part)]
     rows = connection.execute(_SHORTER_OR_LONGER, (json.dumps(longer), json.dumps(shorter)))
     found: dict[int, set[int]] = {}
     for one, other in rows:
         found.setdefault(one, set()).add(other)
     return found
+
+
+def _may_be_a_part(name: str) -> bool:
+    """アン is no part of アンナ as 田中 is one of 田中誠, and Minji of Minji Kim."""
+    return name.isascii() or "\u4e00" <= name[-1] <= "\u9fff"
 
 
 def changed(connection: apsw.Connection) -> None:
@@ -144,7 +159,7 @@ def holding(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> 
     return [int(row[0]) for row in rows]
 
 
-def _candidates(rows: Iterable[tuple[int, str, int, str, str]], written: str) -> tuple[Candidate, ...]:
+def _candidates(rows: Iterable[tuple[Any, ...]], written: str) -> tuple[Candidate, ...]:
     found: dict[int, Candidate] = {}
     for entity, own_name, root, name, type_ in rows:
         is_own = bare(own_name) == bare(written)

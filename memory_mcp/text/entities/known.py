@@ -2,12 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from memory_mcp.text.entities.folding import fold, folded_with_places
+from memory_mcp.text.entities.folding import fold
 
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]")
@@ -48,11 +48,11 @@ class Gazetteer:
         self._known = list(known.items())
         self._automaton = AhoCorasick(list(known), matchkind=MatchKind.Standard) if known else None
 
-    def find(self, text: str) -> Iterator[tuple[int, int, list[int]]]:
-        """Each place where a known name may stand, with the numbers of those who are called so. They may overlap."""
+    def find(self, folded: str, places: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
+        """Each place in a text (as `folded_with_places` gives it) where a known name may stand, with the numbers of those who are called so.
+        They may overlap."""
         if self._automaton is None:
             return
-        folded, places = folded_with_places(text)
         for pattern, start, end in self._automaton.find_matches_as_indexes(folded, overlapping=True):
             name, entities = self._known[pattern]
             if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name):
