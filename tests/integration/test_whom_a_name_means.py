@@ -85,6 +85,9 @@ def test_a_known_name_is_not_taken_out_of_a_longer_one(named_by, known, text, ex
         "田中夫妻と食べた",
         "親友の田中さん",
         "田中コーチに習う",
+        "田中ママの店",
+        "田中総務部長の席",
+        "田中経由で聞いた",
     ],
 )
 def test_a_known_person_is_found_beside_titles_times_and_verbs(named_by, text):
@@ -105,6 +108,12 @@ def test_who_has_a_longer_name_is_somebody_else_until_a_merge_is_agreed_to(nilou
         (one,), total = proposals(connection, 10)
     assert {one.kept.name, one.merged.name} == {"田中", "田中太郎"}
     assert total == 1
+
+
+@pytest.mark.parametrize("text", ["Happy Birthday Caroline!", "Thanks Caroline, see you", "We met. Congrats Caroline"])
+def test_words_with_a_capital_before_a_known_name_are_no_part_of_it(named_by, text):
+    named_by("[[Caroline|Person]] came")
+    assert named_by(text) == [("Caroline", "Person")]
 
 
 @pytest.mark.parametrize("politely", ["田中さん", "田中様", "田中部長"])

@@ -20,7 +20,8 @@ _LIKE_A_PERSON = re.compile(
 # Of one name, but surely not the same: 福島さん and the place, 株式会社ミドリ and ミドリさん. Toyota that is called さん is a company yet.
 _ANOTHER = {"Person": {"Location"}, "Location": {"Person"}, "Organization": {"Person", "Location"}}
 _SURNAME_AND_KANA = re.compile("[\u4e00-\u9fff々]{1,4}[\u3041-\u3096\u30a1-\u30fa]")
-_ENDS_A_SENTENCE = re.compile(r"(?:^|[.!?:\n。！？「『（(\"“])[\s\"“'(]*$")
+# Words with a capital at the beginning of a sentence are no part of a name: Happy Birthday Caroline.
+_BEGINS_A_SENTENCE = re.compile(r"(?:^|[.!?:\n。！？「『（(\"“])[\s\"“'(]*(?:[A-Z][a-z']*\s+){0,3}$")
 
 
 def meant(text: str, called: Iterable[Called], told: Sequence[Mention], *, is_asked: bool = False) -> Iterator[Mention]:
@@ -55,7 +56,7 @@ def with_surnames(text: str, called: Iterable[Called], told: Iterable[Mention]) 
     surnames = {one.end: one.start for one in called if any(who.type == "Person" for who in one.candidates)}
     for mention in told:
         start = surnames.get(mention.start)
-        if mention.type == "Person" and start is not None and _SURNAME_AND_KANA.match(text, start):
+        if mention.type == "Person" and mention.subtype is None and start is not None and _SURNAME_AND_KANA.match(text, start):
             surname = text[start : mention.start]
             aliases = tuple(surname + alias for alias in mention.aliases)
             yield replace(mention, name=surname + mention.name, start=start, aliases=aliases)
@@ -102,5 +103,5 @@ def _is_a_part(text: str, called: Called, rule: Mention) -> bool:
     if rule.type == "Person" and not before and is_of_a_title(after):
         return False
     if before.isascii() and before and called.end == rule.end:
-        return not _ENDS_A_SENTENCE.search(text[: rule.start])
+        return not _BEGINS_A_SENTENCE.search(text[: rule.start])
     return not (before and not after and is_after_a_word(text, called.start))
