@@ -70,20 +70,24 @@ def _judged(likeness: Likeness | None, around: "_Around", pair: Pair) -> tuple[f
 
 def _by_names(entities: Iterable[Entity]) -> dict[Pair, Likeness]:
     """The pairs of one type whose names are alike."""
+    names, of_several = _names(entities)
+    found: dict[Pair, list[Likeness]] = defaultdict(list)
+    for pair, says in (*of_several, *_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
+        found[pair].append(says)
+    return {pair: surest(says) for pair, says in found.items()}
+
+
+def _names(entities: Iterable[Entity]) -> tuple[list[Name], list[tuple[Pair, Likeness]]]:
+    """The names that tell whose they are; and the pairs that share a further name with each other or with more: ケン, of 健太 and of 健二."""
     own, further = [], []
     for entity in entities:
         own += [(entity.id, name, entity.type) for name in (entity.name, *entity.merged_names)]
         further += [(entity.id, name, entity.type) for name in entity.aliases]
     carriers = _carriers((*own, *further))
     owned = {(type_, bare(name)) for _, name, type_ in own}
-    # ケン, as 健太 is called and 健二 too, tells neither from the other.
     shared = {form for form, who in carriers.items() if len(who) > (2 if form in owned else 1)}
-    names = [*own, *(name for name in further if (name[2], bare(name[1])) not in shared)]
-    found: dict[Pair, list[Likeness]] = defaultdict(list)
-    several = ((pair, AMBIGUOUS_NAME) for form in shared for pair in _pairs(carriers[form]))
-    for pair, says in (*several, *_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
-        found[pair].append(says)
-    return {pair: surest(says) for pair, says in found.items()}
+    certain = [*own, *(name for name in further if (name[2], bare(name[1])) not in shared)]
+    return certain, [(pair, AMBIGUOUS_NAME) for form in shared for pair in _pairs(carriers[form])]
 
 
 def _carriers(names: Iterable[Name]) -> dict[tuple[str, str], set[int]]:
