@@ -15,7 +15,7 @@ from memory_mcp.store.graph import entities, mentions, queue, relations
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
 from memory_mcp.text.entities.days import day_called
-from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
+from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in, likely_type
 from memory_mcp.text.entities.mention import TRUST, Mention
 from memory_mcp.text.entities.stated import with_types
 
@@ -59,7 +59,7 @@ def _stated_end(connection: apsw.Connection, name: str, type_: str | None, said_
     """Who or what a relation's end is. A day is that of the year in which it was said, as it is in a text."""
     day = day_called(name, said_on) if type_ in (None, "TimeUnit") else None
     if day is None:
-        return entities.find_or_make(connection, name, type_, TRUST["stated"], now)
+        return entities.find_or_make(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
     entity = entities.find_or_make(connection, day.name, day.type, TRUST["stated"], now, subtype=day.subtype)
     entities.add_aliases(connection, entity, day.aliases)
     return entity
@@ -131,13 +131,14 @@ def _day_of(connection: apsw.Connection, memory_id: int) -> date:
 def _named(connection: apsw.Connection, names: KnownNames, content: str, said_on: date, now: datetime) -> list[tuple[int, Mention]]:
     """The entities that a text names. One that is new is made."""
     read = content[:TEXT_LIMIT]
-    known = {mention: entity for entity, mention in names.find_as_named(connection, read)}
     made: dict[tuple[str, str | None, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
     types = entities.types(connection) if MARK in read else ()
-    for mention in found_in(read, types, known, said_on):
+    for mention in found_in(read, types, names.called(connection, read), said_on=said_on):
         called = (mention.name, mention.type, mention.likely)
-        entity = known.get(mention) or made.get(called)
+        entity = mention.entity or made.get(called)
+        if mention.entity and mention.likely:
+            entities.tell_type(connection, mention.entity, mention.likely, now)
         if entity is None:
             entity = entities.find_or_make(
                 connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype, likely=mention.likely

@@ -83,7 +83,7 @@ def _names_of(label: str, type_: str | None) -> list[tuple[str, str | None]]:
 def _read_again(connection: apsw.Connection) -> None:
     """Older memories that hold a name which nobody knew when they were stored wait to be read for names once more."""
     learned = names.unread(connection, BATCH_NAMES)
-    queue.enqueue_unnamed(connection, names.holding(connection, [alias for _, alias in learned]))
+    queue.enqueue_unnamed(connection, names.holding(connection, learned))
     names.read_until(connection, learned[-1][0])
 
 

@@ -12,6 +12,7 @@ from heapq import nlargest
 import apsw
 
 from memory_mcp.domain import Candidate, Question
+from memory_mcp.search.may_be_meant import with_others
 from memory_mcp.store.graph import hops, mentions
 from memory_mcp.store.graph.entities import by_name
 from memory_mcp.store.graph.names import KnownNames
@@ -37,6 +38,7 @@ def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Can
     for memory_id, share in told.items():
         for entity in named.get(memory_id, ()):
             weights[entity] += share
+    weights = with_others(connection, weights)
     telling = _telling(connection, weights)
     found = (
         mentions.memories_of(connection, {entity: weights[entity] * telling[entity] for entity in weights}, question.filters, limit)
