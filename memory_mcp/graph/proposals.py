@@ -10,8 +10,9 @@ import apsw
 from memory_mcp.store.graph import hops, merging, overview
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.text.entities import likeness
+from memory_mcp.text.entities.days import DAY
 from memory_mcp.text.entities.folding import bare
-from memory_mcp.text.entities.likeness import AMBIGUOUS, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
+from memory_mcp.text.entities.likeness import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
 
 # So many entities are compared, those that count most.
 ENTITIES_LIMIT = 20_000
@@ -70,11 +71,33 @@ def _judged(likeness: Likeness | None, around: "_Around", pair: Pair) -> tuple[f
 
 def _by_names(entities: Iterable[Entity]) -> dict[Pair, Likeness]:
     """The pairs of one type whose names are alike."""
-    names = [(entity.id, name, entity.type) for entity in entities for name in (entity.name, *entity.aliases, *entity.merged_names)]
+    names, of_several = _names(entities)
     found: dict[Pair, list[Likeness]] = defaultdict(list)
-    for pair, says in (*_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
+    for pair, says in (*of_several, *_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
         found[pair].append(says)
     return {pair: surest(says) for pair, says in found.items()}
+
+
+def _names(entities: Iterable[Entity]) -> tuple[list[Name], list[tuple[Pair, Likeness]]]:
+    """The names that tell whose they are; and the pairs that share a further name with each other or with more: ケン, of 健太 and of 健二."""
+    own, further = [], []
+    # 10月17日 is a name of that day in each year, and no two of them are one.
+    for entity in (one for one in entities if one.subtype != DAY):
+        own += [(entity.id, name, entity.type) for name in (entity.name, *entity.merged_names)]
+        further += [(entity.id, name, entity.type) for name in entity.aliases]
+    carriers = _carriers((*own, *further))
+    owned = {(type_, bare(name)) for _, name, type_ in own}
+    shared = {form for form, who in carriers.items() if len(who) > (2 if form in owned else 1)}
+    certain = [*own, *(name for name in further if (name[2], bare(name[1])) not in shared)]
+    return certain, [(pair, AMBIGUOUS_NAME) for form in shared for pair in _pairs(carriers[form])]
+
+
+def _carriers(names: Iterable[Name]) -> dict[tuple[str, str], set[int]]:
+    """By type and name, who is called so."""
+    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for entity, name, type_ in names:
+        found[type_, bare(name)].add(entity)
+    return found
 
 
 def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:

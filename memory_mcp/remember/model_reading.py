@@ -6,7 +6,7 @@ that there is, and what it finds is marked as its finding (`model`) and less sur
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -23,6 +23,7 @@ from memory_mcp.store.graph.relations import Evidence
 from memory_mcp.text.entities.marks import NAME_LIMIT
 from memory_mcp.text.entities.mention import TRUST, Mention
 from memory_mcp.text.entities.stated import RELATION_TYPE_LIMIT
+from memory_mcp.text.entities.type_words import type_called
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.tokens import is_japanese
@@ -92,15 +93,14 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Reader) -> b
     return True
 
 
-def parsed(answer: str, text: str, types: Sequence[str]) -> Read:
+def parsed(answer: str, text: str, types: Collection[str]) -> Read:
     """What of an answer can be used: nothing where it is not what was asked for."""
     told = _object_in(answer[:ANSWER_LIMIT])
-    by_folded = {known.casefold(): known for known in types}
     named: dict[str, str | None] = {}
     for entry in _objects(told.get("entities"))[:ENTITIES_LIMIT]:
         name = _name(entry.get("name"), text)
         if name:
-            named.setdefault(name, by_folded.get(str(entry.get("type", "")).casefold()))
+            named.setdefault(name, type_called(str(entry.get("type", "")), types))
     related = []
     for entry in _objects(told.get("relations"))[:RELATIONS_LIMIT]:
         source, target = _name(entry.get("source"), text), _name(entry.get("target"), text)

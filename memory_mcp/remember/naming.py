@@ -4,16 +4,18 @@ What is made of it later (who is named together, what follows what) waits in the
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 
 import apsw
 
 from memory_mcp.domain import Draft, Stated
+from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories
 from memory_mcp.store.graph import entities, mentions, queue, relations
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
+from memory_mcp.text.entities.days import day_called
+from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in, likely_type
 from memory_mcp.text.entities.mention import TRUST, Mention
 from memory_mcp.text.entities.stated import with_types
 
@@ -25,10 +27,10 @@ STATED_WEIGHT = 0.8
 
 def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
     """Puts down whom a new memory names, and the relations that its writer states."""
-    named = _named(connection, names, draft.content, now)
+    happened = draft.occurred_at or draft.restored.created_at or now
+    named = _named(connection, names, draft.content, happened.date(), now)
     mentions.add(connection, memory_id, named, now)
     if draft.restored.deleted_at is None:
-        happened = draft.occurred_at or draft.restored.created_at or now
         mentions.count_one_more(connection, {entity for entity, _ in named}, happened)
     state_relations(connection, memory_id, draft.relations, now)
     queue.enqueue(connection, [memory_id])
@@ -41,15 +43,42 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
         return []
     evidence, of_one = [], []
     types = entities.types(connection)
+    said_on = _day_of(connection, memory_id) if memory_id else now.date()
     for relation in (with_types(one, types) for one in stated):
-        source = entities.find_or_make(connection, relation.source, relation.source_type, TRUST["stated"], now)
-        target = entities.find_or_make(connection, relation.target, relation.target_type, TRUST["stated"], now)
+        source = _stated_end(connection, relation.source, relation.source_type, said_on, now)
+        target = _stated_end(connection, relation.target, relation.target_type, said_on, now)
         if source == target:
             of_one.append(relation)
         else:
             evidence.append(Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id))
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
     return of_one
+
+
+def _stated_end(connection: apsw.Connection, name: str, type_: str | None, said_on: date, now: datetime) -> int:
+    """Who or what a relation's end is. A day is that of the year in which it was said, as it is in a text."""
+    day = day_called(name, said_on) if type_ in (None, "TimeUnit") else None
+    if day is None:
+        return entities.find_or_make(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
+    entity = entities.find_or_make(connection, day.name, day.type, TRUST["stated"], now, subtype=day.subtype)
+    entities.add_aliases(connection, entity, day.aliases)
+    return entity
+
+
+def check_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:
+    """Whether each type that a writer puts behind a bar is one.
+
+    Raises:
+        InvalidInput: there is no such type; says which there are.
+    """
+    if not any("|" in name for one in stated for name in (one.source, one.target)):
+        return
+    types = entities.types(connection)
+    for relation in (with_types(one, types) for one in stated):
+        for name in (relation.source, relation.target):
+            if "|" in name:
+                word = name.rpartition("|")[2].strip()
+                raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(types)}", "Take one of them, or none")
 
 
 def name_again(
@@ -59,7 +88,7 @@ def name_again(
     the same text, too."""
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, besides=() if changed else ("model",))
-    named = _named(connection, names, content, now)
+    named = _named(connection, names, content, _day_of(connection, memory_id), now)
     mentions.add(connection, memory_id, named, now)
     mentions.count_again(connection, before | {entity for entity, _ in named})
     relations.sum_up(
@@ -94,16 +123,22 @@ def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int]
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
 
 
-def _named(connection: apsw.Connection, names: KnownNames, content: str, now: datetime) -> list[tuple[int, Mention]]:
+def _day_of(connection: apsw.Connection, memory_id: int) -> date:
+    """When a memory happened: a date that its text tells without a year is near to that."""
+    return datetime.fromisoformat(memories.origins(connection, [memory_id])[memory_id].happened).date()
+
+
+def _named(connection: apsw.Connection, names: KnownNames, content: str, said_on: date, now: datetime) -> list[tuple[int, Mention]]:
     """The entities that a text names. One that is new is made."""
     read = content[:TEXT_LIMIT]
-    known = {mention: entity for entity, mention in names.find_as_named(connection, read)}
     made: dict[tuple[str, str | None, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
     types = entities.types(connection) if MARK in read else ()
-    for mention in found_in(read, types, known):
+    for mention in found_in(read, types, names.called(connection, read), said_on=said_on):
         called = (mention.name, mention.type, mention.likely)
-        entity = known.get(mention) or made.get(called)
+        entity = mention.entity or made.get(called)
+        if mention.entity and mention.likely:
+            entities.tell_type(connection, mention.entity, mention.likely, now)
         if entity is None:
             entity = entities.find_or_make(
                 connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype, likely=mention.likely

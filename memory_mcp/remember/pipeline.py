@@ -94,6 +94,7 @@ def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
 def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None]:
+    naming.check_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
         return known.key, None

@@ -14,6 +14,7 @@ from memory_mcp.remember.redact import relations_redacted
 from memory_mcp.store import operations
 from memory_mcp.store.graph import entities, relations
 from memory_mcp.store.operations import Operation
+from memory_mcp.text.entities.stated import with_types
 from memory_mcp.text.privacy.redaction import Redaction
 
 
@@ -70,8 +71,11 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
 
 
 def _ends(connection: apsw.Connection, stated: Stated) -> tuple[int, int] | None:
-    source, target = entities.by_name(connection, stated.source), entities.by_name(connection, stated.target)
-    return (source[0].id, target[0].id) if source and target else None
+    types = entities.types(connection)
+    told = with_types(stated, types)
+    source = entities.find(connection, told.source, told.source_type)
+    target = entities.find(connection, told.target, told.target_type)
+    return (source.id, target.id) if source and target else None
 
 
 def _told(stated: Stated) -> dict[str, str]:

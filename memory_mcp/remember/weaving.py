@@ -15,8 +15,10 @@ from memory_mcp.remember import linking, naming
 from memory_mcp.remember.redact import MARK
 from memory_mcp.store.graph import background, entities, links, mentions, names, queue, relations
 from memory_mcp.store.graph.relations import Evidence, Pair
+from memory_mcp.text.entities.finding import found_in
 from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.speakers import is_role
+from memory_mcp.text.tag_names import may_be_a_name
 
 BATCH_MEMORIES = 50
 # A memory that names more says little about any two of them: the first so many are paired.
@@ -58,8 +60,8 @@ def _take_in(connection: apsw.Connection, persona: Persona, now: datetime, dicti
     if dictionary:
         naming.name_further(connection, waiting, dictionary.find, now)
     for label, type_ in names.filed_under(connection, waiting):
-        if not label.startswith(MARK) and (type_ is None or not is_role(label)):
-            entities.find_or_make(connection, label, type_, FILED_CONFIDENCE, now)
+        for name, told in _names_of(label, type_):
+            entities.find_or_make(connection, name, told, FILED_CONFIDENCE, now)
     relations.sum_up(connection, _pair_up(connection, waiting, now), now)
     links.link(connection, waiting, now)
     linking.link_contradicting(connection, waiting, now)
@@ -67,10 +69,21 @@ def _take_in(connection: apsw.Connection, persona: Persona, now: datetime, dicti
     queue.done(connection, waiting)
 
 
+def _names_of(label: str, type_: str | None) -> list[tuple[str, str | None]]:
+    """Whom a source or a tag names. Who speaks is somebody; a tag that is a common word (会議, 重要) would be found in every text that
+    holds it, and is no name."""
+    if label.startswith(MARK) or (type_ and is_role(label)):
+        return []
+    if type_:
+        return [(label, type_)]
+    whole = [one for one in found_in(label, ()) if one.end - one.start == len(label) and one.subtype is None]
+    return [(one.name, one.type) for one in whole] or ([(label, None)] if may_be_a_name(label) else [])
+
+
 def _read_again(connection: apsw.Connection) -> None:
     """Older memories that hold a name which nobody knew when they were stored wait to be read for names once more."""
     learned = names.unread(connection, BATCH_NAMES)
-    queue.enqueue_unnamed(connection, names.holding(connection, [alias for _, alias in learned]))
+    queue.enqueue_unnamed(connection, names.holding(connection, learned))
     names.read_until(connection, learned[-1][0])
 
 

@@ -12,6 +12,7 @@ from heapq import nlargest
 import apsw
 
 from memory_mcp.domain import Candidate, Question
+from memory_mcp.search.may_be_meant import with_others
 from memory_mcp.store.graph import hops, mentions
 from memory_mcp.store.graph.entities import by_name
 from memory_mcp.store.graph.names import KnownNames
@@ -37,6 +38,7 @@ def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Can
     for memory_id, share in told.items():
         for entity in named.get(memory_id, ()):
             weights[entity] += share
+    weights = with_others(connection, weights)
     telling = _telling(connection, weights)
     found = (
         mentions.memories_of(connection, {entity: weights[entity] * telling[entity] for entity in weights}, question.filters, limit)
@@ -65,7 +67,7 @@ def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], que
 def named_in(connection: apsw.Connection, names: KnownNames, question: Question) -> dict[int, float]:
     """The known entities that the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell."""
     called = {question.query[mention.start : mention.end]: entity for entity, mention in names.find(connection, question.query)}
-    kin = {mention.name for mention in found_in(question.query, ()) if mention.subtype == "family"}
+    kin = {mention.name for mention in found_in(question.query, ()) if mention.subtype in ("family", "day")}
     namesakes = (namesake.id for name in (*called, *sorted(kin)) for namesake in by_name(connection, name))
     return dict.fromkeys((*called.values(), *namesakes), 1.0)
 

@@ -1,11 +1,12 @@
 """What may be asked of the graph, and how that is refused: the same for the tools and for the routes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.growth import INTERVALS, Interval
 from memory_mcp.graph.measures import MEASURES
 from memory_mcp.graph.paths import ALGORITHMS, Algorithm
+from memory_mcp.text.entities.type_words import type_called
 
 DEPTH_LIMIT, PATH_LIMIT = 3, 6
 NEIGHBOURS_LIMIT, SNAPSHOT_LIMIT = 100, 500
@@ -41,13 +42,15 @@ def name(value: str, argument: str) -> str:
     return value.strip()
 
 
-def types(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Types of entities as they are called, whether they were written in capitals or not."""
-    by_folded = {one.casefold(): one for one in known}
+def types(wanted: Sequence[str], known: Collection[str]) -> list[str]:
+    """Types of entities by their names: `Person` for person, 人物 and 人."""
+    found = []
     for one in wanted:
-        if one.strip().casefold() not in by_folded:
+        type_ = type_called(one, known)
+        if type_ is None:
             raise InvalidInput(f"there is no type {one[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or none")
-    return [by_folded[one.strip().casefold()] for one in wanted]
+        found.append(type_)
+    return found
 
 
 def algorithm(value: str) -> Algorithm:

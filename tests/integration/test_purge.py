@@ -405,13 +405,13 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
 
 
 def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now):
-    say("宿を予約した。", tags=["旅支度"], source="蛍")
+    say("宿を予約した。", tags=["白鷺号"], source="蛍")
     key = say("ただの話をした。", tags=["鰻"]).key
     while weave(nilou, now):
         pass
     erased(key)
     with nilou.database.read() as connection:
-        assert {mention.name for _, mention in nilou.names.find(connection, "蛍と旅支度と鰻")} == {"蛍", "旅支度"}
+        assert {mention.name for _, mention in nilou.names.find(connection, "蛍と白鷺号と鰻")} == {"蛍", "白鷺号"}
 
 
 def test_what_somebody_stated_on_its_own_stays_and_is_told_so_that_it_can_be_taken_back_before(nilou, say, trash, erased, now):

@@ -13,6 +13,7 @@ from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.overview import PRESENT
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.entities.folding import bare, fold
+from memory_mcp.text.entities.type_words import type_called
 
 # Made or changed by hand: it stays when no memory names it any more.
 BY_HAND = "user"
@@ -63,8 +64,7 @@ def check_new(connection: apsw.Connection, wanted: Wanted) -> str:
     Raises:
         InvalidInput: there is no such type, or somebody else of it is called so.
     """
-    type_ = wanted.type or entities.UNKNOWN_TYPE
-    _check_type(connection, type_)
+    type_ = _type_called(connection, wanted.type or entities.UNKNOWN_TYPE)
     _check_names(connection, (wanted.name or "", *(wanted.aliases or ())), type_, [])
     return type_
 
@@ -75,8 +75,7 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     Raises:
         InvalidInput: there is no such type, or somebody else of it is called so.
     """
-    type_ = wanted.type or entity.type
-    _check_type(connection, type_)
+    type_ = _type_called(connection, wanted.type) if wanted.type else entity.type
     said = [name for name in (wanted.name, *(wanted.aliases or ())) if name]
     _check_names(connection, said, type_, merging.group_of(connection, entity.id))
     name = wanted.name or entity.name
@@ -122,10 +121,12 @@ def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases
     entities.add_aliases(connection, entity.id, aliases)
 
 
-def _check_type(connection: apsw.Connection, type_: str) -> None:
+def _type_called(connection: apsw.Connection, word: str) -> str:
     known = entities.types(connection)
-    if type_ not in known:
-        raise InvalidInput(f"there is no type {type_[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or create it first")
+    type_ = type_called(word, known)
+    if type_ is None:
+        raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or create it first")
+    return type_
 
 
 def _check_names(connection: apsw.Connection, said: Sequence[str], type_: str, own: Sequence[int]) -> None:

@@ -11,10 +11,10 @@ import apsw
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.store.timestamps import optional_from_text, to_text
+from memory_mcp.text.entities import mention
 from memory_mcp.text.entities.folding import bare, fold
 
-# What an entity is when nothing tells: something one speaks of.
-UNKNOWN_TYPE = "Concept"
+UNKNOWN_TYPE = mention.UNKNOWN_TYPE
 SUGGESTIONS = 5
 # +e.id: with the affinity of a column SQLite would not use the index of the groups.
 _COLUMNS = (
@@ -135,17 +135,43 @@ def find_or_make(
 ) -> int:
     """The id of the entity of this name, and of this type where one is told; a new one if there is none. Of merged ones it is the one whose
     own the name is, so that they can be told apart again. `likely` is its type where nobody has told one."""
-    found = by_name(connection, name)
-    of_type = [entity for entity in found if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
-    if of_type:
-        entity, told = of_type[0], type_ or likely or UNKNOWN_TYPE
-        if entity.type == UNKNOWN_TYPE != told:
-            connection.execute("UPDATE entities SET type = ?, updated_at = ? WHERE id = ?", (told, to_text(now), entity.id))
-        own = _whose_own(connection, entity, name)
-        if confidence > entity.confidence:
-            connection.execute("UPDATE entities SET confidence = max(confidence, ?) WHERE id = ?", (confidence, own))
-        return own
-    return make(connection, name, type_ or likely or UNKNOWN_TYPE, confidence, now, subtype=subtype)
+    entity = find(connection, name, type_, likely=likely)
+    if entity is None:
+        return make(connection, name, type_ or likely or UNKNOWN_TYPE, confidence, now, subtype=subtype)
+    if told := type_ or likely:
+        tell_type(connection, entity.id, told, now)
+    own = _whose_own(connection, entity, name)
+    if confidence > entity.confidence:
+        connection.execute("UPDATE entities SET confidence = max(confidence, ?) WHERE id = ?", (confidence, own))
+    return own
+
+
+def find(connection: apsw.Connection, name: str, type_: str | None, *, likely: str | None = None) -> Entity | None:
+    """Who is meant by this name, and of this type where one is told: whose own name it is before whose further name, then who is mentioned
+    most. None where there is nobody, or where it is a further name of several, which may be either."""
+    found = [entity for entity in by_name(connection, name) if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
+    if type_ is None and likely == "Person":
+        # 福島さん is not the place.
+        found = [entity for entity in found if entity.type != "Location"]
+    if type_ or likely:
+        found = (
+            [entity for entity in found if entity.type == (type_ or likely)]
+            or [entity for entity in found if entity.type == UNKNOWN_TYPE]
+            or found
+        )
+    own = [entity for entity in found if bare(name) in map(bare, (entity.name, *entity.merged_names))]
+    if own:
+        return own[0]
+    return found[0] if len(found) == 1 else None
+
+
+def tell_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
+    """The type of an entity, or of what it is merged into, of which nobody has told one."""
+    connection.execute(
+        "UPDATE entities SET type = ?1, updated_at = ?2 WHERE type = ?3 AND type <> ?1 "
+        "AND id = (SELECT coalesce(merged_into, id) FROM entities WHERE id = ?4)",
+        (type_, to_text(now), UNKNOWN_TYPE, entity_id),
+    )
 
 
 def make(
@@ -200,9 +226,9 @@ def _whose_own(connection: apsw.Connection, entity: Entity, name: str) -> int:
     return int(owner or entity.id)
 
 
-def types(connection: apsw.Connection) -> tuple[str, ...]:
-    """The names of the types that an entity can have."""
-    return tuple(row[0] for row in connection.execute("SELECT name FROM entity_types ORDER BY name"))
+def types(connection: apsw.Connection) -> dict[str, str]:
+    """The types that an entity can have: by name, how each is shown."""
+    return dict(connection.execute("SELECT name, display_name FROM entity_types ORDER BY name"))
 
 
 def _entity(row: Sequence[Any]) -> Entity:

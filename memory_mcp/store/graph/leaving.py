@@ -24,6 +24,7 @@ SELECT e.name AS entity, e.type, e.subtype, ({_ALIASES}) AS aliases, e.descripti
 FROM entities e WHERE e.made_by <> 'text' OR e.description IS NOT NULL OR e.attributes IS NOT NULL
     OR e.id IN (SELECT source FROM ({SAID}) UNION SELECT target FROM ({SAID}))
     OR e.id IN (SELECT value FROM json_each(?1))
+    OR e.id IN (SELECT a.entity FROM entity_aliases a JOIN entity_aliases b ON b.bare = a.bare AND b.entity <> a.entity)
     OR EXISTS (SELECT 1 FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name AND NOT EXISTS (
         SELECT 1 FROM entity_mentions em JOIN memories m ON m.id = em.memory WHERE em.entity = e.id AND instr(m.content, a.alias)))
 ORDER BY e.id
@@ -77,7 +78,7 @@ def types(connection: apsw.Connection) -> Iterator[Row]:
 
 
 def entities(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
-    """Whoever has something that no text tells, or is an end of such. `deleted`, `secret`: whether memories leave that are."""
+    """Whoever has something that no text tells, is an end of such, or is called as somebody else is. `deleted`, `secret`: whether memories leave that are."""
     who = _Who(connection, deleted, secret)
     pairs: list[Any] = connection.execute(
         "SELECT kept, merged FROM entity_merges UNION SELECT one, other FROM entity_distinctions"

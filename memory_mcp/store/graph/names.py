@@ -3,20 +3,42 @@
 import json
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 import apsw
 
-from memory_mcp.text.entities.known import Gazetteer, is_looked_for
-from memory_mcp.text.entities.mention import Mention, without_overlaps
+from memory_mcp.text.entities import likeness
+from memory_mcp.text.entities.finding import found_in
+from memory_mcp.text.entities.folding import bare, folded_with_places
+from memory_mcp.text.entities.known import Called, Candidate, Gazetteer, is_looked_for
+from memory_mcp.text.entities.mention import Mention
 
 # So many new names are looked for beside the others; then all are made ready anew (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
 
-# A relative is the writer's own or somebody else's, which only the rules tell apart.
+# A relative is the writer's own or somebody else's, and 10月17日 is another day each year, which only the rules tell apart.
 _NAMES = (
-    "SELECT a.id, a.alias, e.id, k.name, k.type FROM entity_aliases a JOIN entities e ON e.id = a.entity "
-    "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND k.subtype IS NOT 'family' ORDER BY a.id"
+    "SELECT a.alias, e.id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
+    "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND coalesce(k.subtype, '') NOT IN ('family', 'day') "
+    "AND k.name NOT GLOB '[0-9]*月[0-9]*日' ORDER BY a.id"
 )
+# What is changed since it was last looked at: one row, whether or not there are names.
+_STATE = (
+    "SELECT coalesce(p.value, ''), coalesce(a.id, 0), coalesce(a.mark, 0) FROM (SELECT 1) LEFT JOIN properties p ON p.name = 'names_changed' "
+    "LEFT JOIN (SELECT id, mark FROM entity_aliases ORDER BY id DESC LIMIT 1) a"
+)
+_WHO = (
+    "SELECT e.id, e.name, k.id, k.name, k.type FROM entities e JOIN entities k ON k.id = coalesce(e.merged_into, e.id) "
+    "WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY k.extraction_count DESC, k.id, e.id"
+)
+_SHORTER_OR_LONGER = """
+WITH alike(id, entity) AS (
+    SELECT q.value ->> 0, a.entity FROM json_each(?1) q JOIN entity_aliases a
+        ON a.bare > q.value ->> 1 AND a.bare < (q.value ->> 1) || char(1114111)
+    UNION SELECT q.value ->> 0, a.entity FROM json_each(?2) q JOIN entity_aliases a ON a.bare = q.value ->> 1)
+SELECT DISTINCT l.id, k.id FROM alike l JOIN entities e ON e.id = l.entity JOIN entities k ON k.id = coalesce(e.merged_into, e.id)
+WHERE k.type = 'Person' AND k.id <> l.id ORDER BY 1, 2
+"""
 
 
 class KnownNames:
@@ -29,12 +51,13 @@ class KnownNames:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._changed: str | None = None
-        self._all, self._recent = Gazetteer({}), Gazetteer({})
+        self._all, self._recent = Gazetteer(()), Gazetteer(())
         self._all_until = self._recent_until = (0, 0)
 
     def find(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
-        """Each known entity that the text names, with its id, in the order of the text; merged ones as what they are merged into."""
-        found = self.find_as_named(connection, text)
+        """Each known entity that a question names, with its id, in the order of the text; merged ones as what they are merged into."""
+        named = found_in(text, (), self.called(connection, text), is_asked=True)
+        found = [(mention.entity, mention) for mention in named if mention.entity]
         wanted = json.dumps([entity for entity, _ in found])
         rows = connection.execute(
             "SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
@@ -42,27 +65,57 @@ class KnownNames:
         roots: dict[int, int] = dict(rows)
         return [(roots[entity], mention) for entity, mention in found]
 
-    def find_as_named(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
-        """The same, with the ids of those whose own the names are: merges aside."""
+    def called(self, connection: apsw.Connection, text: str) -> list[Called]:
+        """The known names that may stand in the text, each with who is called so, the most mentioned first; of those that are one the one
+        whose own the name is."""
         everything, recent = self._ready(connection)
-        ids = {mention: entity for entity, mention in (*everything.find(text), *recent.find(text))}
-        return [(ids[mention], mention) for mention in without_overlaps(ids)]
+        places: dict[tuple[int, int], list[int]] = {}
+        folded = folded_with_places(text)
+        for start, end, who in (*everything.find(*folded), *recent.find(*folded)):
+            places.setdefault((start, end), []).extend(who)
+        if not places:
+            return []
+        rows: list[tuple[Any, ...]] = connection.execute(
+            _WHO, (json.dumps(sorted({entity for who in places.values() for entity in who})),)
+        ).fetchall()
+        return [Called(*place, _candidates([row for row in rows if row[0] in who], text[slice(*place)])) for place, who in places.items()]
 
     def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
-        changed = connection.execute("SELECT value FROM properties WHERE name = 'names_changed'").get or ""
-        newest = connection.execute("SELECT id, mark FROM entity_aliases ORDER BY id DESC LIMIT 1").fetchone() or (0, 0)
+        changed, number, mark = connection.execute(_STATE).fetchone() or ("", 0, 0)
+        newest = (number, mark)
         with self._guard:
             if changed == self._changed and newest == self._recent_until:
                 return self._all, self._recent
             since = self._all_until[0]
-            mark = connection.execute("SELECT mark FROM entity_aliases WHERE id = ?", (since,)).get if since else 0
-            if changed != self._changed or mark != self._all_until[1] or newest[0] - since > RECENT_LIMIT:
-                self._all, self._recent = _gazetteer(connection, 0), Gazetteer({})
+            still = connection.execute("SELECT mark FROM entity_aliases WHERE id = ?", (since,)).get if since else 0
+            if changed != self._changed or still != self._all_until[1] or newest[0] - since > RECENT_LIMIT:
+                self._all, self._recent = _gazetteer(connection, 0), Gazetteer(())
                 self._changed, self._all_until = changed, newest
             else:
                 self._recent = _gazetteer(connection, since)
             self._recent_until = newest
             return self._all, self._recent
+
+
+def of_shorter_or_longer_name(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
+    """Of the people among these, who else may be meant: 田中 may be 田中誠, who is one of two. Merged ones as what they are merged into."""
+    own = connection.execute(
+        "SELECT id, name FROM entities WHERE type = 'Person' AND id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
+    )
+    people = [(id_, bare(name)) for id_, name in list(own)]
+    longer = [(id_, name + " " * name.isascii()) for id_, name in people if len(name) > 1 and _may_be_a_part(name)]
+    parts = ((id_, part) for id_, name in people for part in likeness.parts(name, "Person") if name.startswith(part))
+    shorter = [(id_, part) for id_, part in parts if _may_be_a_part(part)]
+    rows = connection.execute(_SHORTER_OR_LONGER, (json.dumps(longer), json.dumps(shorter)))
+    found: dict[int, set[int]] = {}
+    for one, other in rows:
+        found.setdefault(one, set()).add(other)
+    return found
+
+
+def _may_be_a_part(name: str) -> bool:
+    """アン is no part of アンナ as 田中 is one of 田中誠, and Minji of Minji Kim."""
+    return name.isascii() or "\u4e00" <= name[-1] <= "\u9fff"
 
 
 def changed(connection: apsw.Connection) -> None:
@@ -96,15 +149,25 @@ def read_until(connection: apsw.Connection, number: int) -> None:
     connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_read_until', ?)", (str(number),))
 
 
-def holding(connection: apsw.Connection, aliases: Iterable[str]) -> list[int]:
-    """The memories that hold one of these names, letter by letter, and don't name its entity yet."""
+def holding(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
+    """The memories that hold one of these names, letter by letter, and don't name the one who is called so: nobody knew, or another one was
+    meant. `learned`: the names by number."""
     rows = connection.execute(
-        "SELECT DISTINCT m.id FROM json_each(?) n JOIN memories m ON m.kind <> 'summary' AND instr(m.content, n.value) "
-        "WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em JOIN entity_aliases a ON a.entity = em.entity WHERE em.memory = m.id AND a.alias = n.value)",
-        (json.dumps([alias for alias in aliases if is_looked_for(alias)]),),
+        "SELECT DISTINCT m.id FROM json_each(?) n JOIN entity_aliases a ON a.id = n.value JOIN memories m ON m.kind <> 'summary' "
+        "AND instr(m.content, a.alias) WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em WHERE em.memory = m.id AND em.entity = a.entity)",
+        (json.dumps([number for number, alias in learned if is_looked_for(alias)]),),
     )
     return [int(row[0]) for row in rows]
 
 
+def _candidates(rows: Iterable[tuple[Any, ...]], written: str) -> tuple[Candidate, ...]:
+    found: dict[int, Candidate] = {}
+    for entity, own_name, root, name, type_ in rows:
+        is_own = bare(own_name) == bare(written)
+        if root not in found or (is_own and not found[root].is_own):
+            found[root] = Candidate(entity, name, type_, is_own)
+    return tuple(found.values())
+
+
 def _gazetteer(connection: apsw.Connection, after: int) -> Gazetteer:
-    return Gazetteer({alias: (entity, name, type_) for _, alias, entity, name, type_ in connection.execute(_NAMES, (after,))})
+    return Gazetteer(connection.execute(_NAMES, (after,)))

@@ -7,7 +7,7 @@ from memory_mcp.text.entities.mention import Mention
 
 _WORD = r"[A-Z][A-Za-z'’]*[A-Za-z]|[A-Z]{2,}|[A-Z]"
 _RUN = re.compile(
-    rf"(?<![A-Za-z0-9_@#/.-])(?:{_WORD})(?![A-Za-z0-9_@])(?:(?:\s+(?:of|the|de|van|von|and the)\s+|[ -])(?:{_WORD}|[0-9]+)(?![A-Za-z0-9_@]))*"
+    rf"(?<![A-Za-z0-9_@#/.|-])(?:{_WORD})(?![A-Za-z0-9_@])(?:(?:\s+(?:of|the|de|van|von|and the)\s+|[ -])(?:{_WORD}|[0-9]+)(?![A-Za-z0-9_@]))*"
 )
 _AT = re.compile(
     r"(?<![\w.])@(?P<name>(?=[\w-]{2})[A-Za-z0-9_]{1,30}(?:-[A-Za-z0-9_]{1,30}){0,4}|[\u3041-\u30fa\u30fc\u4e00-\u9fff]{2,15})"
@@ -24,7 +24,7 @@ _COMMON = frozenset(
     "am pm mr mrs ms dr mom dad mum mother father grandma grandpa christmas english japanese french german spanish chinese korean american british "
     "ate went met saw got took made bought read watched played started finished moved planted booked called asked told said loves likes wants never always "
     "usually sometimes remember remind note todo dear nobody everyone someone something nothing once twice new old good great happy our finally still only "
-    "about around near over under between into out up down off back again same other another tv usa uk pc id url api pdf faq cpu gpu ai llm".split()
+    "about around near over under between into out up down off back again same other another tv usa uk pc id url api pdf faq cpu gpu ai llm bbq atm usb dvd cd sns ng gw sms qr csv diy vip dj mc bgm npc hp mp ssd led ac dm pr cm".split()
 )
 _PLACE_END = re.compile(
     r"(?:Street|St|Avenue|Park|Station|City|Lake|Mountain|River|Airport|Museum|Hospital|Beach|Island|Bridge|Square|Hotel|Cafe|Café|Restaurant|Library|Garden|Gardens|Market|Temple|Castle)$"

@@ -2,67 +2,85 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from memory_mcp.text.entities.folding import fold, folded_with_places
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text.entities.folding import fold
 
-_HIRAGANA = "\u3041-\u309f"
-_KATAKANA = "\u30a1-\u30fa\u30fc"
-_KANJI = "\u3400-\u4dbf\u4e00-\u9fff々"
+_HIRAGANA = re.compile("[\u3041-\u309f]")
+_KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]")
+_KANJI = re.compile("[\u3400-\u4dbf\u4e00-\u9fff々]")
 # What may stand directly before and after a name of hiragana: anything but hiragana, or a particle.
 _BEFORE_HIRAGANA = "はがのをにでともへやかねよ"
 _AFTER_HIRAGANA = "はがのをにでともへやかねよっだじさちくた"
-# A name of one kanji stands beside no other: 森 is not in 森林.
-_IS_KANJI = re.compile(f"[{_KANJI}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Somebody who is called so: the number of the entity, its name and type. `is_own`: it is its name, and not a further one."""
+
+    entity: int
+    name: str
+    type: str
+    is_own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """`text[start:end]` is a known name of each of the `candidates`, the one that is mentioned most first."""
+
+    start: int
+    end: int
+    candidates: tuple[Candidate, ...]
 
 
 class Gazetteer:
     """The names of one persona's entities. Immutable; built anew when names come or go (10,000 names: some 10 ms)."""
 
-    def __init__(self, names: Mapping[str, tuple[int, str, str]]) -> None:
-        """`names`: by what it is called the entity's id, its name and its type. What is called by one letter is not looked for."""
-        folded = ((known, fold(name)) for name, known in names.items())
-        self._known = [(known, name) for known, name in folded if is_looked_for(name)]
-        self._automaton = AhoCorasick([name for _, name in self._known], matchkind=MatchKind.Standard) if self._known else None
+    def __init__(self, names: Iterable[tuple[str, int]]) -> None:
+        """`names`: what is called so, and the entity's number. What is called by one letter is not looked for."""
+        known: dict[str, list[int]] = {}
+        for name, entity in names:
+            if is_looked_for(folded := fold(name)):
+                known.setdefault(folded, []).append(entity)
+        self._known = list(known.items())
+        self._automaton = AhoCorasick(list(known), matchkind=MatchKind.Standard) if known else None
 
-    def find(self, text: str) -> Iterator[tuple[int, Mention]]:
-        """Each entity that the text names, with its id, at each place."""
+    def find(self, folded: str, places: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
+        """Each place in a text (as `folded_with_places` gives it) where a known name may stand, with the numbers of those who are called so.
+        They may overlap."""
         if self._automaton is None:
             return
-        folded, places = folded_with_places(text)
-        free = 0
-        # All matches with the longer first at each place: where the longer is only a part of a word, the shorter still counts.
-        matches = self._automaton.find_matches_as_indexes(folded, overlapping=True)
-        for pattern, start, end in sorted(matches, key=lambda match: (match[1], -match[2])):
-            (entity, name, type_), written = self._known[pattern]
-            if start >= free and _stands_alone(folded, start, end, written):
-                free = end
-                yield entity, Mention(name, type_, places[start], places[end], "known")
+        for pattern, start, end in self._automaton.find_matches_as_indexes(folded, overlapping=True):
+            name, entities = self._known[pattern]
+            if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name):
+                yield places[start], places[end], entities
 
 
 def is_looked_for(name: str) -> bool:
     """Whether a name is long enough to be told from the words around it. One kanji is."""
-    return len(name) > 1 or _IS_KANJI.match(name) is not None
+    return len(name) > 1 or _KANJI.match(name) is not None
 
 
-def _stands_alone(text: str, start: int, end: int, name: str) -> bool:
-    """Whether it is this name and not a part of a longer word."""
-    before, after = text[start - 1 : start], text[end : end + 1]
-    return _boundary(name[0])(before, name) and _boundary(name[-1], ending=True)(after, name)
+def _begins(before: str, name: str) -> bool:
+    return not before or _is_apart(before, name, name[0], _BEFORE_HIRAGANA)
 
 
-def _boundary(edge: str, *, ending: bool = False) -> Callable[[str, str], bool]:
-    if re.match(f"[{_KATAKANA}]", edge):
-        return lambda beside, name: re.match(f"[{_KATAKANA}]", beside) is None
-    if re.match(f"[{_HIRAGANA}]", edge):
-        allowed = _AFTER_HIRAGANA if ending else _BEFORE_HIRAGANA
-        return lambda beside, name: re.match(f"[{_HIRAGANA}]", beside) is None or beside in allowed
-    if _IS_KANJI.match(edge):
-        return lambda beside, name: len(name) > 1 or _IS_KANJI.match(beside) is None
-    return lambda beside, name: not (beside.isalnum() and _is_spaced(beside))
+def _ends(after: str, name: str) -> bool:
+    return not after or _is_apart(after, name, name[-1], _AFTER_HIRAGANA)
+
+
+def _is_apart(beside: str, name: str, edge: str, particles: str) -> bool:
+    """Whether the name's edge and what stands beside it are not one word. A name of one kanji stands beside no other: 森 is not in 森林."""
+    if _KATAKANA.match(edge):
+        return _KATAKANA.match(beside) is None
+    if _HIRAGANA.match(edge):
+        return _HIRAGANA.match(beside) is None or beside in particles
+    if _KANJI.match(edge):
+        return len(name) > 1 or _KANJI.match(beside) is None
+    return not (beside.isalnum() and _is_spaced(beside))
 
 
 def _is_spaced(character: str) -> bool:

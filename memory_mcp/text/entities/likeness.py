@@ -50,6 +50,7 @@ SPACED = Likeness(0.85, "the same but for spaces and signs")
 LONG_VOWEL = Likeness(0.8, "the same but for a long vowel")
 SHORTER = Likeness(0.6, "one is a part of the other")
 AMBIGUOUS = Likeness(0.45, "one is a part of the other, and of others too")
+AMBIGUOUS_NAME = Likeness(0.45, "a further name of both, or of others too")
 SLIP = Likeness(0.55, "one letter apart")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 
 from memory_mcp.text.entities.folding import bare, fold
 from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text.entities.type_words import type_called
 
 NAME_LIMIT = 100
 # [[健太]]さん is somebody, [[みどり産業]]さん is not; 様々, 君主 and 氏名 are words of their own.
@@ -14,14 +15,13 @@ _MARK = re.compile(r"\[\[([^\[\]|\n]{1,300})(?:\|([^\[\]|\n]{1,300}))?\]\]")
 
 
 def marked(text: str, types: Collection[str]) -> Iterator[Mention]:
-    """The entities that the text marks. After the bar stands a type where there is one of that name, else another name."""
-    by_folded = {known.casefold(): known for known in types}
+    """The entities that the text marks. After the bar stands a type where one is called so, else another name."""
     for found in _MARK.finditer(text):
         name = _name(found[1])
         if not 0 < len(name) <= NAME_LIMIT:
             continue
         after = (found[2] or "").strip()
-        type_ = by_folded.get(after.casefold())
+        type_ = type_called(after, types) if after else None
         aliases = (after,) if after and type_ is None and after != name and len(after) <= NAME_LIMIT else ()
         polite = _POLITE_AFTER.match(text, found.end()) or any(bare(one) != fold(one) for one in (name, *aliases))
         likely = "Person" if polite and not _NOBODY.search(name) else None

@@ -6,6 +6,8 @@ from typing import Literal
 
 Method = Literal["marked", "stated", "known", "rule", "dictionary", "model"]
 
+# What an entity is when nothing tells: something one speaks of.
+UNKNOWN_TYPE = "Concept"
 # How far a finding is trusted, 0 to 1, and the order in which findings that overlap are kept.
 TRUST: dict[Method, float] = {"marked": 1.0, "stated": 1.0, "known": 0.9, "model": 0.8, "dictionary": 0.6, "rule": 0.6}
 
@@ -14,7 +16,8 @@ TRUST: dict[Method, float] = {"marked": 1.0, "stated": 1.0, "known": 0.9, "model
 class Mention:
     """`text[start:end]` names an entity. `name` is what it is called, `type` one of the entity types, None where nothing tells it.
 
-    `likely` is the type that it has where nobody has told one; `aliases` are further names that the text itself gives.
+    `likely` is the type that it has where nobody has told one; `aliases` are further names that the text itself gives; `entity` is the
+    number of the one that is meant, where that is known.
     """
 
     name: str
@@ -25,6 +28,7 @@ class Mention:
     subtype: str | None = None
     aliases: tuple[str, ...] = ()
     likely: str | None = None
+    entity: int | None = None
 
     @property
     def confidence(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.entities.marks import NAME_LIMIT
+from memory_mcp.text.entities.type_words import type_called
 
 RELATION_TYPE_LIMIT = 50
 _ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")
@@ -57,7 +58,5 @@ def told(relation: Stated) -> str | None:
 
 def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:
     before, bar, after = name.rpartition("|")
-    by_folded = {known.casefold(): known for known in types}
-    if bar and after.strip().casefold() in by_folded:
-        return before.strip(), by_folded[after.strip().casefold()]
-    return name, None
+    type_ = type_called(after, types) if bar else None
+    return (before.strip(), type_) if type_ else (name, None)

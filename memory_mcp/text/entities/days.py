@@ -1,0 +1,113 @@
+"""Days and months that a Japanese text names, as ISO writes them: 2025年10月17日, 令和7年10月17日, 10月17日, 10/17, 来年4月.
+
+A date without its year is the one nearest to when that was said: 10月17日 of this year and of the last are two days. What is of every
+year, such as a birthday, keeps no year. 明日 and 明後日 name nothing: what was meant is told by when the memory was stored.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from memory_mcp.text.calendar import number_of
+from memory_mcp.text.entities.mention import Mention
+
+# Told by these rules alone: the same words are another day a year later, so they are never looked for as a known name.
+DAY = "day"
+_ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
+_YEARS_ON = {"再来年": 2, "来年": 1, "今年": 0, "本年": 0, "去年": -1, "昨年": -1, "一昨年": -2, "おととし": -2}
+_YEAR = rf"(?:(?P<year>[12]\d{{3}})年|(?P<era>{'|'.join(_ERAS)})(?P<of_era>\d{{1,2}}|元)年|(?P<on>{'|'.join(_YEARS_ON)})の?)"
+_COUNT = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
+_MAY_NAME_ONE = re.compile("[月/-]")
+_DATE = re.compile(
+    r"(?<!\d)(?P<y>[12]\d{3})[/-](?P<m>\d{1,2})[/-](?P<d>\d{1,2})(?!\d)"
+    rf"|{_YEAR}(?P<month>{_COUNT})月(?:(?P<day>{_COUNT})日(?!間)|(?![\d間号]))"
+    rf"|(?<![\d年一二三四五六七八九十])(?P<month_alone>{_COUNT})月(?P<day_alone>{_COUNT})日(?!間)"
+    r"|(?<![\d/.,])(?P<before_slash>\d{1,2})/(?P<after_slash>\d{1,2})(?P<follows>\s?[(（][月火水木金土日]|から|まで|以降|締|頃|ごろ|[にのはもか、。]|\Z)"
+)
+# 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
+_SURELY_A_DAY = re.compile(r"\s?[(（]|から|まで|以降|締|頃|ごろ")
+_LARGEST_PART = 10
+LEAP_YEAR = 2000
+_EVERY_YEAR = re.compile("誕生日|記念日|命日|毎年|生まれ|祝日|何の日")
+_SENTENCE_END = re.compile("[。！？!?\n]")
+
+
+def days(text: str, said_on: date | None) -> Iterator[Mention]:
+    """The days and months that a text names. `said_on`: what a date without a year is near to; where it is not known, such a date has none."""
+    if not _MAY_NAME_ONE.search(text):
+        return
+    for match in _DATE.finditer(text):
+        told = _told(match)
+        if told is None:
+            continue
+        year, month, day = told
+        if year is None and match["on"]:
+            year = said_on.year + _YEARS_ON[match["on"]] if said_on else None
+            if year is None and day is None:
+                continue
+        elif year is None and said_on and day and not _of_every_year(text, match):
+            year = _nearest(said_on, month, day)
+        if not _exists(year, month, day):
+            continue
+        name, aliases = _names(match, year, month, day)
+        end = match.start("follows") if match["follows"] is not None else match.end()
+        yield Mention(name, "TimeUnit", match.start(), end, "rule", subtype=DAY, aliases=aliases)
+
+
+def day_called(name: str, said_on: date) -> Mention | None:
+    """The day or month that a name is of as a whole; None where it is another name."""
+    return next((day for day in days(name, said_on) if (day.start, day.end) == (0, len(name))), None)
+
+
+def _told(match: re.Match[str]) -> tuple[int | None, int, int | None] | None:
+    """Year, month and day as far as they are written; None where that is a share."""
+    if match["y"]:
+        return int(match["y"]), int(match["m"]), int(match["d"])
+    if match["before_slash"]:
+        month, day = int(match["before_slash"]), int(match["after_slash"])
+        is_share = month < day <= _LARGEST_PART and not _SURELY_A_DAY.match(match["follows"])
+        return None if is_share else (None, month, day)
+    if match["month_alone"]:
+        return None, number_of(match["month_alone"]), number_of(match["day_alone"])
+    year = int(match["year"]) if match["year"] else None
+    if match["era"]:
+        year = _ERAS[match["era"]] + (1 if match["of_era"] == "元" else int(match["of_era"]))
+    return year, number_of(match["month"]), number_of(match["day"]) if match["day"] else None
+
+
+def _of_every_year(text: str, match: re.Match[str]) -> bool:
+    """Whether its sentence speaks of what comes back each year."""
+    before = _SENTENCE_END.split(text[max(match.start() - 60, 0) : match.start()])[-1]
+    after = _SENTENCE_END.split(text[match.end() : match.end() + 60])[0]
+    return _EVERY_YEAR.search(before + after) is not None
+
+
+def _nearest(said_on: date, month: int, day: int) -> int | None:
+    """The year in which that day is nearest to when it was said; None where there is no such day."""
+    near = [
+        (abs((date(year, month, day) - said_on).days), year)
+        for year in range(max(said_on.year - 1, 1), said_on.year + 2)
+        if _exists(year, month, day)
+    ]
+    return min(near)[1] if near else None
+
+
+def _exists(year: int | None, month: int, day: int | None) -> bool:
+    try:
+        date(LEAP_YEAR if year is None else year, month, day or 1)
+    except ValueError:
+        return False
+    return True
+
+
+def _names(match: re.Match[str], year: int | None, month: int, day: int | None) -> tuple[str, tuple[str, ...]]:
+    """What it is called, and how else: never by a word that is another day tomorrow."""
+    if year is None:
+        name, others = f"{month}月{day}日", []
+    elif day is None:
+        name, others = f"{year}-{month:02}", [f"{year}年{month}月"]
+    else:
+        name, others = f"{year}-{month:02}-{day:02}", [f"{year}年{month}月{day}日", f"{month}月{day}日"]
+    if not match["on"]:
+        others.append(match[0].removesuffix(match["follows"] or ""))
+    return name, tuple(dict.fromkeys(other for other in others if other != name))

@@ -1,0 +1,70 @@
+"""What becomes of dates, of words for types and of tags when memories are stored."""
+
+from datetime import timedelta
+
+import pytest
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Stated
+from memory_mcp.errors import InvalidInput
+from memory_mcp.graph.proposals import proposals
+from memory_mcp.remember.relating import relate
+from memory_mcp.remember.weaving import weave
+from memory_mcp.store.graph import entities
+
+
+@pytest.fixture
+def called(nilou):
+    """Whoever is called so: name and type."""
+
+    def called(name):
+        with nilou.database.read() as connection:
+            return sorted((one.name, one.type) for one in entities.by_name(connection, name))
+
+    return called
+
+
+def test_one_date_of_two_years_is_two_days_and_however_it_is_written_it_is_one(say, nilou, called, now):
+    say("田中さんの結婚式は10月17日", occurred_at="2024-09-01")
+    say("プロジェクトAの締切は10月17日")
+    say("プロジェクトAの会議は令和7年10月17日")
+    assert called("10月17日") == [("2024-10-17", "TimeUnit"), ("2025-10-17", "TimeUnit")]
+    with nilou.database.read() as connection:
+        (day,) = entities.by_name(connection, "2025-10-17")
+        assert day.extraction_count == 2
+        assert proposals(connection, 10) == ([], 0)
+
+
+def test_a_day_that_somebody_states_is_the_one_that_texts_name(say, nilou, called, now):
+    relate(nilou, [Stated("プロジェクトA", "ends_on", "10月17日")], now=now, privacy=Privacy())
+    say("プロジェクトAの締切は10/17です")
+    assert called("10月17日") == [("2025-10-17", "TimeUnit")]
+
+
+def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_time(say, nilou, called, now):
+    say("桃香と10月17日に会う", occurred_at="2023-10-01")
+    say("[[桃香]]は元気")
+    while weave(nilou, now + timedelta(days=700)):
+        pass
+    assert called("10月17日") == [("2023-10-17", "TimeUnit")]
+
+
+def test_a_relation_takes_any_word_for_a_type_and_no_other(say, called):
+    say("春子の話", relations=["春子|人物 > likes > 猫|ペット"])
+    assert (called("春子"), called("猫")) == ([("春子", "Person")], [("猫", "Object")])
+    with pytest.raises(InvalidInput, match="there is no type '宇宙'"):
+        say("夏子の話", relations=["夏子|宇宙 > likes > 犬"])
+    assert called("夏子|宇宙") == []
+
+
+def test_what_a_mark_says_of_a_type_is_no_name(say, called):
+    say("[[佐藤花子|人物]]と[[伊藤次郎|人物]]が来た")
+    assert called("人物") == []
+    assert called("佐藤花子") == [("佐藤花子", "Person")]
+
+
+def test_a_tag_that_is_a_common_word_is_not_looked_for(say, nilou, called, now):
+    say("資料を作る", tags=["重要", "会議", "沙耶"])
+    while weave(nilou, now):
+        pass
+    assert (called("重要"), called("会議"), called("沙耶")) == ([], [], [("沙耶", "Concept")])

@@ -1,0 +1,279 @@
+"""Whom a name means where several are called alike, or one's name is a part of another's."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Stated
+from memory_mcp.graph.proposals import proposals
+from memory_mcp.remember import entity_changes
+from memory_mcp.remember.relating import relate, unrelate
+from memory_mcp.remember.weaving import weave
+from memory_mcp.store.graph import entities
+from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
+
+
+@pytest.fixture
+def named_by(nilou, say):
+    """named_by(text): whom a new memory of this text names, as name and type."""
+
+    def named(text, **further):
+        key = say(text, **further).key
+        with nilou.database.read() as connection:
+            rows = connection.execute(
+                "SELECT k.name, k.type FROM entity_mentions em JOIN memories m ON m.id = em.memory JOIN entities e ON e.id = em.entity "
+                "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE m.key = ? ORDER BY em.start",
+                (key,),
+            )
+            return list(rows)
+
+    return named
+
+
+@pytest.fixture
+def made(nilou, now):
+    """made(name, type, …): somebody made by hand."""
+
+    def make(name, type_, *aliases):
+        return entity_changes.create(nilou, Wanted(name, type_, aliases=aliases), now=now, privacy=Privacy())
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "expected"),
+    [
+        ("田中さんが来た", "田中花子さんは田中太郎さんの妹だ", [("田中花子", "Person"), ("田中太郎", "Person")]),
+        ("鈴木さんが来た", "鈴木一郎さんは山田太郎さんの友人だ", [("鈴木一郎", "Person"), ("山田太郎", "Person")]),
+        ("田中さんが来た", "田中花子は元気だ", []),
+        ("田中さんが来た", "田中マリアさんと田中みどりさん", [("田中マリア", "Person"), ("田中みどり", "Person")]),
+        ("[[東京|Location]]へ行った", "いとこは東京大学の学生", [("東京大学", "Organization")]),
+        ("[[東京|Location]]へ行った", "東京駅で待った", [("東京駅", "Location")]),
+        ("[[東京|Location]]へ行った", "東京タワーの夜景", []),
+        ("[[北海道|Location]]へ行った", "北海道大学を受けた", [("北海道大学", "Organization")]),
+        ("小林さんが来た", "小林製薬の株を買った", [("小林製薬", "Organization")]),
+        ("三井さんが来た", "三井住友銀行で待った", [("三井住友銀行", "Organization")]),
+        ("鈴木さんが来た", "鈴木建設の工事", [("鈴木建設", "Organization")]),
+        ("[[田中]]が来た", "山田中学校の運動会", [("山田中学校", "Organization")]),
+        ("[[田中]]が来た", "田中央病院へ行った", [("田中央病院", "Location")]),
+        ("[[田中]]が来た", "豊田中部営業所の電話", []),
+        ("[[Maria]] came", "Yesterday we saw Maria Lopez at the fair", [("Maria Lopez", None)]),
+    ],
+)
+def test_a_known_name_is_not_taken_out_of_a_longer_one(named_by, known, text, expected):
+    named_by(known)
+    found = named_by(text)
+    assert [name for name, _ in found] == [name for name, _ in expected]
+    assert all(type_ in (None, told) for (_, told), (_, type_) in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "田中先生に聞いた",
+        "田中部長が休んだ",
+        "田中様からの手紙",
+        "毎日田中と話す",
+        "昨日田中が来た",
+        "営業部田中さんの席",
+        "社員田中さんの席",
+        "田中来たよ",
+        "田中、元気？",
+        "田中家の庭",
+        "田中夫妻と食べた",
+        "親友の田中さん",
+        "田中コーチに習う",
+        "田中ママの店",
+        "田中総務部長の席",
+        "田中経由で聞いた",
+    ],
+)
+def test_a_known_person_is_found_beside_titles_times_and_verbs(named_by, text):
+    named_by("田中さんが来た")
+    assert ("田中", "Person") in named_by(text)
+
+
+@pytest.mark.parametrize("text", ["東京旅行の写真", "東京行きの切符", "来月東京へ行く", "東京在住の人", "東京都に住む", "東京出張の準備"])
+def test_a_known_place_is_found_beside_what_one_does_there(named_by, text):
+    named_by("[[東京|Location]]は暑い")
+    assert ("東京", "Location") in named_by(text)
+
+
+def test_who_has_a_longer_name_is_somebody_else_until_a_merge_is_agreed_to(nilou, named_by):
+    named_by("田中さんが来た")
+    assert named_by("田中太郎さんが昇進した") == [("田中太郎", "Person")]
+    with nilou.database.read() as connection:
+        (one,), total = proposals(connection, 10)
+    assert {one.kept.name, one.merged.name} == {"田中", "田中太郎"}
+    assert total == 1
+
+
+@pytest.mark.parametrize("text", ["Happy Birthday Caroline!", "Thanks Caroline, see you", "We met. Congrats Caroline"])
+def test_words_with_a_capital_before_a_known_name_are_no_part_of_it(named_by, text):
+    named_by("[[Caroline|Person]] came")
+    assert named_by(text) == [("Caroline", "Person")]
+
+
+@pytest.mark.parametrize("politely", ["田中さん", "田中様", "田中部長"])
+def test_who_was_first_of_no_type_becomes_a_person_when_called_politely(named_by, politely):
+    named_by("田中が担当になった", relations=["田中 > works_on > 企画"])
+    assert named_by("田中が休んだ") == [("田中", "Concept")]
+    assert named_by(f"{politely}が来た") == [("田中", "Person")]
+    assert named_by("田中が帰った") == [("田中", "Person")]
+
+
+def test_what_is_stated_without_a_type_has_the_one_that_its_name_tells(nilou, say):
+    say("進学の話", relations=["健太 > studies_at > 京都大学"])
+    with nilou.database.read() as connection:
+        assert [entity.type for entity in entities.by_name(connection, "京都大学")] == ["Organization"]
+
+
+def test_a_person_and_a_place_of_one_name_are_two(named_by):
+    assert named_by("福島に旅行した") == [("福島", "Location")]
+    assert named_by("福島さんが来た") == [("福島", "Person")]
+    assert named_by("[[福島]]さんは元気") == [("福島", "Person")]
+    assert named_by("来月も福島に旅行する") == [("福島", "Location")]
+    assert named_by("福島に会った") == [("福島", "Person")]
+
+
+def test_a_place_is_told_from_the_person_who_was_known_first(named_by):
+    named_by("福島さんが来た")
+    assert named_by("福島旅行の写真") == [("福島", "Location")]
+    assert named_by("福島が笑った") == [("福島", "Person")]
+
+
+def test_a_company_that_is_called_politely_stays_one(named_by):
+    named_by("[[トヨタ|Organization]]に勤めた")
+    assert named_by("トヨタさんの工場") == [("トヨタ", "Organization")]
+
+
+def test_a_company_is_not_the_person_who_is_called_alike(named_by):
+    named_by("ミドリさんが来た")
+    assert named_by("株式会社ミドリの内定") == [("ミドリ", "Organization")]
+    assert named_by("ミドリさんが笑った") == [("ミドリ", "Person")]
+
+
+def test_of_namesakes_the_one_is_meant_who_was_mentioned_more_often(named_by, made):
+    for day in range(3):
+        named_by(f"山田さんと{day}回会った")
+    made("山田", "Organization")
+    assert named_by("山田が来た") == [("山田", "Person")]
+
+
+def test_a_further_name_that_several_have_names_none_of_them(named_by, nilou):
+    named_by("[[健太|ケン]]と[[健二|ケン]]")
+    assert named_by("ケンが来た") == []
+    assert named_by("ケンさんが来た") == [("ケン", "Person")]
+    with nilou.database.read() as connection:
+        found, _ = proposals(connection, 10)
+    assert all(one.score < 0.5 for one in found)
+
+
+def test_what_was_said_before_a_second_one_was_called_so_is_read_again(named_by, nilou, now, copied):
+    named_by("[[健太|ケン]]が来た")
+    assert named_by("ケンが走った") == [("健太", "Concept")]
+    assert named_by("福島に旅行した") == named_by("福島に会った") == [("福島", "Location")]
+    named_by("[[健二|ケン]]が来た。福島さんも来た")
+    woven(nilou, now)
+    with nilou.database.read() as connection:
+        counted = {
+            (entity.name, entity.type): entity.extraction_count
+            for name in ("健太", "福島")
+            for entity in entities.by_name(connection, name)
+        }
+    assert counted == {("健太", "Concept"): 1, ("福島", "Person"): 2, ("福島", "Location"): 1}
+    copied()
+
+
+def test_somebody_who_is_called_so_goes_before_who_is_called_so_too(named_by):
+    named_by("[[田中太郎|田中]]が来た")
+    assert named_by("田中が帰った") == [("田中太郎", "Concept")]
+
+
+def graph_of(persona):
+    with persona.database.read() as connection:
+        related = connection.execute(
+            "SELECT s.name, s.type, r.type, t.name, t.type, r.weight, r.evidence_count FROM relations r "
+            "JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target"
+        ).fetchall()
+        named = connection.execute(
+            "SELECT m.key, e.name, e.type, em.start FROM entity_mentions em JOIN memories m ON m.id = em.memory "
+            "JOIN entities e ON e.id = em.entity ORDER BY 1, 4, 2, 3"
+        ).fetchall()
+        counted = connection.execute("SELECT name, type, extraction_count FROM entities ORDER BY 1, 2").fetchall()
+    return sorted((*sorted([row[:2], row[3:5]]), row[2], *row[5:]) for row in related), named, counted
+
+
+@pytest.fixture
+def copied(nilou, now, zone, personas):
+    """Moves all there is to another persona, by lines, and checks that it has the same graph there."""
+
+    def copy():
+        everything = Leaving(deleted=True, secret=True, versions=True)
+        woven(nilou, now)
+        lines = list(export_lines(nilou, everything))
+        with personas.writing("さくら") as other:
+            assert arrived(other, lines, now, zone).refused == 0
+            woven(other, now)
+            assert graph_of(other) == graph_of(nilou)
+            assert list(export_lines(other, everything)) == lines
+
+    return copy
+
+
+def woven(persona, now):
+    while weave(persona, now):
+        pass
+
+
+def test_the_same_graph_is_made_elsewhere_though_several_are_called_alike(nilou, say, made, now, copied):
+    say("健太さんと[[ダイズ|Object]]が散歩した", relations=["健太 > keeps > ダイズ"])
+    say("健太とダイズが川へ行った")
+    for number in range(3):
+        say(f"福島さんと山田が{number}回来た")
+    say("福島に旅行した")
+    made("山田", "Organization")
+    made("健太", "Object", "けん太")
+    woven(nilou, now)
+    relate(nilou, [Stated("健太", "likes", "苺", "Object"), Stated("福島", "near", "仙台", "Location")], now=now, privacy=Privacy())
+    assert unrelate(nilou, Stated("健太", "co_occurrence", "ダイズ", "Person"), reason=None, now=now, privacy=Privacy())
+    say("山田が健太と来た。福島さんも来た")
+    copied()
+
+
+@pytest.mark.parametrize("likes", [Stated("健太", "likes", "苺", "Object"), Stated("健太", "likes", "ダイズ", "Object", "Person")])
+def test_who_is_only_named_in_texts_is_the_same_elsewhere_though_somebody_else_was_told_of(nilou, say, now, copied, likes):
+    say("健太くんと[[ダイズ]]が散歩した")
+    say("健太が走った")
+    say("健太とダイズと[[森|Person]]が川へ行った", relations=["森 > knows > 健太"])
+    woven(nilou, now)
+    relate(nilou, [likes], now=now, privacy=Privacy())
+    say("健太とダイズが帰った")
+    copied()
+
+
+def test_a_relation_that_was_taken_back_of_one_of_two_of_a_name_stays_away_elsewhere(nilou, say, now, copied):
+    say("健太くんと[[ダイズ|Object]]が散歩した")
+    woven(nilou, now)
+    relate(nilou, [Stated("健太", "likes", "苺", "Object")], now=now, privacy=Privacy())
+    assert unrelate(nilou, Stated("健太", "co_occurrence", "ダイズ"), reason=None, now=now, privacy=Privacy())
+    say("健太がダイズと帰った")
+    copied()
+
+
+def arrived(persona, lines, now, zone):
+    @contextmanager
+    def opened():
+        yield persona
+
+    rows = [(number, line.encode()) for number, line in enumerate(lines, start=1)]
+    return import_lines(opened, rows, Arriving(now, zone, privacy=Privacy()))
+
+
+def test_a_search_is_led_from_somebody_to_who_may_be_meant_by_a_longer_name(say, ask):
+    say("激辛の担々麺を汁まで飲み干したのは田中さんだった")
+    say("田中誠さんがひばりの担当になった")
+    (hit,) = [hit for hit in ask("激辛の担々麺を飲み干した人は？").hits if hit.memory.content.startswith("田中誠")]
+    assert hit.why["graph"] > 0
