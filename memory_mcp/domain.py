@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 Kind = Literal["fact", "conversation", "experience", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
+OtherMode = Literal["hybrid", "semantic_only", "graph_only", "entity_focused", "temporal"]
 Detail = Literal["full", "index"]
 # What an import does with a line whose key is there with other content: refuse it, keep what is there, or take it for an edit.
 Clash = Literal["refuse", "keep", "revise"]
@@ -15,6 +16,14 @@ PrivacyLevel = Literal["public", "internal", "private", "secret"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
+# What other programs call the modes.
+OTHER_MODES: Mapping[str, Mode] = {
+    "hybrid": "auto",
+    "semantic_only": "semantic",
+    "graph_only": "graph",
+    "entity_focused": "graph",
+    "temporal": "recent",
+}
 DETAILS: tuple[Detail, ...] = get_args(Detail)
 CLASHES: tuple[Clash, ...] = get_args(Clash)
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)

@@ -5,23 +5,23 @@ The database is read in one snapshot, between the two models: none is held open 
 pipeline that ran and what was missing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import apsw
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Candidate, Memory, Question, Recalled
+from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.association import along_the_graph, led_to, named_in
+from memory_mcp.search.association import along_the_graph, led_to, named_by_the_best, named_in
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.entities import Meant, meant
 from memory_mcp.search.floor import Floor, floor_for
 from memory_mcp.search.freshness import freshness
-from memory_mcp.search.fuse import Hints, best_first, fuse
+from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
@@ -33,6 +33,8 @@ from memory_mcp.text.timewords import named_dates
 from memory_mcp.text.tokens import query_tokens
 
 POOL_FACTOR = 3
+# `mode=graph`: what the question says counts once, how near a memory is along the graph half as much (docs/graph.md#in-a-search).
+NEARNESS_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def _ranked(
     guided: Meant,
 ) -> _Ranked:
     hints, ranked = (
-        _by_graph(persona, connection, question, settings, guided)
+        _by_graph(persona, connection, question, meaning, settings, now, guided)
         if question.mode == "graph"
         else _fused(connection, question, meaning, settings, now)
     )
@@ -114,9 +116,7 @@ def _fused(
     by_meaning_alone = question.mode == "semantic" and near
     words = from_words(connection, question, 0 if by_meaning_alone else limit, (*near, *dates))
     candidates = union(connection, meaning, words, near, dates)
-    origins = memories.origins(connection, [candidate.memory_id for candidate in candidates])
-    speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
-    hints = Hints(named, speakers, origins, freshness=freshness(connection, list(origins), settings.decay, now))
+    hints = _hints(connection, question, named, [candidate.memory_id for candidate in candidates], settings, now)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
 
 
@@ -147,19 +147,36 @@ def _guided(persona: Persona, question: Question, models: Models) -> Meant:
     if question.mode != "graph":
         return Meant()
     with persona.database.read() as connection:
-        named = named_in(connection, persona.names, question)
-    return Meant() if named else meant(persona, question.query, models)
+        named = named_in(connection, persona.names, question.query)
+    return Meant() if named.shares else meant(persona, question.query, models)
 
 
 def _by_graph(
-    persona: Persona, connection: apsw.Connection, question: Question, settings: Settings, guided: Meant
+    persona: Persona,
+    connection: apsw.Connection,
+    question: Question,
+    meaning: Meaning,
+    settings: Settings,
+    now: datetime,
+    guided: Meant,
 ) -> tuple[Hints, list[Candidate]]:
-    """The memories around whom the question names, or means, by the graph alone."""
-    start = named_in(connection, persona.names, question) or guided.shares
-    led = along_the_graph(connection, start, question, settings.fusion.candidates_per_source)
-    origins = memories.origins(connection, led)
-    candidates = [Candidate(memory_id, graph_share=share, score=share) for memory_id, share in led.items()]
-    return Hints((), (), origins, led), best_first(candidates, origins)
+    """The memories around whom the question names, or means; what else it says puts them in order."""
+    named = named_in(connection, persona.names, question.query)
+    start = named.shares or guided.shares or named_by_the_best(connection, _fused(connection, question, meaning, settings, now)[1])
+    led = along_the_graph(connection, start, question)
+    words = from_words(connection, replace(question, query=named.rest), 0, list(led))
+    hints = replace(_hints(connection, question, named_dates(question.query, now, settings.zone), list(led), settings, now), graph=led)
+    weights = settings.fusion.model_copy(update={"graph_weight": NEARNESS_WEIGHT, "graph_weight_dense": NEARNESS_WEIGHT})
+    return hints, fuse(union(connection, meaning, words, led), weights, hints)
+
+
+def _hints(
+    connection: apsw.Connection, question: Question, dates: Sequence[TimeRange], ids: Sequence[int], settings: Settings, now: datetime
+) -> Hints:
+    """What the question names beside its words, and where these memories come from."""
+    origins = memories.origins(connection, ids)
+    speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
+    return Hints(dates, speakers, origins, freshness=freshness(connection, ids, settings.decay, now))
 
 
 def _dense_weight(question: Question) -> float | None:
@@ -186,7 +203,7 @@ def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked,
         hits=hits,
         mode=_mode(question, meaning),
         reranked=reranked.done,
-        degraded=tuple(reason for reason in (meaning.skipped, guided.skipped, reranked.skipped) if reason),
+        degraded=tuple(dict.fromkeys(reason for reason in (meaning.skipped, guided.skipped, reranked.skipped) if reason)),
         index_lag=ranked.index_lag,
         more=len(passing) + rest - len(hits),
         meant=tuple((entity.name, near) for entity, near in guided.entities),
