@@ -242,7 +242,8 @@ class Recalled:
     """What recall answers. `mode` is the pipeline that ran; `degraded` says what was missing from the configured one.
 
     `more` counts further memories that matched and did not fit; `missing` the keys that were asked for and do not exist. `meant` are the
-    names of entities that the query was taken to mean, each with its cosine, where it names nobody.
+    names of entities that the query was taken to mean, each with its cosine, where it names nobody. `relations` are what the graph states
+    of whom it names, each a line such as `健太 > likes > 苺`.
     """
 
     hits: tuple[Hit, ...]
@@ -254,6 +255,7 @@ class Recalled:
     missing: tuple[str, ...] = ()
     best_score: float | None = None
     meant: tuple[tuple[str, float], ...] = ()
+    relations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

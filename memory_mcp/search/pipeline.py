@@ -16,7 +16,7 @@ from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.association import along_the_graph, led_to, named_by_the_best, named_in
+from memory_mcp.search.association import Named, along_the_graph, led_to, named_by_the_best, named_in
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.entities import Meant, meant
 from memory_mcp.search.floor import Floor, floor_for
@@ -25,6 +25,7 @@ from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
+from memory_mcp.search.statements import budget_beside, stated_around
 from memory_mcp.store import chunk_owners, memories, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.excerpt import Span, best_window
@@ -46,6 +47,7 @@ class _Ranked:
     memories: dict[int, Memory]
     spans: dict[int, Span]
     index_lag: int
+    relations: tuple[str, ...] = ()
 
     def best_part(self, query: str) -> Callable[[Memory], Span]:
         """Where in a memory the answer is: in the piece that came nearest, if it has several, and there where the query's words are."""
@@ -87,8 +89,9 @@ def _ranked(
     now: datetime,
     guided: Meant,
 ) -> _Ranked:
+    named = Named() if question.mode == "recent" else named_in(connection, persona.names, question.query)
     hints, ranked = (
-        _by_graph(persona, connection, question, meaning, settings, now, guided)
+        _by_graph(connection, question, meaning, settings, now, guided, named)
         if question.mode == "graph"
         else _fused(connection, question, meaning, settings, now)
     )
@@ -102,7 +105,7 @@ def _ranked(
     found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
     spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])
     lag = vector_table.waiting(connection, meaning.generation) if meaning.generation else 0
-    return _Ranked(ranked, pool, found, spans, lag)
+    return _Ranked(ranked, pool, found, spans, lag, stated_around(connection, question, named))
 
 
 def _fused(
@@ -152,16 +155,15 @@ def _guided(persona: Persona, question: Question, models: Models) -> Meant:
 
 
 def _by_graph(
-    persona: Persona,
     connection: apsw.Connection,
     question: Question,
     meaning: Meaning,
     settings: Settings,
     now: datetime,
     guided: Meant,
+    named: Named,
 ) -> tuple[Hints, list[Candidate]]:
     """The memories around whom the question names, or means; what else it says puts them in order."""
-    named = named_in(connection, persona.names, question.query)
     start = named.shares or guided.shares or named_by_the_best(connection, _fused(connection, question, meaning, settings, now)[1])
     led = along_the_graph(connection, start, question)
     words = from_words(connection, replace(question, query=named.rest), 0, list(led))
@@ -195,7 +197,7 @@ def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Set
 def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked, guided: Meant) -> Recalled:
     passing = floor.passing(reranked.pool)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
-    hits = within_budget(shown, question.detail, question.max_tokens, ranked.best_part(question.query))
+    hits = within_budget(shown, question.detail, budget_beside(question, ranked.relations), ranked.best_part(question.query))
     # The scores of what was not reranked are on another scale than a floor for reranked ones.
     comparable = not (reranked.done and floor.least)
     rest = len(floor.passing(ranked.candidates[len(reranked.pool) :])) if comparable else 0
@@ -206,6 +208,7 @@ def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked,
         degraded=tuple(dict.fromkeys(reason for reason in (meaning.skipped, guided.skipped, reranked.skipped) if reason)),
         index_lag=ranked.index_lag,
         more=len(passing) + rest - len(hits),
+        relations=ranked.relations,
         meant=tuple((entity.name, near) for entity, near in guided.entities),
         best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
     )
