@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 Kind = Literal["fact", "conversation", "experience", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
+OtherMode = Literal["hybrid", "semantic_only", "graph_only", "entity_focused", "temporal"]
 Detail = Literal["full", "index"]
 # What an import does with a line whose key is there with other content: refuse it, keep what is there, or take it for an edit.
 Clash = Literal["refuse", "keep", "revise"]
@@ -15,6 +16,14 @@ PrivacyLevel = Literal["public", "internal", "private", "secret"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
+# What other programs call the modes.
+OTHER_MODES: Mapping[str, Mode] = {
+    "hybrid": "auto",
+    "semantic_only": "semantic",
+    "graph_only": "graph",
+    "entity_focused": "graph",
+    "temporal": "recent",
+}
 DETAILS: tuple[Detail, ...] = get_args(Detail)
 CLASHES: tuple[Clash, ...] = get_args(Clash)
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
@@ -237,7 +246,8 @@ class Recalled:
     """What recall answers. `mode` is the pipeline that ran; `degraded` says what was missing from the configured one.
 
     `more` counts further memories that matched and did not fit; `missing` the keys that were asked for and do not exist. `meant` are the
-    names of entities that the query was taken to mean, each with its cosine, where it names nobody.
+    names of entities that the query was taken to mean, each with its cosine, where it names nobody. `relations` are what the graph states
+    of whom it names, each a line such as `健太 > likes > 苺`.
     """
 
     hits: tuple[Hit, ...]
@@ -249,6 +259,7 @@ class Recalled:
     missing: tuple[str, ...] = ()
     best_score: float | None = None
     meant: tuple[tuple[str, float], ...] = ()
+    relations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

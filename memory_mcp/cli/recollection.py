@@ -63,6 +63,8 @@ def recall(
         return
     for place, hit in enumerate(answer["hits"], start=1):
         typer.echo(_shown(place, hit))
+    for relation in answer.get("relations", []):
+        typer.echo(f"   {relation}")
     typer.secho(_summary(answer), err=True, dim=True)
 
 

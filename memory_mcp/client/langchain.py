@@ -16,7 +16,7 @@ from pydantic import Field, SecretStr
 
 from memory_mcp.client.connection import Connection
 from memory_mcp.config.reading import default_server_url, default_token
-from memory_mcp.domain import Mode
+from memory_mcp.domain import Mode, OtherMode
 from memory_mcp.errors import PersonaUnknown
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -48,7 +48,7 @@ class PersonaRetriever(BaseRetriever):
     """Default: MEMORY_MCP_TOKEN."""
     top_k: int | None = Field(None, ge=1, le=50)
     """How many memories at most. None: as the server is configured."""
-    mode: Mode = "auto"
+    mode: Mode | OtherMode = "auto"
     date_range: str | None = None
     """Only memories of these days: `2025-10-01..2025-10-17`, a day, or words such as 先週."""
     memory_tags: list[str] = Field([])

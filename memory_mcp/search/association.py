@@ -7,6 +7,7 @@ names the client: so a question is led from one memory to the next (docs/graph.m
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import nlargest
 
 import apsw
@@ -17,13 +18,22 @@ from memory_mcp.store.graph import hops, mentions
 from memory_mcp.store.graph.entities import by_name
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.text.entities.finding import found_in
+from memory_mcp.text.entities.mention import Mention
 
 # How many of the best candidates lead to further ones.
 LEADERS = 3
-# `mode=graph`: how far from whom the question names, and how many entities at most.
-HOPS, NEAREST = 3, 500
+# `mode=graph`: how far from whom the question names, how many entities at most, and how many memories the rest of the question chooses from.
+HOPS, NEAREST, REACHED = 3, 500, 500
 # A sum whose parts were taken away again leaves dust; what is equal has to stay equal.
 DIGITS, EPSILON = 6, 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The known entities that a query names, each with how much it counts, 0 to 1; and what it says beside their names."""
+
+    shares: Mapping[int, float] = field(default_factory=dict)
+    rest: str = ""
 
 
 def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Candidate], limit: int) -> dict[int, float]:
@@ -31,14 +41,9 @@ def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Can
 
     Whom the query itself names is no guide: its words have found those already, and counting them twice was measured to hurt.
     """
-    leaders = [candidate for candidate in ranked[:LEADERS] if candidate.score > 0]
-    named = mentions.relevances(connection, [leader.memory_id for leader in leaders])
-    told = {leader.memory_id: leader.score / leaders[0].score / len(leaders) for leader in leaders}
-    weights: dict[int, float] = defaultdict(float)
-    for memory_id, share in told.items():
-        for entity in named.get(memory_id, ()):
-            weights[entity] += share
-    weights = with_others(connection, weights)
+    told = _leaders(ranked)
+    named = mentions.relevances(connection, told)
+    weights = with_others(connection, _weights(told, named))
     telling = _telling(connection, weights)
     found = (
         mentions.memories_of(connection, {entity: weights[entity] * telling[entity] for entity in weights}, question.filters, limit)
@@ -50,7 +55,15 @@ def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Can
     return _shares(found)
 
 
-def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], question: Question, limit: int) -> dict[int, float]:
+def named_by_the_best(connection: apsw.Connection, ranked: Sequence[Candidate]) -> dict[int, float]:
+    """Whom the best candidates name, each with how much it counts, 0 to 1."""
+    told = _leaders(ranked)
+    weights = _weights(told, mentions.relevances(connection, told))
+    telling = _telling(connection, weights)
+    return _shares({entity: weight * telling[entity] for entity, weight in weights.items()})
+
+
+def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], question: Question) -> dict[int, float]:
     """Memories that name these entities, or who is related to them within three hops, or state a relation of theirs: by id, with their
     share of the best, 0 to 1. `start`: how much each counts, 0 to 1."""
     reached = hops.reached(connection, start, HOPS, limit=NEAREST)
@@ -58,18 +71,42 @@ def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], que
     near = {**start, **{entity: one.nearness for entity, one in nearest}}
     if not near:
         return {}
-    found = mentions.memories_of(connection, near, question.filters, limit)
-    for memory_id, score in mentions.memories_stating(connection, start, question.filters, limit).items():
+    found = mentions.memories_of(connection, near, question.filters, REACHED)
+    for memory_id, score in mentions.memories_stating(connection, start, question.filters, REACHED).items():
         found.setdefault(memory_id, score)
-    return dict(nlargest(limit, _shares(found).items(), key=lambda item: item[1]))
+    return dict(nlargest(REACHED, _shares(found).items(), key=lambda item: item[1]))
 
 
-def named_in(connection: apsw.Connection, names: KnownNames, question: Question) -> dict[int, float]:
-    """The known entities that the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell."""
-    called = {question.query[mention.start : mention.end]: entity for entity, mention in names.find(connection, question.query)}
-    kin = {mention.name for mention in found_in(question.query, ()) if mention.subtype in ("family", "day")}
-    namesakes = (namesake.id for name in (*called, *sorted(kin)) for namesake in by_name(connection, name))
-    return dict.fromkeys((*called.values(), *namesakes), 1.0)
+def named_in(connection: apsw.Connection, names: KnownNames, query: str) -> Named:
+    """Whom the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell."""
+    known = names.find(connection, query)
+    kin = [mention for mention in found_in(query, ()) if mention.subtype in ("family", "day")]
+    called = {mention: by_name(connection, query[mention.start : mention.end]) for _, mention in known}
+    called |= {mention: namesakes for mention in kin if (namesakes := by_name(connection, mention.name))}
+    ids = [*(entity for entity, _ in known), *(namesake.id for namesakes in called.values() for namesake in namesakes)]
+    return Named(dict.fromkeys(ids, 1.0), _without(query, called))
+
+
+def _without(query: str, mentions: Iterable[Mention]) -> str:
+    """The query without these names in it."""
+    left = list(query)
+    for mention in mentions:
+        left[mention.start : mention.end] = " " * (mention.end - mention.start)
+    return "".join(left)
+
+
+def _leaders(ranked: Sequence[Candidate]) -> dict[int, float]:
+    """The best candidates, each with its part in where they lead."""
+    leaders = [candidate for candidate in ranked[:LEADERS] if candidate.score > 0]
+    return {leader.memory_id: leader.score / leaders[0].score / len(leaders) for leader in leaders}
+
+
+def _weights(told: Mapping[int, float], named: Mapping[int, Iterable[int]]) -> dict[int, float]:
+    weights: dict[int, float] = defaultdict(float)
+    for memory_id, share in told.items():
+        for entity in named.get(memory_id, ()):
+            weights[entity] += share
+    return weights
 
 
 def _telling(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, float]:

@@ -37,7 +37,7 @@ class Meaning:
 def meaning_of(persona: Persona, question: Question, models: Models, indexes: IndexShelf | None) -> Meaning:
     """Asks the model for the vectors of the query and of the guessed answer. Holds no database meanwhile."""
     state = models.embedder_state.state
-    unwanted = question.mode not in ("auto", "semantic") or (state == "off" and question.mode == "auto")
+    unwanted = question.mode not in ("auto", "semantic", "graph") or (state == "off" and question.mode != "semantic")
     if unwanted or (models.embedder and not persona.exists):
         return Meaning()
     with persona.database.read_briefly() as connection:

@@ -5,26 +5,27 @@ The database is read in one snapshot, between the two models: none is held open 
 pipeline that ran and what was missing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import apsw
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Candidate, Memory, Question, Recalled
+from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.association import along_the_graph, led_to, named_in
+from memory_mcp.search.association import Named, along_the_graph, led_to, named_by_the_best, named_in
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.entities import Meant, meant
 from memory_mcp.search.floor import Floor, floor_for
 from memory_mcp.search.freshness import freshness
-from memory_mcp.search.fuse import Hints, best_first, fuse
+from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
+from memory_mcp.search.statements import budget_beside, stated_around
 from memory_mcp.store import chunk_owners, memories, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.excerpt import Span, best_window
@@ -33,6 +34,8 @@ from memory_mcp.text.timewords import named_dates
 from memory_mcp.text.tokens import query_tokens
 
 POOL_FACTOR = 3
+# `mode=graph`: what the question says counts once, how near a memory is along the graph half as much (docs/graph.md#in-a-search).
+NEARNESS_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class _Ranked:
     memories: dict[int, Memory]
     spans: dict[int, Span]
     index_lag: int
+    relations: tuple[str, ...] = ()
 
     def best_part(self, query: str) -> Callable[[Memory], Span]:
         """Where in a memory the answer is: in the piece that came nearest, if it has several, and there where the query's words are."""
@@ -85,8 +89,9 @@ def _ranked(
     now: datetime,
     guided: Meant,
 ) -> _Ranked:
+    named = Named() if question.mode == "recent" else named_in(connection, persona.names, question.query)
     hints, ranked = (
-        _by_graph(persona, connection, question, settings, guided)
+        _by_graph(connection, question, meaning, settings, now, guided, named)
         if question.mode == "graph"
         else _fused(connection, question, meaning, settings, now)
     )
@@ -100,7 +105,7 @@ def _ranked(
     found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
     spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])
     lag = vector_table.waiting(connection, meaning.generation) if meaning.generation else 0
-    return _Ranked(ranked, pool, found, spans, lag)
+    return _Ranked(ranked, pool, found, spans, lag, stated_around(connection, question, named))
 
 
 def _fused(
@@ -114,9 +119,7 @@ def _fused(
     by_meaning_alone = question.mode == "semantic" and near
     words = from_words(connection, question, 0 if by_meaning_alone else limit, (*near, *dates))
     candidates = union(connection, meaning, words, near, dates)
-    origins = memories.origins(connection, [candidate.memory_id for candidate in candidates])
-    speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
-    hints = Hints(named, speakers, origins, freshness=freshness(connection, list(origins), settings.decay, now))
+    hints = _hints(connection, question, named, [candidate.memory_id for candidate in candidates], settings, now)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
 
 
@@ -147,19 +150,35 @@ def _guided(persona: Persona, question: Question, models: Models) -> Meant:
     if question.mode != "graph":
         return Meant()
     with persona.database.read() as connection:
-        named = named_in(connection, persona.names, question)
-    return Meant() if named else meant(persona, question.query, models)
+        named = named_in(connection, persona.names, question.query)
+    return Meant() if named.shares else meant(persona, question.query, models)
 
 
 def _by_graph(
-    persona: Persona, connection: apsw.Connection, question: Question, settings: Settings, guided: Meant
+    connection: apsw.Connection,
+    question: Question,
+    meaning: Meaning,
+    settings: Settings,
+    now: datetime,
+    guided: Meant,
+    named: Named,
 ) -> tuple[Hints, list[Candidate]]:
-    """The memories around whom the question names, or means, by the graph alone."""
-    start = named_in(connection, persona.names, question) or guided.shares
-    led = along_the_graph(connection, start, question, settings.fusion.candidates_per_source)
-    origins = memories.origins(connection, led)
-    candidates = [Candidate(memory_id, graph_share=share, score=share) for memory_id, share in led.items()]
-    return Hints((), (), origins, led), best_first(candidates, origins)
+    """The memories around whom the question names, or means; what else it says puts them in order."""
+    start = named.shares or guided.shares or named_by_the_best(connection, _fused(connection, question, meaning, settings, now)[1])
+    led = along_the_graph(connection, start, question)
+    words = from_words(connection, replace(question, query=named.rest), 0, list(led))
+    hints = replace(_hints(connection, question, named_dates(question.query, now, settings.zone), list(led), settings, now), graph=led)
+    weights = settings.fusion.model_copy(update={"graph_weight": NEARNESS_WEIGHT, "graph_weight_dense": NEARNESS_WEIGHT})
+    return hints, fuse(union(connection, meaning, words, led), weights, hints)
+
+
+def _hints(
+    connection: apsw.Connection, question: Question, dates: Sequence[TimeRange], ids: Sequence[int], settings: Settings, now: datetime
+) -> Hints:
+    """What the question names beside its words, and where these memories come from."""
+    origins = memories.origins(connection, ids)
+    speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
+    return Hints(dates, speakers, origins, freshness=freshness(connection, ids, settings.decay, now))
 
 
 def _dense_weight(question: Question) -> float | None:
@@ -179,7 +198,8 @@ def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked,
     passing = floor.passing(reranked.pool)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
     words = query_tokens(question.query)
-    hits = within_budget(shown, question.detail, question.max_tokens, ranked.best_part(question.query), words=words)
+    budget = budget_beside(question, ranked.relations)
+    hits = within_budget(shown, question.detail, budget, ranked.best_part(question.query), words=words)
     # The scores of what was not reranked are on another scale than a floor for reranked ones.
     comparable = not (reranked.done and floor.least)
     rest = len(floor.passing(ranked.candidates[len(reranked.pool) :])) if comparable else 0
@@ -187,9 +207,10 @@ def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked,
         hits=hits,
         mode=_mode(question, meaning),
         reranked=reranked.done,
-        degraded=tuple(reason for reason in (meaning.skipped, guided.skipped, reranked.skipped) if reason),
+        degraded=tuple(dict.fromkeys(reason for reason in (meaning.skipped, guided.skipped, reranked.skipped) if reason)),
         index_lag=ranked.index_lag,
         more=len(passing) + rest - len(hits),
+        relations=ranked.relations,
         meant=tuple((entity.name, near) for entity, near in guided.entities),
         best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import DETAILS, MODES, Filters, Question
+from memory_mcp.domain import DETAILS, MODES, OTHER_MODES, Filters, Question
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.clean import storable
 from memory_mcp.text.privacy.redaction import Redaction
@@ -44,7 +44,8 @@ def question(
     """
     private = Redaction(settings.privacy)  # what is not stored can't be found, and need not reach a model or its cache
     asked = private.text(storable((query or "").strip(), "query"))
-    mode = (mode or "auto").strip().casefold()
+    wanted = (mode or "").strip().casefold() or "auto"
+    mode = OTHER_MODES.get(wanted, wanted)
     if not asked and mode == "auto" and (tags or category or date_range or min_importance):
         mode = "recent"  # what happened yesterday? The filters are the question.
     if not asked and not keys and mode != "recent":

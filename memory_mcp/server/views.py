@@ -62,7 +62,7 @@ def hit_view(hit: Hit, call: Call, language: Language | None = None) -> dict[str
 
 
 def recalled_view(recalled: Recalled, call: Call, query: str = "") -> dict[str, Any]:
-    """An answer of recall: what ran, what was missing, and the hits."""
+    """An answer of recall: what ran, what was missing, what the graph states of whom the query names, and the hits."""
     language = client_language(call, query)
     return {
         "mode": recalled.mode,
@@ -73,6 +73,7 @@ def recalled_view(recalled: Recalled, call: Call, query: str = "") -> dict[str, 
         **told(
             missing=list(recalled.missing),
             best_score=recalled.best_score,
+            relations=list(recalled.relations),
             meant=[{"name": name, "similarity": similarity} for name, similarity in recalled.meant],
         ),
         "hits": [hit_view(hit, call, language) for hit in recalled.hits],

@@ -2,7 +2,8 @@
 
 The neighbours are columns of their own with smaller weights: an answer such as 「うん、好き」 is found by the question that
 it answers. Joined into the body they would drown it (measured: docs/decisions/0002-lexical-tokens.md). The questions that a
-memory is said to answer stand where a question stood that was asked just before it (docs/decisions/0016-questions-and-guesses.md).
+memory is said to answer stand where a question stood that was asked just before it (docs/decisions/0016-questions-and-guesses.md), and so do
+the relations that its writer stated: what it says itself counts more.
 """
 
 import json
@@ -12,6 +13,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Filters
+from memory_mcp.store.graph import relations
 from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.rows import packed
 from memory_mcp.text.tokens import TOKENS_VERSION, is_single_kanji, tokens
@@ -26,7 +28,9 @@ COMMON_SHARE, COMMON_KANJI_SHARE = 0.1, 0.02
 
 _VERSION_PROPERTY = "lexical_version"
 # What the tokens are, and which column holds what.
-ROWS_VERSION = f"{TOKENS_VERSION}.1"
+ROWS_VERSION = f"{TOKENS_VERSION}.2"
+# The same without what writers stated as relations.
+_WITHOUT_RELATIONS = f"{TOKENS_VERSION}.1"
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
@@ -42,12 +46,16 @@ def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
 
 def is_outdated(connection: apsw.Connection) -> bool:
     """Whether the index was made by another version of the rows."""
-    return bool(connection.execute("SELECT value FROM properties WHERE name = ?", (_VERSION_PROPERTY,)).get != ROWS_VERSION)
+    return _version(connection) != ROWS_VERSION
 
 
 def rebuild_if_outdated(connection: apsw.Connection) -> None:
-    """Builds the whole index anew when it was made by another version of the rows."""
-    if is_outdated(connection):
+    """Builds the index anew when it was made by another version of the rows: as much of it as that made otherwise."""
+    made_by = _version(connection)
+    if made_by == _WITHOUT_RELATIONS:
+        _write_rows(connection, relations.stating(connection))
+        _note_version(connection)
+    elif made_by != ROWS_VERSION:
         rebuild(connection)
 
 
@@ -58,6 +66,15 @@ def rebuild(connection: apsw.Connection) -> None:
     while page := [row[0] for row in connection.execute("SELECT id FROM memories WHERE id > ? ORDER BY id LIMIT ?", (last, REBUILD_PAGE))]:
         _write_rows(connection, page)
         last = page[-1]
+    _note_version(connection)
+
+
+def _version(connection: apsw.Connection) -> str | None:
+    found: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_VERSION_PROPERTY,)).get
+    return found
+
+
+def _note_version(connection: apsw.Connection) -> None:
     connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_VERSION_PROPERTY, ROWS_VERSION))
 
 
@@ -156,14 +173,14 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
     }
     needed = current | {other for memory_id in current for other in neighbours.get(memory_id, ()) if other is not None}
     bodies = _bodies(connection, needed)
-    questions = _questions(connection, current)
+    questions, stated = _questions(connection, current), _stated(connection, current)
     connection.executemany("DELETE FROM lexical WHERE rowid = ?", [(memory_id,) for memory_id in ids])
     rows = []
     for memory_id in ids:
         if memory_id in current:
             before, after = ("" if other is None else bodies[other] for other in neighbours.get(memory_id, (None, None)))
-            asked = questions.get(memory_id, "")
-            rows.append((memory_id, bodies[memory_id], f"{before} {asked}" if before and asked else before or asked, after))
+            beside = filter(None, (before, questions.get(memory_id), stated.get(memory_id)))
+            rows.append((memory_id, bodies[memory_id], " ".join(beside), after))
     connection.executemany("INSERT INTO lexical(rowid, body, previous, next) VALUES (?, ?, ?, ?)", rows)
 
 
@@ -182,3 +199,12 @@ def _questions(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str
         (json.dumps(list(ids)),),
     )
     return {memory_id: " ".join(tokens("\n".join(json.loads(questions)))) for memory_id, questions in rows}
+
+
+def _stated(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
+    """The relations that those of these memories state that state some."""
+    found = relations.stated_in(connection, ids, {})
+    return {
+        memory_id: " ".join(tokens("\n".join(f"{one.source} {one.relation} {one.target}" for one in stated)))
+        for memory_id, stated in found.items()
+    }

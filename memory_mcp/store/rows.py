@@ -11,11 +11,11 @@ from typing import Any
 import apsw
 
 
-def packed(connection: apsw.Connection, columns: str, query: str, values: Sequence[Any] = ()) -> list[list[Any]]:
+def packed(connection: apsw.Connection, columns: str, query: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[list[Any]]:
     """The rows of `query` in its order, as lists of these columns. For numbers and short texts, not for contents."""
     # Materialized, because bm25() works only where its table is searched.
     sql = f"WITH found AS MATERIALIZED ({query}) SELECT json_group_array(json_array({columns})) FROM found"
-    text = connection.execute(sql, tuple(values)).get
+    text = connection.execute(sql, values if isinstance(values, dict) else tuple(values)).get
     rows: list[list[Any]] = json.loads(text)
     return rows
 

@@ -49,6 +49,41 @@ def test_by_the_graph_alone_those_come_up_who_are_named_or_related(say, ask, nil
     assert ask("知らない人のこと", mode="graph").hits == ()
 
 
+def test_within_what_the_graph_reaches_the_rest_of_the_question_decides(say, ask, nilou, now):
+    deadline = say("プロジェクトAの締切は10月17日").key
+    say("田中さんがプロジェクトAの担当になった", relations=["田中 > works_on > プロジェクトA"])
+    for said in (
+        "田中部長が休暇を取った",
+        "田中様からメールが来た",
+        "田中さんはコーヒーが好き",
+        "田中さんの妹は医者",
+        "田中さんは背が高い",
+    ):
+        say(said)
+    elsewhere = say("別のプロジェクトの締切は来週").key
+    while weave(nilou, now):
+        pass
+    found = ask("田中さんのプロジェクトの締切は？", mode="graph")
+    assert keys_of(found)[0] == deadline
+    assert found.hits[0].why.keys() >= {"graph", "lexical"}
+    assert elsewhere not in keys_of(ask("田中さんのプロジェクトの締切は？", mode="graph", top_k=20))
+
+
+def test_a_hub_with_many_memories_does_not_hide_what_is_a_hop_away(say, ask, nilou, now):
+    deadline = say("プロジェクトAの締切は10月17日").key
+    say("田中さんが担当になった", relations=["田中 > works_on > プロジェクトA"])
+    for number in range(80):
+        say(f"田中さんと散歩した、{number}回目")
+    while weave(nilou, now):
+        pass
+    assert keys_of(ask("田中さんの締切は？", mode="graph"))[0] == deadline
+
+
+def test_a_question_for_the_graph_that_names_nobody_begins_at_whom_its_words_find(band, ask):
+    found = ask("ボーカルって誰", mode="graph")
+    assert (found.mode, sorted(keys_of(found))) == ("graph", sorted(band[:2]))
+
+
 def test_a_memory_in_the_trash_is_not_led_to(band, ask, nilou, now):
     forget(nilou, [band[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert keys_of(ask("ボーカルって誰")) == band[:1]

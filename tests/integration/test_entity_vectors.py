@@ -91,10 +91,20 @@ def test_a_question_for_the_graph_that_names_nobody_is_led_by_whom_it_means_and_
     assert minds.ask("みどりはどこ", mode="graph").meant == ()
 
 
-def test_without_a_model_names_alone_find_somebody_and_the_answer_says_so(dentist, minds):
+def test_beside_a_name_the_rest_of_a_question_for_the_graph_counts_by_meaning_too(dentist, minds, say):
+    for number in range(3):
+        say(f"みどりの看板 {number}")
+    minds.settle()
+    hits = minds.ask("みどりで治療した歯", mode="graph").hits
+    assert hits[0].memory.key == dentist
+    assert hits[0].why.keys() >= {"graph", "lexical", "dense"}
+
+
+def test_without_a_model_names_and_words_alone_find_somebody_and_the_answer_says_so(dentist, minds):
     off = models_for(Settings(embeddings_model=None))
     answer = minds.ask("あの歯医者", models=off, mode="graph")
-    assert (answer.hits, answer.meant, answer.degraded) == ((), (), ("embedder_off",))
+    assert ([hit.memory.key for hit in answer.hits], answer.meant, answer.degraded) == ([dentist], (), ("embedder_off",))
+    assert minds.ask("量子コンピュータ", models=off, mode="graph").hits == ()
     assert minds.ask("みどりはどこ", models=off, mode="graph").degraded == ()
     minds.embedder.failing = True
     assert minds.ask("あの歯医者は", mode="graph").degraded == ("embedder_failed",)

@@ -191,6 +191,15 @@ def test_who_is_named_in_no_memory_that_is_left_is_forgotten(say, nilou, erased,
     assert traces(data_directory / "nilou") == {}
 
 
+def test_no_byte_of_what_was_stated_with_it_is_left(say, nilou, erased, data_directory, ask):
+    say("となりの話", session_id="s")
+    key = say("まとめ", session_id="s", relations=["鰻鱧鯰 > zqxunique > 密談"]).key
+    assert [hit.memory.key for hit in ask("zqxunique").hits] == [key]
+    assert traces(data_directory / "nilou")
+    erased(key)
+    assert traces(data_directory / "nilou") == {}
+
+
 def test_only_what_is_in_the_trash_is_erased(say, nilou, trash, now):
     here, gone = say("ここにいる").key, say("捨てられた").key
     trash(gone)

@@ -30,6 +30,19 @@ def test_top_k_left_out_is_what_the_configuration_says(asked):
     assert asked(under=Settings(reranker_top_n=7)).top_k == 7
 
 
+@pytest.mark.parametrize(
+    ("called", "mode"),
+    [("hybrid", "auto"), ("Semantic_Only", "semantic"), ("graph_only", "graph"), ("entity_focused", "graph"), (" temporal ", "recent")],
+)
+def test_a_mode_has_other_names(asked, called, mode):
+    assert asked(mode=called).mode == mode
+
+
+def test_no_query_is_needed_to_ask_for_the_latest_by_the_other_name_of_that_mode(asked):
+    assert asked("", mode="temporal").mode == "recent"
+    assert asked("", mode="hybrid", tags=["旅"]).mode == "recent"
+
+
 def test_filters_are_read(asked):
     filters = asked(tags=[" 旅 ", "旅", ""], date_range="2025-10-17", min_importance=0.5).filters
     assert filters.tags == ("旅",)

@@ -8,7 +8,8 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store.graph import entities, merging, names, queue
+from memory_mcp.store import lexical
+from memory_mcp.store.graph import entities, merging, names, queue, relations
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.overview import PRESENT
 from memory_mcp.store.timestamps import to_text
@@ -95,15 +96,19 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
         ),
     )
     names.changed(connection)
+    if name != entity.name:  # the words of what was stated of it are found by its name
+        lexical.refresh(connection, relations.stating(connection, [entity.id]))
     return entities.by_ids(connection, [entity.id])[entity.id]
 
 
 def delete(connection: apsw.Connection, entity: Entity) -> None:
     """Takes an entity away, with all that is one with it: names, mentions, relations. A text that names it again makes it anew."""
-    group = json.dumps(merging.group_of(connection, entity.id))
+    members = merging.group_of(connection, entity.id)
+    stating, group = relations.stating(connection, members), json.dumps(members)
     connection.execute("UPDATE entities SET merged_into = NULL WHERE id IN (SELECT value FROM json_each(?))", (group,))
     connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (group,))
     names.changed(connection)
+    lexical.refresh(connection, stating)
 
 
 def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases: Sequence[str]) -> None:

@@ -96,6 +96,18 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Ma
     return found
 
 
+def stating(connection: apsw.Connection, entities: Iterable[int] | None = None) -> list[int]:
+    """The memories that state a relation; of one of these entities, merges aside, where some are given."""
+    of_these = (
+        "" if entities is None else " AND (source IN (SELECT value FROM json_each(?2)) OR target IN (SELECT value FROM json_each(?2)))"
+    )
+    wanted = () if entities is None else (json.dumps(list(entities)),)
+    rows = connection.execute(
+        f"SELECT DISTINCT memory FROM relation_evidence WHERE method = ?1 AND memory IS NOT NULL{of_these}", (STATED, *wanted)
+    )
+    return [row[0] for row in rows]
+
+
 def stated_beside(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
     """What somebody stated outside of any memory about those whom, of all memories, only these name."""
     rows = connection.execute(

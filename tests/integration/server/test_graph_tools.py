@@ -46,6 +46,13 @@ def test_neighbours_are_told_with_the_relation_that_leads_to_them(persona, proje
     assert persona("entity_neighbors", entity=answer["entity"]["id"])["entity"] == answer["entity"]
 
 
+def test_recall_tells_what_is_related_to_whom_the_query_names(persona, project):
+    told = persona("recall", query="田中さんのプロジェクトはいつまで？")
+    assert told["relations"] == ["田中 > works_on > プロジェクトA", "プロジェクトA > ends_on > 10月17日"]
+    assert persona("recall", query="田中さんの話", mode="entity_focused")["mode"] == "graph"
+    assert "relations" not in persona("recall", query="天気は？")
+
+
 def test_a_snapshot_is_what_vis_js_draws_or_plain_json(persona, project):
     drawn = persona("graph_snapshot")
     ids = {node["id"] for node in drawn["nodes"]}
@@ -80,7 +87,9 @@ def test_the_own_mother_is_found_along_the_graph_and_not_somebody_elses(persona)
     persona("remember", content="お母さんは神戸でパン屋をしている")
     found = persona("recall", query="母の店はどこ？", mode="graph")["hits"]
     assert [hit["content"] for hit in found] == ["お母さんは神戸でパン屋をしている"]
-    assert persona("recall", query="健太の母の店はどこ？", mode="graph")["hits"] == []
+    persona("remember", content="[[健太|Person]]は元気")
+    found = persona("recall", query="健太の母の店はどこ？", mode="graph")["hits"]
+    assert [hit["content"] for hit in found] == ["[[健太|Person]]は元気"]
 
 
 def test_a_relation_is_taken_back(persona, project):

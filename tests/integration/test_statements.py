@@ -1,0 +1,132 @@
+"""Relations as text: a memory is found by what its writer stated with it, and recall tells what the graph states of whom a question names."""
+
+import pytest
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Stated
+from memory_mcp.remember import entity_changes, relating
+from memory_mcp.remember.forget import forget
+from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.search.statements import SHOWN, SHOWN_AT_A_GUESS
+from memory_mcp.store import lexical
+from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.text.budget import estimate_tokens
+
+
+@pytest.fixture
+def relate(nilou, now):
+    def relate(*told):
+        stated = [Stated(*(part.strip() for part in one.split(">"))) for one in told]
+        relating.relate(nilou, stated, now=now, privacy=Privacy())
+
+    return relate
+
+
+def keys_of(answer):
+    return [hit.memory.key for hit in answer.hits]
+
+
+def test_a_memory_is_found_by_the_relations_that_its_writer_stated(say, ask):
+    for said in ("健太は元気", "京都へ行った", "カレーを食べた", "雨が降った", "本を読んだ", "健太は京都へ行った"):
+        say(said)
+    key = say("今日の会話のまとめ", relations=["健太 > 飼っている > ダイズ"]).key
+    assert keys_of(ask("健太は何を飼っている？"))[0] == key
+    assert keys_of(ask("ダイズ")) == [key]
+    assert keys_of(ask("ダイズ", mode="graph")) == [key]
+
+
+def test_what_a_memory_says_itself_counts_more_than_what_was_stated_with_another(say, ask):
+    stated = say("まとめ", relations=["健太 > 飼う > 犬"]).key
+    said = say("犬を飼う").key
+    assert keys_of(ask("犬を飼う")) == [said, stated]
+
+
+def test_its_neighbours_in_the_session_are_not_found_by_what_was_stated_with_it(say, ask):
+    say("前の話", session_id="s")
+    key = say("まとめ", session_id="s", relations=["健太 > 飼っている > ダイズ"]).key
+    say("後の話", session_id="s")
+    assert keys_of(ask("ダイズ")) == [key]
+
+
+def test_what_was_stated_stays_searchable_after_a_revision_and_goes_with_the_trash(say, ask, nilou, now):
+    key = say("まとめ", relations=["健太 > 飼っている > ダイズ"]).key
+    revise(nilou, key, Revision(content="きょうのまとめ"), now=now, privacy=Privacy())
+    assert keys_of(ask("ダイズ")) == [key]
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
+    found = ask("ダイズ")
+    assert (found.hits, found.relations) == ((), ())
+    revise(nilou, key, Revision(restore=True), now=now, privacy=Privacy())
+    assert keys_of(ask("ダイズ")) == [key]
+
+
+def test_it_is_found_by_the_name_that_an_entity_is_given_and_no_more_when_that_is_deleted(say, ask, nilou, now):
+    key = say("まとめ", relations=["健太 > 飼っている > ダイズ"]).key
+    entity_changes.change(nilou, "ダイズ", Wanted(name="小麦", aliases=()), now=now, privacy=Privacy())
+    assert (keys_of(ask("小麦")), keys_of(ask("ダイズ"))) == ([key], [])
+    entity_changes.delete(nilou, "小麦", now=now)
+    assert ask("小麦").hits == ()
+
+
+def test_rows_of_before_relations_had_words_are_made_anew_where_some_were_stated(say, ask, nilou):
+    key = say("まとめ", relations=["健太 > 飼っている > ダイズ"]).key
+    other = say("別の話").key
+
+    def as_before(connection):
+        connection.execute("UPDATE lexical SET previous = '' WHERE rowid = 1")
+        connection.execute("UPDATE lexical SET previous = 'kept' WHERE rowid = 2")
+        connection.execute("UPDATE properties SET value = '1.1' WHERE name = 'lexical_version'")
+
+    nilou.database.write(as_before)
+    assert ask("ダイズ").hits == ()
+    nilou.database.write(lexical.rebuild_if_outdated)
+    assert (keys_of(ask("ダイズ")), keys_of(ask("kept"))) == ([key], [other])
+    with nilou.database.read() as connection:
+        assert not lexical.is_outdated(connection)
+
+
+def test_recall_tells_what_was_related_outside_of_any_memory(relate, ask):
+    relate("健太 > 飼っている > ダイズ", "ダイズ > is_a > 柴犬", "健太 > lives_in > 京都", "佐藤 > 飼っている > 猫")
+    found = ask("健太は何を飼っている？")
+    assert (found.hits, found.relations) == ((), ("健太 > 飼っている > ダイズ",))
+    assert ask("柴犬を飼っているのは誰？").relations == ("ダイズ > is_a > 柴犬", "健太 > 飼っている > ダイズ")
+    assert ask("健太の犬種は？", mode="graph").relations == ("健太 > 飼っている > ダイズ", "ダイズ > is_a > 柴犬")
+    assert ask("健太と京都の関係は？").relations[0] == "健太 > lives_in > 京都"
+
+
+def test_where_no_word_of_the_question_is_in_a_relation_the_strongest_few_are_told(relate, ask, say):
+    say("まとめ", relations=["健太 > 飼っている > ダイズ"])
+    relate(*(f"健太 > friend_of > 友{number}号" for number in range(6)), "健太 > 飼っている > ダイズ")
+    told = ask("健太のペットは？").relations
+    assert len(told) == SHOWN_AT_A_GUESS
+    assert told[0] == "健太 > 飼っている > ダイズ"
+
+
+def test_no_more_relations_are_told_than_the_budget_has_room_for(relate, ask, say):
+    relate(*(f"健太 > 飼っている > 犬{number}号" for number in range(40)))
+    say("健太は犬を飼っている。" * 100)
+    assert len(ask("健太が飼っている犬").relations) == SHOWN
+    small = ask("健太が飼っている犬", max_tokens=200)
+    assert 0 < len(small.relations) < SHOWN
+    assert sum(map(estimate_tokens, (*small.relations, *(hit.text for hit in small.hits)))) <= 200
+    assert ask("健太が飼っている犬", max_tokens=50).relations == ()
+
+
+def test_who_is_only_named_together_nobody_is_told_and_no_relation_passes_a_filter(relate, ask, say, nilou, now):
+    say("[[健太]]と[[佐藤]]が来た", tags=["来客"])
+    assert ask("健太は？").relations == ()
+    relate("健太 > likes > 苺")
+    assert ask("健太は？").relations == ("健太 > likes > 苺",)
+    assert ask("健太は？", tags=["来客"]).relations == ()
+    assert ask("健太は？", mode="recent").relations == ()
+
+
+def test_what_was_taken_back_is_told_no_more_and_merged_ones_go_by_their_one_name(relate, ask, nilou, now):
+    relate("健太 > likes > 苺", "健太 > similarity > 佐藤")
+    assert set(ask("健太は？").relations) == {"健太 > likes > 苺", "健太 — similarity — 佐藤"}
+    relating.unrelate(nilou, Stated("健太", "likes", "苺"), reason=None, now=now, privacy=Privacy())
+    assert ask("健太は？").relations == ("健太 — similarity — 佐藤",)
+
+
+def test_a_question_that_names_nobody_is_told_no_relation(relate, ask):
+    relate("健太 > likes > 苺")
+    assert ask("天気は？").relations == ()
