@@ -1,7 +1,7 @@
 """What a route beside MCP is made of, and the reading of a small JSON body."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,18 @@ def whole_number(request: Request, name: str, allowed: str, otherwise: str = "Le
     if shown and not (shown.isdecimal() and shown.isascii() and len(shown) < 10):
         raise InvalidInput(f"{name} is {shown[:80]!r}", allowed, otherwise)
     return int(shown) if shown else None
+
+
+def check_query(request: Request, known: Sequence[str]) -> None:
+    """Refuses a query with a parameter that the route does not read: a slip of the pen would else go unnoticed.
+
+    Raises:
+        InvalidInput: there is one.
+    """
+    for name in request.query_params:
+        if name not in known:
+            read = f"Known parameters are {', '.join(known)}" if known else "Leave it out: this route reads none from the query"
+            raise InvalidInput(f"unknown parameter {name[:80]!r}", "", read)
 
 
 async def object_of(request: Request, **expected: type) -> dict[str, Any]:

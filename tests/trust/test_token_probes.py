@@ -85,7 +85,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "/api/graph/neighbors": {"entity": "睡蓮"},
     "/api/graph/paths": {"source": "睡蓮", "target": "水辺"},
     "/api/graph/export": {"format": "json"},
-    "/api/graph/types": {"kind": "entity", "name": "x"},
+    "DELETE /api/graph/types": {"kind": "entity", "name": "x"},
 }
 # They are about a memory, an entity or a persona that has to be there.
 WANT_SOMEBODY = (
@@ -120,7 +120,7 @@ class Server:
         method, _, address = what.partition(" ")
         if address:
             body = json.dumps(BODIES[address]).encode() if method in ("POST", "PATCH") else None
-            query = QUERIES.get(address) if body is None else None
+            query = QUERIES.get(what, QUERIES.get(address)) if body is None else None
             answer = self.http.request(method, prefix + address, headers=headers, content=body, params=query)
         else:
             call, params = _mcp_call(what)
