@@ -261,6 +261,7 @@ class Remembered:
     """What remember answers. `stored` is False when the very same write is already there under `key`.
 
     `rivals` are other current memories that replace the same one as this. `redacted` and `flagged` count what was private in it, by kind.
+    `related` counts the relations that were added to the one that is already there.
     """
 
     key: str
@@ -269,6 +270,7 @@ class Remembered:
     rivals: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     flagged: Mapping[str, int] = field(default_factory=dict)
+    related: int = 0
 
 
 @dataclass(frozen=True, slots=True)

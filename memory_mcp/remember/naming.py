@@ -52,6 +52,21 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
     return of_one
 
 
+def state_further(connection: apsw.Connection, memory_id: int, stated: Sequence[Stated], now: datetime) -> list[Stated]:
+    """The same for a memory that is there already. Returns those that it did not state before."""
+    before = relations.stated_count(connection, memory_id)
+    added = []
+    for one in stated:
+        state_relations(connection, memory_id, [one], now)
+        there = relations.stated_count(connection, memory_id)
+        if there > before:
+            added.append(one)
+        before = there
+    if added:
+        queue.enqueue(connection, [memory_id])
+    return added
+
+
 def name_again(
     connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool = True
 ) -> None:

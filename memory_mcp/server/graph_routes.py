@@ -18,7 +18,7 @@ from memory_mcp.server import entity_views
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
 from memory_mcp.server.api_route import ApiRoute, whole_number
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note
+from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note, why_nobody
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
 from memory_mcp.store.graph import entities
@@ -77,8 +77,8 @@ async def graph_neighbours(request: Request) -> Response:
         known, by_meaning = entity_views.whom(call, persona, name)
         with persona.database.read() as connection:
             found = neighbours(connection, known, depth, types, least, limit)
-            unread = None if found.neighbours else unread_note(connection)
-            return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, unread)}
+            note = None if found.neighbours else why_nobody(connection, types, found.entity.name, found.types_there)
+            return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, note)}
 
     return await _told(request, told)
 

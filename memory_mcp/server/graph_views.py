@@ -1,6 +1,6 @@
 """What a client sees of the graph: names instead of numbers, relations as `A > works_on > B`, pictures as vis.js reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -43,12 +43,12 @@ def step_view(step: Step, named: Mapping[int, str]) -> str:
     return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
 
 
-def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo, unread: str | None = None) -> dict[str, Any]:
-    """The entity and who stands around it; `unread` where more may come."""
+def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
+    """The entity and who stands around it; `note` says why nobody does."""
     return {
         "entity": entity_view(found.entity, zone),
         "neighbors": [_neighbour_view(neighbour, found.named) for neighbour in found.neighbours],
-        **told(more=found.more or None, namesakes=[entity_view(entity, zone) for entity in found.namesakes], note=unread),
+        **told(more=found.more or None, namesakes=[entity_view(entity, zone) for entity in found.namesakes], note=note),
     }
 
 
@@ -62,6 +62,17 @@ def _neighbour_view(neighbour: Neighbour, named: Mapping[int, str]) -> dict[str,
         "weight": neighbour.via.weight,
         "confidence": neighbour.via.confidence,
     }
+
+
+def why_nobody(connection: apsw.Connection, types: Sequence[str], name: str, there: Mapping[str, int]) -> str | None:
+    """What to say where nothing was found along relations of these `types`, any where none is named: of which types those of the entity of
+    that name are, `there`, or what may still come."""
+    waiting = unread_note(connection) if not types or "co_occurrence" in types else None
+    if waiting or not types:
+        return waiting
+    known = ", ".join(f"{type_} ({many})" for type_, many in there.items())
+    asked = f"there is no relation of the type {' or '.join(types)[:200]} here"
+    return f"{asked}; those of {name} are of {known}" if known else f"{asked}, nor of another"
 
 
 def unread_note(connection: apsw.Connection) -> str | None:

@@ -18,7 +18,7 @@ from memory_mcp.server.graph_arguments import name as _name
 from memory_mcp.server.graph_arguments import share as _share
 from memory_mcp.server.graph_arguments import types as _types
 from memory_mcp.server.graph_arguments import within as _within
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note
+from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note, why_nobody
 from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
@@ -44,8 +44,8 @@ def entity_neighbors(
         name, by_meaning = entity_views.whom(call, persona, _name(entity, "entity"))
         with persona.database.read() as connection:
             found = neighbours(connection, name, hops, relation_types, _share(min_confidence), many)
-            unread = None if found.neighbours else unread_note(connection)
-        return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, unread)}
+            note = None if found.neighbours else why_nobody(connection, relation_types, found.entity.name, found.types_there)
+        return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, note)}
 
 
 @answering

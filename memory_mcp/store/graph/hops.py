@@ -9,6 +9,8 @@ from typing import Any
 import apsw
 
 HOPS_LIMIT = 6
+# So many types of an entity's relations are told.
+TYPES_LIMIT = 20
 # What is left of nearness after a hop along a relation of weight 1.
 DECAY = 0.8
 # An entity that everything is related to leads everywhere and nowhere: only its strongest relations are followed.
@@ -89,6 +91,17 @@ def steps_from(connection: apsw.Connection, entities: Iterable[int], rules: Rule
     """The relations that begin or end at these entities, the strongest of each first."""
     rows = connection.execute(_EDGES, rules.bound(dict.fromkeys(entities, 1.0))).get
     return [_step(row) for row in json.loads(str(rows))]
+
+
+def types_at(connection: apsw.Connection, entity: int) -> dict[str, int]:
+    """Of which types the relations of an entity are, and how many of each; the most first."""
+    return dict(
+        connection.execute(
+            "SELECT type, count(*) FROM (SELECT type FROM relations WHERE source = ?1 UNION ALL SELECT type FROM relations WHERE target = ?1) "
+            "GROUP BY type ORDER BY 2 DESC, 1 LIMIT ?2",
+            (entity, TYPES_LIMIT),
+        )
+    )
 
 
 def hop(

@@ -90,6 +90,33 @@ def test_a_relation_is_taken_back(persona, project):
     assert (again["unrelated"], again["note"]) == (False, "there was no such relation")
 
 
+def test_what_a_write_states_beyond_the_one_that_is_there_is_added_to_it(persona):
+    said = {"content": "今日の会話のまとめ", "occurred_at": "2025-10-01"}
+    first = persona("remember", **said, relations=["健太 > likes > 苺"])
+    again = persona("remember", **said, relations=["健太 > likes > 苺", "健太 > likes > 桃"])
+    assert (again["stored"], again["key"], again["indexed"]) == (False, first["key"], "now")
+    assert again["note"].endswith("added to it: 1")
+    assert {near["name"] for near in persona("entity_neighbors", entity="健太")["neighbors"]} == {"苺", "桃"}
+    assert persona("remember", **said, relations=["健太 > likes > 桃"])["note"] == "this very write is stored already; revise changes it"
+    persona("forget", keys=[first["key"]])
+    assert persona("entity_neighbors", entity="健太")["neighbors"] == []
+
+
+def test_where_no_relation_is_of_a_type_that_was_asked_for_the_answer_says_of_which_they_are(persona, project):
+    persona("remember", content="佐藤さんと鈴木さんが渋谷駅に来た")
+    told = persona("entity_neighbors", entity="プロジェクトA", relation_types=["friend"])
+    assert (told["neighbors"], told["note"]) == (
+        [],
+        "there is no relation of the type friend here; those of プロジェクトA are of ends_on (1), works_on (1)",
+    )
+    assert (
+        persona("entity_neighbors", entity="佐藤", relation_types=["friend"])["note"]
+        == "there is no relation of the type friend here, nor of another"
+    )
+    assert "note" not in persona("entity_neighbors", entity="田中", relation_types=["works_on"])
+    assert "memories wait" in persona("entity_neighbors", entity="佐藤", relation_types=["co_occurrence"])["note"]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
