@@ -113,10 +113,11 @@ def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
             "relations": [relation_view(relation, named) for relation in found.relations],
             **totals,
         }
+    ids = {entity.id: entity.entity_id for entity in found.entities}
     return {
         "nodes": [
             {
-                "id": entity.id,
+                "id": entity.entity_id,
                 "label": entity.name,
                 "group": entity.type,
                 "color": found.colors.get(entity.type, DEFAULT_COLOR),
@@ -126,8 +127,8 @@ def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
         ],
         "edges": [
             {
-                "from": relation.source,
-                "to": relation.target,
+                "from": ids[relation.source],
+                "to": ids[relation.target],
                 "label": relation.type,
                 "value": relation.weight,
                 **({"arrows": "to"} if relation.directed else {}),

@@ -51,6 +51,11 @@ def test_a_snapshot_is_what_vis_js_draws_or_plain_json(persona, project):
     ids = {node["id"] for node in drawn["nodes"]}
     assert {node["label"] for node in drawn["nodes"]} == {"田中", "プロジェクトA", "10月17日"}
     assert all({edge["from"], edge["to"]} <= ids and edge["arrows"] == "to" for edge in drawn["edges"])
+    assert {persona("entity_neighbors", entity=node["id"])["entity"]["name"] for node in drawn["nodes"]} == {
+        "田中",
+        "プロジェクトA",
+        "10月17日",
+    }
     told = persona("graph_snapshot", format="json", types=["Person"])
     assert ([entity["name"] for entity in told["entities"]], told["relations"], told["entities_in_all"]) == (["田中"], [], 3)
 
@@ -132,6 +137,9 @@ def test_where_no_relation_is_of_a_type_that_was_asked_for_the_answer_says_of_wh
         ("relate", {"relations": ["田中|Ghost > knows > 佐藤"]}, "there is no type 'Ghost'"),
         ("relate", {"relations": ["田中さん > knows > 田中"]}, "are one"),
         ("relate", {"relations": []}, "1 to 50"),
+        ("relate", {"relations": "田中 > knows > 佐藤, 佐藤 > knows > 鈴木"}, "Send a list with one relation in each entry"),
+        ("relate", {"relations": "田中 > knows > 佐藤; 佐藤 > knows > 鈴木"}, "Send a list with one relation in each entry"),
+        ("remember", {"content": "x", "relations": "a > b > c\nc > d > e"}, "Send a list with one relation in each entry"),
         ("unrelate", {"relation": "田中 > knows > 誰か"}, "not known"),
         ("remember", {"content": "x", "relations": ["x"]}, "A > works_on > B"),
     ],
