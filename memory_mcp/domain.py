@@ -101,6 +101,15 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
+class Lasting:
+    """When a relation holds: its first and its last day as YYYY-MM-DD, None where that is open; and what else is to be said of it."""
+
+    valid_from: str | None = None
+    valid_to: str | None = None
+    notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What an export knows of a memory beyond what a caller of `remember` may say."""
 

@@ -4,11 +4,12 @@ What is made of it later (who is named together, what follows what) waits in the
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 
 import apsw
 
-from memory_mcp.domain import Draft, Stated
+from memory_mcp.domain import Draft, Lasting, Stated
 from memory_mcp.store import memories
 from memory_mcp.store.graph import entities, mentions, queue, relations
 from memory_mcp.store.graph.names import KnownNames
@@ -34,9 +35,11 @@ def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
     queue.enqueue(connection, [memory_id])
 
 
-def state_relations(connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime) -> list[Stated]:
-    """Relations in their writer's words; entities that they name and nobody knows yet are made. Returns those that say nothing, as both
-    their ends are names of one."""
+def state_relations(
+    connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime, lasting: Lasting | None = None
+) -> list[Stated]:
+    """Relations in their writer's words, and when they hold; entities that they name and nobody knows yet are made. Returns those that say
+    nothing, as both their ends are names of one."""
     if not stated:
         return []
     evidence, of_one = [], []
@@ -47,7 +50,8 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
         if source == target:
             of_one.append(relation)
         else:
-            evidence.append(Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id))
+            said = Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id)
+            evidence.append(replace(said, **asdict(lasting)) if lasting else said)
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
     return of_one
 

@@ -18,7 +18,7 @@ from memory_mcp.server import entity_views
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
 from memory_mcp.server.api_route import ApiRoute, whole_number
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note, why_nobody
+from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, why_nobody
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
 from memory_mcp.store.graph import entities
@@ -87,11 +87,13 @@ async def graph_paths(request: Request) -> Response:
     """How two entities hang together."""
     source, target = (arguments.name(_text(request, end), end) for end in ("source", "target"))
     algorithm, depth = arguments.algorithm(_text(request, "algorithm")), _whole(request, "max_depth", arguments.PATH_LIMIT, 4)
+    types, least = request.query_params.getlist("relation_types"), arguments.share(_number(request, "min_confidence"))
 
     def told(call: Call, persona: Persona) -> dict[str, Any]:
         with persona.database.read() as connection:
-            found = find_path(connection, source, target, algorithm, depth)
-            return {**heading(call, persona), **paths_view(found, None if found.paths else unread_note(connection))}
+            found = find_path(connection, source, target, algorithm, depth, types, least)
+            note = None if found.paths else why_nobody(connection, types, found.source.name, found.types_there)
+            return {**heading(call, persona), **paths_view(found, note)}
 
     return await _told(request, told)
 

@@ -43,6 +43,11 @@ def step_view(step: Step, named: Mapping[int, str]) -> str:
     return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
 
 
+def _when(step: Step) -> str:
+    """The days between which the relation holds, where somebody said so."""
+    return f" ({step.valid_from or ''}..{step.valid_to or ''})" if step.valid_from or step.valid_to else ""
+
+
 def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
     """The entity and who stands around it; `note` says why nobody does."""
     return {
@@ -61,6 +66,7 @@ def _neighbour_view(neighbour: Neighbour, named: Mapping[int, str]) -> dict[str,
         "via": step_view(neighbour.via, named),
         "weight": neighbour.via.weight,
         "confidence": neighbour.via.confidence,
+        **told(valid_from=neighbour.via.valid_from, valid_to=neighbour.via.valid_to),
     }
 
 
@@ -71,8 +77,8 @@ def why_nobody(connection: apsw.Connection, types: Sequence[str], name: str, the
     if waiting or not types:
         return waiting
     known = ", ".join(f"{type_} ({many})" for type_, many in there.items())
-    asked = f"there is no relation of the type {' or '.join(types)[:200]} here"
-    return f"{asked}; those of {name} are of {known}" if known else f"{asked}, nor of another"
+    asked = f"along relations of the type {' or '.join(types)[:200]} nothing is reached"
+    return f"{asked}; those of {name} are of {known}" if known else f"{asked}; {name} has no relations yet"
 
 
 def unread_note(connection: apsw.Connection) -> str | None:
@@ -84,8 +90,8 @@ def unread_note(connection: apsw.Connection) -> str | None:
     return f"{memories} to be read for names that stand together, which is done while nobody calls: more may come of it"
 
 
-def paths_view(found: Paths, unread: str | None = None) -> dict[str, Any]:
-    """The ways from one to the other, step by step; `unread` where more may come."""
+def paths_view(found: Paths, note: str | None = None) -> dict[str, Any]:
+    """The ways from one to the other, step by step; `note` says why there is none."""
     return {
         "source": found.source.name,
         "target": found.target.name,
@@ -94,12 +100,12 @@ def paths_view(found: Paths, unread: str | None = None) -> dict[str, Any]:
                 "length": len(path.steps),
                 "strength": path.strength,
                 "entities": [found.source.name, *(found.named[step.there] for step in path.steps)],
-                "steps": [step_view(step, found.named) for step in path.steps],
+                "steps": [f"{step_view(step, found.named)}{_when(step)}" for step in path.steps],
             }
             for path in found.paths
         ],
         **told(namesakes=[{"id": entity.entity_id, "name": entity.name, "type": entity.type} for entity in found.namesakes]),
-        **told(note=unread if found.complete else "the search ended before it had seen all ways"),
+        **told(note=note if found.complete else "the search ended before it had seen all ways"),
     }
 
 

@@ -15,6 +15,8 @@ _COUNTED: Schema = {"type": "object", "additionalProperties": COUNT}
 _WHOSE: dict[str, Schema] = {"persona": TEXT, "new_persona": {"const": True}, "did_you_mean": {"type": "array", "items": TEXT}}
 
 _MIN_WEIGHT = asked("min_weight", "Relations that are lighter are left out.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0})
+_MIN_CONFIDENCE = asked("min_confidence", "How sure relations must be.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0})
+_RELATION_TYPES = asked("relation_types", "Only along relations of these types.", {"type": "array", "items": TEXT})
 _ENTITY: Schema = {"type": "object", "required": ["id", "name", "type"], "properties": {"id": TEXT, "name": TEXT, "type": TEXT}}
 
 SCHEMAS: dict[str, Schema] = {
@@ -134,8 +136,8 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
         "GraphNeighbors",
         asked("entity", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
         up_to("depth", "Hops.", 3, 1),
-        asked("relation_types", "Only along relations of these types.", {"type": "array", "items": TEXT}),
-        asked("min_confidence", "How sure relations must be.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0}),
+        _RELATION_TYPES,
+        _MIN_CONFIDENCE,
         up_to("limit", "How many.", 100, 20),
     ),
     "/api/graph/paths": _get(
@@ -145,6 +147,8 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
         asked("target", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
         one_of("algorithm", "Which ways.", *ALGORITHMS),
         up_to("max_depth", "Hops.", 6, 4),
+        _RELATION_TYPES,
+        _MIN_CONFIDENCE,
     ),
     "/api/graph/export": {
         "get": {

@@ -112,14 +112,40 @@ def test_where_no_relation_is_of_a_type_that_was_asked_for_the_answer_says_of_wh
     told = persona("entity_neighbors", entity="プロジェクトA", relation_types=["friend"])
     assert (told["neighbors"], told["note"]) == (
         [],
-        "there is no relation of the type friend here; those of プロジェクトA are of ends_on (1), works_on (1)",
+        "along relations of the type friend nothing is reached; those of プロジェクトA are of ends_on (1), works_on (1)",
     )
     assert (
         persona("entity_neighbors", entity="佐藤", relation_types=["friend"])["note"]
-        == "there is no relation of the type friend here, nor of another"
+        == "along relations of the type friend nothing is reached; 佐藤 has no relations yet"
     )
     assert "note" not in persona("entity_neighbors", entity="田中", relation_types=["works_on"])
     assert "memories wait" in persona("entity_neighbors", entity="佐藤", relation_types=["co_occurrence"])["note"]
+
+
+def test_a_path_is_looked_for_along_relations_of_some_types_and_so_sure(persona, project):
+    ends = {"source": "田中", "target": "10月17日"}
+    for algorithm in ("shortest", "strongest", "all"):
+        both = persona("find_path", **ends, algorithm=algorithm, relation_types=["works_on", "ends_on"], min_confidence=1)
+        assert [path["length"] for path in both["paths"]] == [2]
+        one = persona("find_path", **ends, algorithm=algorithm, relation_types=["works_on"])
+        assert (one["paths"], one["note"]) == (
+            [],
+            "along relations of the type works_on nothing is reached; those of 田中 are of works_on (1)",
+        )
+
+
+def test_a_relation_that_is_over_is_shown_with_its_days(persona):
+    told = persona("relate", relations=["田中 > works_at > X社"], valid_from="2010年4月", valid_to="2015-03", notes="新卒で入社")
+    assert (told["valid_from"], told["valid_to"]) == ("2010-04-01", "2015-03-31")
+    (near,) = persona("entity_neighbors", entity="田中")["neighbors"]
+    assert (near["via"], near["valid_from"], near["valid_to"]) == ("田中 > works_at > X社", "2010-04-01", "2015-03-31")
+    (path,) = persona("find_path", source="田中", target="X社")["paths"]
+    assert path["steps"] == ["田中 > works_at > X社 (2010-04-01..2015-03-31)"]
+    (relation,) = persona("graph_snapshot", format="json")["relations"]
+    assert (relation["valid_to"], relation["notes"]) == ("2015-03-31", "新卒で入社")
+    assert "valid_to" not in persona("relate", relations=["田中 > works_at > X社"], valid_from="昨日")
+    (near,) = persona("entity_neighbors", entity="田中")["neighbors"]
+    assert (near["valid_from"], "valid_to" in near) == ("2025-10-29", False)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +163,10 @@ def test_where_no_relation_is_of_a_type_that_was_asked_for_the_answer_says_of_wh
         ("relate", {"relations": ["田中|Ghost > knows > 佐藤"]}, "there is no type 'Ghost'"),
         ("relate", {"relations": ["田中さん > knows > 田中"]}, "are one"),
         ("relate", {"relations": []}, "1 to 50"),
+        ("relate", {"relations": ["a > b > c"], "valid_from": "いつか"}, "valid_from 'いつか' is no date"),
+        ("relate", {"relations": ["a > b > c"], "valid_from": "..2015"}, "valid_from '..2015' is open at one end"),
+        ("relate", {"relations": ["a > b > c"], "valid_from": "2015", "valid_to": "2014"}, "valid_to is before valid_from"),
+        ("relate", {"relations": ["a > b > c"], "notes": "x" * 501}, "notes has 501 characters"),
         ("relate", {"relations": "田中 > knows > 佐藤, 佐藤 > knows > 鈴木"}, "Send a list with one relation in each entry"),
         ("relate", {"relations": "田中 > knows > 佐藤; 佐藤 > knows > 鈴木"}, "Send a list with one relation in each entry"),
         ("remember", {"content": "x", "relations": "a > b > c\nc > d > e"}, "Send a list with one relation in each entry"),
