@@ -88,4 +88,4 @@ def _is_a(value: object, expected: type) -> bool:
     return isinstance(value, int | float if expected is float else expected)
 
 
-_TYPES = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", list: "a list of strings"}
+_TYPES = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", list: "a list of strings", dict: "an object"}
