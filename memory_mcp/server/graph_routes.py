@@ -14,11 +14,13 @@ from memory_mcp.graph.neighbours import neighbours
 from memory_mcp.graph.paths import find_path
 from memory_mcp.graph.snapshot import snapshot
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import drafts
 from memory_mcp.server import entity_views
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
 from memory_mcp.server.api_route import ApiRoute, whole_number
 from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, why_nobody
+from memory_mcp.server.link_views import LINKS_LIMIT, LINKS_SHOWN, links_view
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
 from memory_mcp.store.graph import entities
@@ -98,6 +100,15 @@ async def graph_paths(request: Request) -> Response:
     return await _told(request, told)
 
 
+async def memory_links(request: Request) -> Response:
+    """To which memories one is linked, and how."""
+    call, key, types = call_of(request), _text(request, "key").strip(), request.query_params.getlist("types")
+    if not key:
+        raise InvalidInput("key is missing", "", "Take one from a recall")
+    limit = _whole(request, "limit", LINKS_LIMIT, LINKS_SHOWN)
+    return JSONResponse(await run_in_threadpool(links_view, call, drafts.label(key, "key"), types, limit))
+
+
 async def export_graph(request: Request) -> Response:
     """The whole graph as a file, while it is read."""
     call, form = call_of(request), _text(request, "format") or "graphml"
@@ -160,5 +171,6 @@ ROUTES = (
     ApiRoute("/api/graph/snapshot", "GET", graph_picture, _READ),
     ApiRoute("/api/graph/neighbors", "GET", graph_neighbours, _READ),
     ApiRoute("/api/graph/paths", "GET", graph_paths, _READ),
+    ApiRoute("/api/graph/memory-links", "GET", memory_links, _READ),
     ApiRoute("/api/graph/export", "GET", export_graph, frozenset({"export"})),
 )

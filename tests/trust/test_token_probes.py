@@ -81,6 +81,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 QUERIES: dict[str, dict[str, str]] = {
     "/api/history": {"key": KEY},
+    "/api/graph/memory-links": {"key": KEY},
     "/api/graph/entity": {"entity": "睡蓮"},
     "/api/graph/neighbors": {"entity": "睡蓮"},
     "/api/graph/paths": {"source": "睡蓮", "target": "水辺"},
@@ -90,7 +91,7 @@ QUERIES: dict[str, dict[str, str]] = {
 # They are about a memory, an entity or a persona that has to be there.
 WANT_SOMEBODY = (
     *("/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/graph/entity", "/api/graph/merges"),
-    *("/api/graph/neighbors", "/api/graph/paths", "/api/persona", "/api/persona/"),
+    *("/api/graph/neighbors", "/api/graph/paths", "/api/graph/memory-links", "/api/persona", "/api/persona/"),
 )
 NEEDS = scope_needs()
 ALL_SETS = [frozenset(chosen) for size in range(1, 6) for chosen in itertools.combinations(TOKEN_SCOPES, size)]
