@@ -1,6 +1,5 @@
 """The composition root: builds every long-lived object, hands each what it needs, starts and stops them in order."""
 
-import ctypes
 import gc
 import ipaddress
 import logging
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memory_mcp import native_heap
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.settings import Settings
@@ -58,6 +58,7 @@ def serve(
         StoreError: there is a tokens.json, and it can't be read.
         StartupError: the address or the data directory can't be had, or the key of what is encrypted.
     """
+    native_heap.share_heaps()
     configure_logging("info")
     config = LiveConfig(config_path)
     settings = config.current()
@@ -164,14 +165,8 @@ def _settle(worker: IndexWorker) -> None:
     # A model brings a million objects that stay. Walked through by every full collection, they would hold up all calls for a second.
     gc.collect()
     gc.freeze()
-    _return_freed_memory()
+    native_heap.return_freed()
     worker.models_changed()
-
-
-def _return_freed_memory() -> None:
-    """Gives the system back what loading a model needed for a moment: 75 MB. Only glibc has to be asked."""
-    if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "malloc_trim"):
-        library.malloc_trim(0)
 
 
 def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker, chores: ChoreWorker, adopt: Callable[[], None]) -> None:

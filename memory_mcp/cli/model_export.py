@@ -70,9 +70,9 @@ def _exported(role: Role, name: str, data: Path, texts: Sequence[str]) -> str:
 
 
 def _told(export: "Export", target: Path) -> str:
-    from memory_mcp.encoders.onnx_files import FILE_NAMES  # noqa: PLC0415  as above
+    from memory_mcp.encoders.onnx_files import FILE_NAMES, weights  # noqa: PLC0415  as above
 
-    megabytes = {precision: (target / file).stat().st_size / 1e6 for precision, file in FILE_NAMES.items()}
+    megabytes = {precision: sum((target / name).stat().st_size for name in weights(export, precision)) / 1e6 for precision in FILE_NAMES}
     measured = export.agreement
     if measured is None:
         raise EncoderFailed(f"{export.model} is exported", "how int8 ranks was not measured")

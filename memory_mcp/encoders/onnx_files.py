@@ -27,6 +27,8 @@ AGREEMENT_FLOOR = 0.8
 
 Precision = Literal["fp32", "int8"]
 FILE_NAMES: dict[Precision, str] = {"fp32": "model.onnx", "int8": "model_int8.onnx"}
+# Beside each, its table of tokens: most of a small model, and read from the disk where it is needed, not held in memory.
+TABLE_NAMES: dict[Precision, str] = {precision: f"{name}.data" for precision, name in FILE_NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +133,12 @@ def write(export: Export, directory: Path) -> None:
 
 
 def checked(directory: Path, export: Export, precision: Precision) -> Path:
-    """The file with the model of this precision, after its bytes, and the tokenizer's, were found to be those that were written.
+    """The file with the model of this precision, after its bytes, its table's and the tokenizer's were found to be those that were written.
 
     Raises:
         EncoderFailed: a file is missing or damaged.
     """
-    for name in (TOKENIZER_NAME, FILE_NAMES[precision]):
+    for name in (TOKENIZER_NAME, *weights(export, precision)):
         file = directory / name
         if not file.is_file():
             raise EncoderFailed(f"{export.model} can't be loaded", f"{file} is missing", _remedy())
@@ -149,6 +151,11 @@ def sha256(file: Path) -> str:
     """The checksum of a file, in hex."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def weights(export: Export, precision: Precision) -> list[str]:
+    """The names of the files that hold a model of this precision. An export of an earlier version has its table in the model's file."""
+    return [name for name in (FILE_NAMES[precision], TABLE_NAMES[precision]) if name in export.sha256]
 
 
 def check_agreement(export: Export) -> None:

@@ -30,10 +30,14 @@ class SharedTokenizer:
         # The tokenizer's own threads would compete with the pool's; writing the environment is the only way to tell it.
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         from tokenizers import Tokenizer  # noqa: PLC0415  a server that uses torch, or no model, does without it
+        from tokenizers.models import Unigram  # noqa: PLC0415
 
         self.tokenizer: Tokenizer = Tokenizer.from_file(str(file))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
+        if isinstance(self.tokenizer.model, Unigram):
+            # It would keep the pieces of 10,000 texts, 18 MB, and hardly any is read twice: vectors and scores have caches of their own.
+            self.tokenizer.model._resize_cache(0)  # noqa: SLF001  there is no other way to say it
 
 
 class Tokenizers:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from model_directories import export_of, make_embedder, make_reranker
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.encoders import onnx_files
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loaders import Exports, load_embedder, load_reranker, model_shelf
 from memory_mcp.encoders.onnx_files import MANIFEST_NAME
@@ -107,11 +109,25 @@ def test_an_export_takes_the_place_of_the_one_before(tmp_path: Path):
     first = export_of(source, "reranker", tmp_path / "exports")
     (first / "scrap").touch()
     assert export_of(source, "reranker", tmp_path / "exports") == first
-    assert sorted(path.name for path in first.iterdir()) == ["export.json", "model.onnx", "model_int8.onnx", "tokenizer.json"]
+    told = json.loads((first / MANIFEST_NAME).read_text(encoding="utf-8"))
+    assert {path.name for path in first.iterdir()} == {MANIFEST_NAME, *told["sha256"]}
     assert [path.name for path in first.parent.iterdir()] == [first.name]
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_an_export_of_an_earlier_version_has_its_table_inside_and_answers_alike(exported_embedder: Path, tmp_path: Path, pool: ModelPool):
+    told = json.loads((exported_embedder / MANIFEST_NAME).read_text(encoding="utf-8"))
+    earlier = Path(shutil.copytree(exported_embedder, tmp_path / "ruri-v3-earlier"))
+    model = onnx.load(exported_embedder / "model.onnx")
+    for table in earlier.glob("*.data"):
+        table.unlink()
+    onnx.save_model(model, earlier / "model.onnx")
+    checksums = {name: onnx_files.sha256(earlier / name) for name in ("model.onnx", "model_int8.onnx", "tokenizer.json")}
+    (earlier / MANIFEST_NAME).write_text(json.dumps({**told, "sha256": checksums}), encoding="utf-8")
+    expected, found = (load_embedder(on_onnx(place), pool, Caches()).embed_documents(TEXTS) for place in (exported_embedder, earlier))
+    assert np.array_equal(expected, found)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.onnx.data", "tokenizer.json"])
 def test_a_damaged_file_is_found_before_it_is_used(exported_embedder: Path, tmp_path: Path, pool: ModelPool, name: str):
     copy = Path(shutil.copytree(exported_embedder, tmp_path / "copy"))
     whole = (copy / name).read_bytes()
