@@ -33,7 +33,7 @@ def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: Zon
     last = _days("valid_to", valid_to, now, zone)[1] if valid_to.strip() else None
     if first and last and last < first:
         raise InvalidInput("valid_to is before valid_from", f"{last} is before {first}", "Send the earlier day as valid_from")
-    return Lasting(first and first.isoformat(), last and last.isoformat(), label(notes, "notes"))
+    return Lasting(first.isoformat() if first else None, last.isoformat() if last else None, label(notes, "notes"))
 
 
 def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, date]:

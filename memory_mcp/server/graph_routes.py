@@ -102,11 +102,11 @@ async def graph_paths(request: Request) -> Response:
 
 async def memory_links(request: Request) -> Response:
     """To which memories one is linked, and how."""
-    call, key, types = call_of(request), _text(request, "key").strip(), request.query_params.getlist("types")
-    if not key:
+    call, key, types = call_of(request), drafts.label(_text(request, "key"), "key"), request.query_params.getlist("types")
+    if key is None:
         raise InvalidInput("key is missing", "", "Take one from a recall")
     limit = _whole(request, "limit", LINKS_LIMIT, LINKS_SHOWN)
-    return JSONResponse(await run_in_threadpool(links_view, call, drafts.label(key, "key"), types, limit))
+    return JSONResponse(await run_in_threadpool(links_view, call, key, types, limit))
 
 
 async def export_graph(request: Request) -> Response:

@@ -46,7 +46,7 @@ def document() -> dict[str, Any]:
 
 def queried(method: str, path: str) -> tuple[str, ...]:
     """The parameters that a route reads from the query."""
-    methods = next((part[path] for part in (_PATHS, *(part.PATHS for part in _PARTS)) if path in part), {})
+    methods: dict[str, dict[str, Any]] = next((part[path] for part in (_PATHS, *(part.PATHS for part in _PARTS)) if path in part), {})
     return tuple(one["name"] for one in methods.get(method.lower(), {}).get("parameters", []))
 
 
