@@ -96,12 +96,6 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Ma
     return found
 
 
-def stated_count(connection: apsw.Connection, memory_id: int) -> int:
-    """How many relations this memory states."""
-    counted = connection.execute("SELECT count(*) FROM relation_evidence WHERE memory = ? AND method = ?", (memory_id, STATED))
-    return int(counted.get)
-
-
 def stated_beside(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
     """What somebody stated outside of any memory about those whom, of all memories, only these name."""
     rows = connection.execute(
@@ -228,3 +222,9 @@ def sum_up_anew(connection: apsw.Connection, entities: Sequence[int], now: datet
 def directed_types(connection: apsw.Connection) -> dict[str, bool]:
     """The relation types, and whether each has a direction."""
     return {name: bool(directed) for name, directed in connection.execute("SELECT name, directed FROM relation_types")}
+
+
+def stated_count(connection: apsw.Connection, memory_id: int) -> int:
+    """How many relations this memory states."""
+    counted = connection.execute("SELECT count(*) FROM relation_evidence WHERE memory = ? AND method = ?", (memory_id, STATED))
+    return int(counted.get)
