@@ -110,6 +110,15 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
+class Lasting:
+    """When a relation holds: its first and its last day as YYYY-MM-DD, None where that is open; and what else is to be said of it."""
+
+    valid_from: str | None = None
+    valid_to: str | None = None
+    notes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What an export knows of a memory beyond what a caller of `remember` may say."""
 
@@ -276,6 +285,7 @@ class Remembered:
     """What remember answers. `stored` is False when the very same write is already there under `key`.
 
     `rivals` are other current memories that replace the same one as this. `redacted` and `flagged` count what was private in it, by kind.
+    `related` counts the relations that were added to the one that is already there.
     """
 
     key: str
@@ -284,6 +294,7 @@ class Remembered:
     rivals: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     flagged: Mapping[str, int] = field(default_factory=dict)
+    related: int = 0
 
 
 @dataclass(frozen=True, slots=True)

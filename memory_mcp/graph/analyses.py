@@ -1,14 +1,20 @@
-"""What was computed of whole graphs, kept until the graph changes: one analysis at a time, and none for longer than a few seconds.
+"""What was computed of whole graphs, kept until the graph changes: one analysis at a time, and nobody waits for longer than a few seconds.
+
+Some libraries can't be stopped. So an analysis has a thread of its own: whoever asked is told in time that it takes too long, the thread
+ends when it ends, what it found is kept, and until then its persona gets no further one.
 
 Everything is kept under the name of its persona and the mark of its graph's state, which no other state ever has. What is kept are
 numbers only: names are read when an answer is given, so that nothing of a text stays here after it was erased.
 """
 
+import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import apsw
@@ -22,6 +28,10 @@ from memory_mcp.store.graph.network import Network
 DEADLINE_SECONDS = 5.0
 TTL_SECONDS = 900.0
 LIMIT_BYTES = 32 * 1024 * 1024
+# So many analyses that nobody waits for any more may be ending at once: each takes a core.
+LATE_LIMIT = 2
+
+logger = logging.getLogger(__name__)
 
 
 class Result(Protocol):
@@ -56,6 +66,10 @@ def _read(persona: Persona, reading: Callable[[apsw.Connection], Read]) -> Read:
         return reading(connection)
 
 
+def _not_begun(why: str) -> AnalysisTooLong:
+    return AnalysisTooLong("the analysis was not begun", why, "Try again in a moment")
+
+
 class Analyses:
     """The analyses of one server's personas. Safe to use from several threads; blocks, so never on an event loop."""
 
@@ -70,6 +84,7 @@ class Analyses:
         self._clock, self._deadline_seconds, self._ttl_seconds, self._limit_bytes = clock, deadline_seconds, ttl_seconds, limit_bytes
         self._guard, self._turn = threading.Lock(), threading.Lock()
         self._states: OrderedDict[_Key, _State] = OrderedDict()
+        self._late: set[str] = set()
 
     def of(self, persona: Persona, analysis: Callable[[Network, Deadline], Found], min_weight: float = 0.0) -> tuple[Network, Found]:
         """The persona's graph without relations lighter than `min_weight`, and what `analysis`, a named function, finds in it.
@@ -80,7 +95,14 @@ class Analyses:
         key, deadline = (persona.name, min_weight), Deadline.after(self._deadline_seconds, self._clock)
         mark = _read(persona, revision.of)
         whole = self._kept(key, mark, "network", lambda: _read(persona, lambda connection: network.read(connection, min_weight)), deadline)
-        return whole, self._kept(key, mark, analysis.__qualname__, lambda: analysis(whole, deadline), deadline)
+        what = analysis.__qualname__
+
+        def compute() -> Found:
+            found = analysis(whole, deadline)
+            self._keep(key, mark, what, found)  # also where nobody waits for it any more
+            return found
+
+        return whole, self._kept(key, mark, what, lambda: self._in_time(persona.name, what, compute, deadline), deadline)
 
     def read(self, persona: Persona, reading: Callable[[apsw.Connection], Found]) -> Found:
         """What `reading`, a named function, reads of the persona's whole graph.
@@ -91,6 +113,17 @@ class Analyses:
         deadline = Deadline.after(self._deadline_seconds, self._clock)
         mark = _read(persona, revision.of)
         return self._kept((persona.name, None), mark, reading.__qualname__, lambda: _read(persona, reading), deadline)
+
+    @contextmanager
+    def turn(self, do: str) -> Iterator[Deadline]:
+        """Its turn for what is not kept and asks the deadline itself; `do` is what a refusal advises.
+
+        Raises:
+            AnalysisTooLong: its turn did not come.
+        """
+        deadline = replace(Deadline.after(self._deadline_seconds, self._clock), do=do)
+        with self._taking_turn(deadline):
+            yield deadline
 
     @property
     def nbytes(self) -> int:
@@ -103,17 +136,51 @@ class Analyses:
         known: Found | None = self._known(key, mark, what)
         if known is not None:
             return known
-        if not self._turn.acquire(timeout=deadline.left):
-            raise AnalysisTooLong("the analysis was not begun in time", "others are under way", "Try again in a moment")
-        try:
+        with self._taking_turn(deadline):
             known = self._known(key, mark, what)  # somebody else may have asked the same
             if known is None:
                 deadline.check()
                 known = compute()
                 self._keep(key, mark, what, known)
             return known
+
+    @contextmanager
+    def _taking_turn(self, deadline: Deadline) -> Iterator[None]:
+        if not self._turn.acquire(timeout=deadline.left):
+            raise _not_begun("others are under way")
+        try:
+            yield
         finally:
             self._turn.release()
+
+    def _in_time(self, whose: str, what: str, compute: Callable[[], Found], deadline: Deadline) -> Found:
+        """What `compute` finds in a thread of its own, which goes on where it can't be stopped."""
+        with self._guard:
+            if whose in self._late:
+                raise _not_begun("an earlier one that took too long is still ending")
+            if len(self._late) >= LATE_LIMIT:
+                raise _not_begun("others that took too long are still ending")
+        done: Future[Found] = Future()
+
+        def run() -> None:
+            try:
+                done.set_result(compute())
+            except Exception as error:  # noqa: BLE001  whoever waits must hear why
+                done.set_exception(error)
+            with self._guard:
+                was_late = whose in self._late
+                self._late.discard(whose)
+            if was_late:
+                logger.warning("%s of %s took too long, and has ended", what, whose)
+
+        threading.Thread(target=run, name=f"analysis {what}", daemon=True).start()
+        try:
+            return done.result(deadline.left)
+        except TimeoutError:
+            with self._guard:
+                if not done.done():
+                    self._late.add(whose)
+            raise deadline.passed() from None
 
     def _known(self, key: _Key, mark: str, what: str) -> Any:
         with self._guard:

@@ -9,11 +9,13 @@ from memory_mcp.errors import AnalysisTooLong
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """It is over at `ends_at`, by `clock`, which counts seconds; that was `seconds` from the beginning."""
+    """It is over at `ends_at`, by `clock`, which counts seconds; that was `seconds` from the beginning. `do` is what whoever asked may do
+    then."""
 
     seconds: float
     ends_at: float
     clock: Callable[[], float] = time.monotonic
+    do: str = "Leave weak relations out with min_weight, such as 0.3, or try again when less is going on"
 
     @classmethod
     def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> "Deadline":
@@ -32,8 +34,9 @@ class Deadline:
             AnalysisTooLong: the time is over.
         """
         if not self.left:
-            raise AnalysisTooLong(
-                f"the analysis was not done within {self.seconds:g} s",
-                "the graph is large, or the server has much else to do",
-                "Leave weak relations out with min_weight, such as 0.3, or try again when less is going on",
-            )
+            raise self.passed()
+
+    def passed(self) -> AnalysisTooLong:
+        """The refusal of what was not done in time."""
+        why = "the graph is large, or the server has much else to do"
+        return AnalysisTooLong(f"the analysis was not done within {self.seconds:g} s", why, self.do)

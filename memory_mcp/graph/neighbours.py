@@ -1,7 +1,7 @@
 """Whom an entity is related to, within a few hops, the nearest first."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import apsw
 
@@ -22,13 +22,15 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """What stands around `entity`. `more` counts what did not fit, as far as the nearest of each hop lead; `namesakes` are others of the same name."""
+    """What stands around `entity`. `more` counts what did not fit, as far as the nearest of each hop lead; `namesakes` are others of the same name.
+    `types_there`: where nobody was found, of which types the entity's relations are, and how many of each."""
 
     entity: Entity
     neighbours: tuple[Neighbour, ...]
     named: dict[int, str]
     more: int = 0
     namesakes: tuple[Entity, ...] = ()
+    types_there: Mapping[str, int] = field(default_factory=dict)
 
 
 def neighbours(
@@ -44,4 +46,5 @@ def neighbours(
     known = entities.by_ids(connection, shown.keys() | {one.via.here for one in shown.values()})
     found = tuple(Neighbour(known[entity], one.distance, round(one.nearness, 4), one.via) for entity, one in shown.items())
     named = {entity.id: entity.name for entity in (*known.values(), centre)}
-    return Neighbourhood(centre, found, named, more=more, namesakes=tuple(namesakes))
+    there = {} if found else hops.types_at(connection, centre.id)
+    return Neighbourhood(centre, found, named, more=more, namesakes=tuple(namesakes), types_there=there)

@@ -3,15 +3,15 @@
 import heapq
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import apsw
 
 from memory_mcp.store.graph import entities, hops
 from memory_mcp.store.graph.entities import Entity, known_as
-from memory_mcp.store.graph.hops import Step
+from memory_mcp.store.graph.hops import Rules, Step
 
 Algorithm = Literal["shortest", "strongest", "all"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -40,7 +40,8 @@ class Path:
 @dataclass(frozen=True, slots=True)
 class Paths:
     """Ways from `source` to `target`, the best first. `complete` is False where the search ended before it had seen all;
-    `namesakes` are others who are called as one of the two."""
+    `namesakes` are others who are called as one of the two. `types_there`: where there is none, of which types the relations of `source`
+    are, and how many of each."""
 
     source: Entity
     target: Entity
@@ -48,19 +49,29 @@ class Paths:
     named: dict[int, str]
     complete: bool = True
     namesakes: tuple[Entity, ...] = ()
+    types_there: Mapping[str, int] = field(default_factory=dict)
 
 
-def find_path(connection: apsw.Connection, source: str, target: str, algorithm: Algorithm = "shortest", max_depth: int = 4) -> Paths:
-    """Ways of at most `max_depth` hops between the entities of these names; of several the one that is mentioned most.
+def find_path(
+    connection: apsw.Connection,
+    source: str,
+    target: str,
+    algorithm: Algorithm = "shortest",
+    max_depth: int = 4,
+    types: Sequence[str] = (),
+    min_confidence: float = 0.0,
+) -> Paths:
+    """Ways of at most `max_depth` hops between the entities of these names; of several the one that is mentioned most. Only relations of
+    these `types` are walked, where some are named, and only such that are so sure.
 
     Raises:
         EntityNotFound: nobody is called so.
     """
     (one, *like_one), (other, *like_other) = known_as(connection, source), known_as(connection, target)
-    depth = min(max_depth, hops.HOPS_LIMIT)
-    search = _Search(connection, other.id, depth)
+    depth, rules = min(max_depth, hops.HOPS_LIMIT), Rules(types, min_confidence)
+    search = _Search(connection, other.id, depth, rules)
     if algorithm == "shortest":
-        way = hops.shortest_path(connection, one.id, other.id, depth)
+        way = hops.shortest_path(connection, one.id, other.id, depth, rules)
         found = [] if way is None else [tuple(way)]
     elif algorithm == "strongest":
         found = search.strongest(one.id, 1)
@@ -69,15 +80,16 @@ def find_path(connection: apsw.Connection, source: str, target: str, algorithm: 
     met = {end for way in found for step in way for end in (step.here, step.there)}
     named = {entity.id: entity.name for entity in (*entities.by_ids(connection, met).values(), one, other)}
     ways = tuple(Path(tuple(way)) for way in found)
-    return Paths(one, other, ways, named, complete=not search.stopped, namesakes=(*like_one, *like_other))
+    there = {} if ways else hops.types_at(connection, one.id)
+    return Paths(one, other, ways, named, not search.stopped, (*like_one, *like_other), there)
 
 
 class _Search:
     """Best-first over ways from the start, the strongest first: Dijkstra on −log weight where one way to each entity is enough. Whoever is
     near the target is known beforehand, so that of the last hops only those are looked at that can arrive (A*, Hart 1968)."""
 
-    def __init__(self, connection: apsw.Connection, target: int, depth: int) -> None:
-        self._connection, self._target, self._depth = connection, target, depth
+    def __init__(self, connection: apsw.Connection, target: int, depth: int, rules: Rules) -> None:
+        self._connection, self._target, self._depth, self._rules = connection, target, depth, rules
         self._left: list[dict[int, float]] = []
         self._steps: dict[int, list[Step]] = {}
         self._ends_at = time.monotonic() + DEADLINE_SECONDS
@@ -117,7 +129,7 @@ class _Search:
         self._left = [{self._target: 1.0}]
         for _ in range(min(LOOK_BACK, self._depth - 1)):
             before = self._left[-1]
-            steps, _ = hops.hop(self._connection, before)
+            steps, _ = hops.hop(self._connection, before, self._rules)
             self._left.append({**before, **{step.there: max(best, before.get(step.there, 0.0)) for step, best in steps}})
 
     def _still(self, entity: int, hops_left: int) -> float | None:
@@ -132,6 +144,6 @@ class _Search:
         if here not in self._steps:
             coming = {here, *(entity for _, _, _, entity, _ in line[:_BATCH] if entity not in self._steps)}
             self._steps |= {entity: [] for entity in coming}
-            for step in hops.steps_from(self._connection, coming):
+            for step in hops.steps_from(self._connection, coming, self._rules):
                 self._steps[step.here].append(step)
         return self._steps[here]

@@ -1,5 +1,6 @@
 """Who may be one under two names: by their names, and by whom they know. Proposed, never merged; who was said to be two stays two."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from itertools import combinations
 
 import apsw
 
+from memory_mcp.graph.deadline import Deadline
 from memory_mcp.store.graph import hops, merging, overview
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.text.entities import likeness
@@ -25,6 +27,7 @@ STRANGERS_SHARE, STRANGERS_SHARED = 0.6, 3
 # What sharing neighbours adds to a likeness of names at most, and what being named in one memory takes away.
 NEIGHBOURS_ADD, TOGETHER_TAKES = 0.15, 0.3
 LEAST_SCORE = 0.4
+ENDLESS = Deadline.after(math.inf)
 
 Pair = tuple[int, int]
 Name = tuple[int, str, str]  # whose, what, and of which type
@@ -40,14 +43,21 @@ class Proposal:
     why: tuple[str, ...]
 
 
-def proposals(connection: apsw.Connection, limit: int) -> tuple[list[Proposal], int]:
-    """The likeliest proposals, and how many there are in all."""
+def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDLESS) -> tuple[list[Proposal], int]:
+    """The likeliest proposals, and how many there are in all.
+
+    Raises:
+        AnalysisTooLong: the deadline came first.
+    """
     present = {entity.id: entity for entity in overview.most_connected(connection, ENTITIES_LIMIT)}
+    deadline.check()
     around = _Around(connection, present)
-    alike = _by_names(present.values())
+    deadline.check()
+    alike = _by_names(present.values(), deadline)
     apart = merging.distinguished(connection)
     found = []
-    for pair in {*alike, *around.strangers()} - apart:
+    for pair in {*alike, *around.strangers(deadline)} - apart:
+        deadline.check()
         score, why = _judged(alike.get(pair), around, pair)
         if score >= LEAST_SCORE:
             kept, merged = sorted((present[one] for one in pair), key=lambda entity: (-entity.extraction_count, entity.id))
@@ -69,11 +79,12 @@ def _judged(likeness: Likeness | None, around: "_Around", pair: Pair) -> tuple[f
     return round(min(score, 0.99), 2), tuple(why)
 
 
-def _by_names(entities: Iterable[Entity]) -> dict[Pair, Likeness]:
+def _by_names(entities: Iterable[Entity], deadline: Deadline) -> dict[Pair, Likeness]:
     """The pairs of one type whose names are alike."""
     names, of_several = _names(entities)
     found: dict[Pair, list[Likeness]] = defaultdict(list)
     for pair, says in (*of_several, *_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
+        deadline.check()
         found[pair].append(says)
     return {pair: surest(says) for pair, says in found.items()}
 
@@ -164,11 +175,12 @@ class _Around:
         """Whether a memory names both, or relates them: nobody knows himself."""
         return pair in self._related
 
-    def strangers(self) -> Iterator[Pair]:
+    def strangers(self, deadline: Deadline) -> Iterator[Pair]:
         """People who know nearly the same, and are never named together: who goes by two names is called by one at a time."""
         common: Counter[Pair] = Counter()
         people = {entity for entity, told in self._present.items() if told.type in SHORTENED_TYPES}
         for entity, known in self._known.items():
+            deadline.check()
             if entity in self._present and len(known) <= KNOWN_BY_FEW:
                 common.update(combinations(sorted(known & people), 2))
         for pair in [pair for pair, many in common.items() if many >= STRANGERS_SHARED]:

@@ -55,7 +55,7 @@ def draft(
         questions=tuple(storable(question, "questions").strip() for question in _few(questions, "questions") if question.strip()),
         state=_state(state or {}),
         supersedes=label(supersedes, "supersedes"),
-        metadata=_metadata(metadata or {}),
+        metadata=json_object(metadata or {}, "metadata"),
         category=label(category, "category"),
         privacy_level=checked_privacy_level(privacy_level) if privacy_level and privacy_level.strip() else "internal",
         relations=tuple(stated(storable(relation, "relations"), ENTITY_TYPE_NAMES) for relation in _few(relations, "relations")),
@@ -134,18 +134,21 @@ def _state(state: Mapping[str, str]) -> dict[str, str]:
     return {name: storable(value, f"state.{name}") for name, value in state.items() if value}
 
 
-def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def json_object(told: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Anything that JSON can hold, by name, as it may be stored.
+
+    Raises:
+        InvalidInput: it can't be, or is too long.
+    """
     try:
-        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(told, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidInput(
-            "metadata can't be written as JSON", str(error), "Send an object of texts, numbers, lists and objects"
-        ) from error
+        raise InvalidInput(f"{name} can't be written as JSON", str(error), "Send an object of texts, numbers, lists and objects") from error
     if len(text) > METADATA_LIMIT:
         raise InvalidInput(
-            f"metadata has {len(text):,} characters as JSON",
+            f"{name} has {len(text):,} characters as JSON",
             f"{METADATA_LIMIT:,} are the limit",
             "Put what is to be remembered into content",
         )
-    storable(text, "metadata")
-    return dict(metadata)
+    storable(text, name)
+    return dict(told)

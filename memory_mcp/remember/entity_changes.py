@@ -24,7 +24,7 @@ from memory_mcp.text.entities.marks import NAME_LIMIT
 from memory_mcp.text.entities.stated import RELATION_TYPE_LIMIT
 from memory_mcp.text.privacy.redaction import Redaction
 
-DESCRIPTION_LIMIT = 2_000
+DESCRIPTION_LIMIT, SUBTYPE_LIMIT = 2_000, 100
 
 Result = TypeVar("Result")
 
@@ -220,6 +220,8 @@ def checked(wanted: Wanted, privacy: Privacy) -> Wanted:
         wanted,
         name=None if wanted.name is None else _name(found.text(wanted.name), "name"),
         description=None if wanted.description is None else found.text(_text(wanted.description, "description") or ""),
+        subtype=None if wanted.subtype is None else found.text(_short(wanted.subtype, "subtype")),
+        attributes=None if wanted.attributes is None else found.tree(drafts.json_object(wanted.attributes, "attributes")),
         aliases=None if aliases is None else tuple(dict.fromkeys(_name(found.text(alias), "aliases") for alias in aliases)),
     )
 
@@ -270,6 +272,13 @@ def _type_name(name: str) -> str:
     return called
 
 
+def _short(text: str, field: str) -> str:
+    said = " ".join(storable(text, field).split())
+    if len(said) > SUBTYPE_LIMIT:
+        raise InvalidInput(f"{field} has {len(said)} characters", f"{SUBTYPE_LIMIT} are the limit", "Put the rest into description")
+    return said
+
+
 def _text(text: str | None, field: str) -> str | None:
     if text is not None and len(text) > DESCRIPTION_LIMIT:
         raise InvalidInput(
@@ -282,6 +291,8 @@ def _told(entity: Entity) -> dict[str, Any]:
     return {
         "names": [entity.name, *entity.aliases],
         "type": entity.type,
+        "subtype": entity.subtype,
         "description": entity.description,
+        "attributes": dict(entity.attributes),
         "importance": entity.importance,
     }

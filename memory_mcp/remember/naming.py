@@ -4,11 +4,12 @@ What is made of it later (who is named together, what follows what) waits in the
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
 from datetime import date, datetime
 
 import apsw
 
-from memory_mcp.domain import Draft, Stated
+from memory_mcp.domain import Draft, Lasting, Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories
 from memory_mcp.store.graph import entities, mentions, queue, relations
@@ -36,9 +37,11 @@ def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
     queue.enqueue(connection, [memory_id])
 
 
-def state_relations(connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime) -> list[Stated]:
-    """Relations in their writer's words; entities that they name and nobody knows yet are made. Returns those that say nothing, as both
-    their ends are names of one."""
+def state_relations(
+    connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime, lasting: Lasting | None = None
+) -> list[Stated]:
+    """Relations in their writer's words, and when they hold; entities that they name and nobody knows yet are made. Returns those that say
+    nothing, as both their ends are names of one."""
     if not stated:
         return []
     evidence, of_one = [], []
@@ -50,7 +53,8 @@ def state_relations(connection: apsw.Connection, memory_id: int | None, stated: 
         if source == target:
             of_one.append(relation)
         else:
-            evidence.append(Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id))
+            said = Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id)
+            evidence.append(replace(said, **asdict(lasting)) if lasting else said)
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
     return of_one
 
@@ -79,6 +83,21 @@ def check_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:
             if "|" in name:
                 word = name.rpartition("|")[2].strip()
                 raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(types)}", "Take one of them, or none")
+
+
+def state_further(connection: apsw.Connection, memory_id: int, stated: Sequence[Stated], now: datetime) -> list[Stated]:
+    """Adds relations to a memory that is there already. Returns those that it did not state before."""
+    before = relations.stated_count(connection, memory_id)
+    added = []
+    for one in stated:
+        state_relations(connection, memory_id, [one], now)
+        there = relations.stated_count(connection, memory_id)
+        if there > before:
+            added.append(one)
+        before = there
+    if added:
+        queue.enqueue(connection, [memory_id])
+    return added
 
 
 def name_again(

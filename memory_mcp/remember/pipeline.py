@@ -43,11 +43,12 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
     """
     draft, found = redacted(draft, privacy)
     chunks = split(draft.content)
-    key, operation = persona.database.write(lambda connection: _store(connection, persona.names, draft, chunks, now, zone))
+    key, operation, related = persona.database.write(lambda connection: _store(connection, persona.names, draft, chunks, now, zone))
     if operation:
         persona.log.append(persona.name, operation)
     similar, rivals = _beside(persona, draft, key)
-    return Remembered(key, stored=operation is not None, similar=similar, rivals=rivals, redacted=found.redacted, flagged=found.flagged)
+    stored = operation is not None and not related
+    return Remembered(key, stored, similar, rivals, found.redacted, found.flagged, related=related)
 
 
 def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
@@ -93,14 +94,26 @@ def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
 
 def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
-) -> tuple[str, Operation | None]:
+) -> tuple[str, Operation | None, int]:
     naming.check_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
-        return known.key, None
+        return (known.key, *_related_further(connection, memories.by_keys(connection, [known.key])[known.key].id, known.key, draft, now))
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
-    return str(operation.key), operation
+    return str(operation.key), operation, 0
+
+
+def _related_further(connection: apsw.Connection, memory_id: int, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int]:
+    """What a write that is there already states and did not state then is added to it: the operation, and how many relations."""
+    added = naming.state_further(connection, memory_id, draft.relations, now)
+    if not added:
+        return None, 0
+    lexical.refresh(connection, [memory_id])
+    index_queue.enqueue(connection, [memory_id])
+    operation = Operation("update", key, now, after={"relations": [f"{one.source} > {one.relation} > {one.target}" for one in added]})
+    operations.record(connection, operation)
+    return operation, len(added)
 
 
 def _store_many(

@@ -1,14 +1,17 @@
 """Relations that somebody states or takes back outside of any memory."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import asdict, replace
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember.drafts import label
 from memory_mcp.remember.naming import state_relations
 from memory_mcp.remember.redact import relations_redacted
 from memory_mcp.store import operations
@@ -16,24 +19,51 @@ from memory_mcp.store.graph import entities, relations
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.entities.stated import with_types
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.timewords import parse_range
+
+DATES = "Send 2015-03-31, 2015-03, 2015, or words such as 昨日, last month"
 
 
-def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime, privacy: Privacy) -> None:
-    """Puts relations down. What was taken back before is good again.
+def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: ZoneInfo) -> Lasting:
+    """When a relation holds, in words of dates: of a longer span its first day, and its last.
+
+    Raises:
+        InvalidInput: one is no date, they are in the wrong order, or the notes are too long.
+    """
+    first = _days("valid_from", valid_from, now, zone)[0] if valid_from.strip() else None
+    last = _days("valid_to", valid_to, now, zone)[1] if valid_to.strip() else None
+    if first and last and last < first:
+        raise InvalidInput("valid_to is before valid_from", f"{last} is before {first}", "Send the earlier day as valid_from")
+    return Lasting(first.isoformat() if first else None, last.isoformat() if last else None, label(notes, "notes"))
+
+
+def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, date]:
+    try:
+        span = parse_range(text, now, zone)
+    except InvalidInput as error:
+        raise InvalidInput(f"{name} {text[:80]!r} is no date that can be understood", "", DATES) from error
+    if span.start.year == date.min.year or span.end.year == date.max.year:
+        raise InvalidInput(f"{name} {text[:80]!r} is open at one end", "it is a day, or a span of days", DATES)
+    return span.start.astimezone(zone).date(), (span.end - timedelta(microseconds=1)).astimezone(zone).date()
+
+
+def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime, privacy: Privacy, when: Lasting | None = None) -> None:
+    """Puts relations down, with when they hold. What was taken back before is good again, and what was said before of when is not.
 
     Raises:
         InvalidInput: both ends of one are names of the same entity. Nothing was put down.
     """
-    stated = relations_redacted(relations_told, Redaction(privacy))
+    found = Redaction(privacy)
+    stated, holds = relations_redacted(relations_told, found), replace(when, notes=found.optional(when.notes)) if when else None
 
     def work(connection: apsw.Connection) -> list[Operation]:
         for one in stated:
             ends = _ends(connection, one)
             if ends:
                 relations.allow(connection, *ends, one.relation)
-        for one in state_relations(connection, None, stated, now):
+        for one in state_relations(connection, None, stated, now, holds):
             raise InvalidInput(f"{one.source[:80]!r} and {one.target[:80]!r} are one", "", "Relate two different ones")
-        done = [Operation("relate", None, now, after=_told(one)) for one in stated]
+        done = [Operation("relate", None, now, after={**_told(one), **(_said(holds) if holds else {})}) for one in stated]
         for operation in done:
             operations.record(connection, operation)
         return done
@@ -80,3 +110,7 @@ def _ends(connection: apsw.Connection, stated: Stated) -> tuple[int, int] | None
 
 def _told(stated: Stated) -> dict[str, str]:
     return {"source": stated.source, "relation": stated.relation, "target": stated.target}
+
+
+def _said(when: Lasting) -> dict[str, str]:
+    return {name: value for name, value in asdict(when).items() if value}

@@ -1,7 +1,7 @@
 """What a route beside MCP is made of, and the reading of a small JSON body."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,18 @@ def whole_number(request: Request, name: str, allowed: str, otherwise: str = "Le
     return int(shown) if shown else None
 
 
+def check_query(request: Request, known: Sequence[str]) -> None:
+    """Refuses a query with a parameter that the route does not read: a slip of the pen would else go unnoticed.
+
+    Raises:
+        InvalidInput: there is one.
+    """
+    for name in request.query_params:
+        if name not in known:
+            read = f"Known parameters are {', '.join(known)}" if known else "Leave it out: this route reads none from the query"
+            raise InvalidInput(f"unknown parameter {name[:80]!r}", "", read)
+
+
 async def object_of(request: Request, **expected: type) -> dict[str, Any]:
     """The JSON object of a request's body; `expected` names its fields, each with its type. An empty body is an empty object.
 
@@ -76,4 +88,4 @@ def _is_a(value: object, expected: type) -> bool:
     return isinstance(value, int | float if expected is float else expected)
 
 
-_TYPES = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", list: "a list of strings"}
+_TYPES = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", list: "a list of strings", dict: "an object"}

@@ -22,6 +22,13 @@ from memory_mcp.store.graph.editing import Wanted
 
 KINDS = ("entity", "relation")
 OFFSET_LIMIT = 1_000_000
+# What may be said of an entity.
+_FIELDS: dict[str, type] = {
+    **dict.fromkeys(("name", "type", "subtype", "description"), str),
+    "aliases": list,
+    "importance": float,
+    "attributes": dict,
+}
 _COLOR = re.compile("#[0-9a-fA-F]{6}")
 
 
@@ -35,7 +42,7 @@ async def listed(request: Request) -> Response:
 
 async def create(request: Request) -> Response:
     """Makes an entity that no memory needs to name."""
-    asked = await object_of(request, name=str, type=str, description=str, aliases=list, importance=float)
+    asked = await object_of(request, **_FIELDS)
     call, wanted = call_of(request), _wanted(asked)
 
     def told() -> dict[str, Any]:
@@ -57,7 +64,7 @@ async def one(request: Request) -> Response:
 
 async def change(request: Request) -> Response:
     """Changes an entity."""
-    asked = await object_of(request, entity=str, name=str, type=str, description=str, aliases=list, importance=float)
+    asked = await object_of(request, entity=str, **_FIELDS)
     call, name, wanted = call_of(request), _named(asked.get("entity", ""), "entity"), _wanted(asked)
 
     def told() -> dict[str, Any]:
@@ -149,6 +156,8 @@ def _wanted(asked: dict[str, Any]) -> Wanted:
         description=asked.get("description"),
         aliases=entity_views.names(asked.get("aliases")),
         importance=asked.get("importance"),
+        subtype=asked.get("subtype"),
+        attributes=asked.get("attributes"),
     )
 
 

@@ -55,10 +55,16 @@ def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool,
 
 
 def listing(call: Call, limit: int | None) -> dict[str, Any]:
-    """Who may be one under two names, and the merges so far, undone ones too. Changes nothing."""
+    """Who may be one under two names, and the merges so far, undone ones too. Changes nothing.
+
+    Raises:
+        AnalysisTooLong: there are too many to compare in time.
+    """
     shown = within(limit, "limit", 1, SHOWN_LIMIT, SHOWN)
-    with call.reading() as persona, persona.database.read() as connection:
-        found, total = proposals(connection, shown)
+    later = "Try again when less is going on; GET /api/graph/entity lists the merges of one"
+    # Its turn first: nothing of the database is held while that is waited for.
+    with call.reading() as persona, call.runtime.analyses.turn(later) as deadline, persona.database.read() as connection:
+        found, total = proposals(connection, shown, deadline)
         return {
             **heading(call, persona),
             "proposals": [

@@ -14,11 +14,13 @@ from memory_mcp.graph.neighbours import neighbours
 from memory_mcp.graph.paths import find_path
 from memory_mcp.graph.snapshot import snapshot
 from memory_mcp.personas.registry import Persona
+from memory_mcp.remember import drafts
 from memory_mcp.server import entity_views
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
 from memory_mcp.server.api_route import ApiRoute, whole_number
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note
+from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, why_nobody
+from memory_mcp.server.link_views import LINKS_LIMIT, LINKS_SHOWN, links_view
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
 from memory_mcp.store.graph import entities
@@ -77,8 +79,8 @@ async def graph_neighbours(request: Request) -> Response:
         known, by_meaning = entity_views.whom(call, persona, name)
         with persona.database.read() as connection:
             found = neighbours(connection, known, depth, types, least, limit)
-            unread = None if found.neighbours else unread_note(connection)
-            return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, unread)}
+            note = None if found.neighbours else why_nobody(connection, types, found.entity.name, found.types_there)
+            return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, note)}
 
     return await _told(request, told)
 
@@ -87,13 +89,24 @@ async def graph_paths(request: Request) -> Response:
     """How two entities hang together."""
     source, target = (arguments.name(_text(request, end), end) for end in ("source", "target"))
     algorithm, depth = arguments.algorithm(_text(request, "algorithm")), _whole(request, "max_depth", arguments.PATH_LIMIT, 4)
+    types, least = request.query_params.getlist("relation_types"), arguments.share(_number(request, "min_confidence"))
 
     def told(call: Call, persona: Persona) -> dict[str, Any]:
         with persona.database.read() as connection:
-            found = find_path(connection, source, target, algorithm, depth)
-            return {**heading(call, persona), **paths_view(found, None if found.paths else unread_note(connection))}
+            found = find_path(connection, source, target, algorithm, depth, types, least)
+            note = None if found.paths else why_nobody(connection, types, found.source.name, found.types_there)
+            return {**heading(call, persona), **paths_view(found, note)}
 
     return await _told(request, told)
+
+
+async def memory_links(request: Request) -> Response:
+    """To which memories one is linked, and how."""
+    call, key, types = call_of(request), drafts.label(_text(request, "key"), "key"), request.query_params.getlist("types")
+    if key is None:
+        raise InvalidInput("key is missing", "", "Take one from a recall")
+    limit = _whole(request, "limit", LINKS_LIMIT, LINKS_SHOWN)
+    return JSONResponse(await run_in_threadpool(links_view, call, key, types, limit))
 
 
 async def export_graph(request: Request) -> Response:
@@ -158,5 +171,6 @@ ROUTES = (
     ApiRoute("/api/graph/snapshot", "GET", graph_picture, _READ),
     ApiRoute("/api/graph/neighbors", "GET", graph_neighbours, _READ),
     ApiRoute("/api/graph/paths", "GET", graph_paths, _READ),
+    ApiRoute("/api/graph/memory-links", "GET", memory_links, _READ),
     ApiRoute("/api/graph/export", "GET", export_graph, frozenset({"export"})),
 )

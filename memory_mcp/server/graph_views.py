@@ -1,6 +1,6 @@
 """What a client sees of the graph: names instead of numbers, relations as `A > works_on > B`, pictures as vis.js reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -43,12 +43,17 @@ def step_view(step: Step, named: Mapping[int, str]) -> str:
     return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
 
 
-def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo, unread: str | None = None) -> dict[str, Any]:
-    """The entity and who stands around it; `unread` where more may come."""
+def _when(step: Step) -> str:
+    """The days between which the relation holds, where somebody said so."""
+    return f" ({step.valid_from or ''}..{step.valid_to or ''})" if step.valid_from or step.valid_to else ""
+
+
+def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
+    """The entity and who stands around it; `note` says why nobody does."""
     return {
         "entity": entity_view(found.entity, zone),
         "neighbors": [_neighbour_view(neighbour, found.named) for neighbour in found.neighbours],
-        **told(more=found.more or None, namesakes=[entity_view(entity, zone) for entity in found.namesakes], note=unread),
+        **told(more=found.more or None, namesakes=[entity_view(entity, zone) for entity in found.namesakes], note=note),
     }
 
 
@@ -61,7 +66,19 @@ def _neighbour_view(neighbour: Neighbour, named: Mapping[int, str]) -> dict[str,
         "via": step_view(neighbour.via, named),
         "weight": neighbour.via.weight,
         "confidence": neighbour.via.confidence,
+        **told(valid_from=neighbour.via.valid_from, valid_to=neighbour.via.valid_to),
     }
+
+
+def why_nobody(connection: apsw.Connection, types: Sequence[str], name: str, there: Mapping[str, int]) -> str | None:
+    """What to say where nothing was found along relations of these `types`, any where none is named: of which types those of the entity of
+    that name are, `there`, or what may still come."""
+    waiting = unread_note(connection) if not types or "co_occurrence" in types else None
+    if waiting or not types:
+        return waiting
+    known = ", ".join(f"{type_} ({many})" for type_, many in there.items())
+    asked = f"along relations of the type {' or '.join(types)[:200]} nothing is reached"
+    return f"{asked}; those of {name} are of {known}" if known else f"{asked}; {name} has no relations yet"
 
 
 def unread_note(connection: apsw.Connection) -> str | None:
@@ -73,8 +90,8 @@ def unread_note(connection: apsw.Connection) -> str | None:
     return f"{memories} to be read for names that stand together, which is done while nobody calls: more may come of it"
 
 
-def paths_view(found: Paths, unread: str | None = None) -> dict[str, Any]:
-    """The ways from one to the other, step by step; `unread` where more may come."""
+def paths_view(found: Paths, note: str | None = None) -> dict[str, Any]:
+    """The ways from one to the other, step by step; `note` says why there is none."""
     return {
         "source": found.source.name,
         "target": found.target.name,
@@ -83,12 +100,12 @@ def paths_view(found: Paths, unread: str | None = None) -> dict[str, Any]:
                 "length": len(path.steps),
                 "strength": path.strength,
                 "entities": [found.source.name, *(found.named[step.there] for step in path.steps)],
-                "steps": [step_view(step, found.named) for step in path.steps],
+                "steps": [f"{step_view(step, found.named)}{_when(step)}" for step in path.steps],
             }
             for path in found.paths
         ],
         **told(namesakes=[{"id": entity.entity_id, "name": entity.name, "type": entity.type} for entity in found.namesakes]),
-        **told(note=unread if found.complete else "the search ended before it had seen all ways"),
+        **told(note=note if found.complete else "the search ended before it had seen all ways"),
     }
 
 
@@ -102,10 +119,11 @@ def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
             "relations": [relation_view(relation, named) for relation in found.relations],
             **totals,
         }
+    ids = {entity.id: entity.entity_id for entity in found.entities}
     return {
         "nodes": [
             {
-                "id": entity.id,
+                "id": entity.entity_id,
                 "label": entity.name,
                 "group": entity.type,
                 "color": found.colors.get(entity.type, DEFAULT_COLOR),
@@ -115,8 +133,8 @@ def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
         ],
         "edges": [
             {
-                "from": relation.source,
-                "to": relation.target,
+                "from": ids[relation.source],
+                "to": ids[relation.target],
                 "label": relation.type,
                 "value": relation.weight,
                 **({"arrows": "to"} if relation.directed else {}),

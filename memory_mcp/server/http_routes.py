@@ -13,7 +13,7 @@ from memory_mcp import __version__
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.server import backup_routes, entity_routes, graph_routes, openapi, organize_routes, persona_routes, upkeep_routes
 from memory_mcp.server.admission import ADMISSION, Admission
-from memory_mcp.server.api_route import ApiRoute, Handler
+from memory_mcp.server.api_route import ApiRoute, Handler, check_query
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.status import readiness, statistics
@@ -93,13 +93,21 @@ ROUTES = (
 )
 
 
+# Whoever looks whether the server is alive may add what he likes.
+_PROBES = ("/health", "/ready")
+
+
 def _refusing(route: ApiRoute) -> Handler:
+    known = openapi.queried(route.method, route.path)
+
     @functools.wraps(route.handler)
     async def answer(request: Request) -> Response:
         admission: Admission = request.scope[ADMISSION]
         try:
             if not route.needs <= admission.scopes:
                 await run_in_threadpool(admission.require, route.needs, route.name)  # it writes to a log
+            if route.path not in _PROBES:
+                check_query(request, known)
             return await route.handler(request)
         except MemoryMCPError as error:
             return http_refusal(error, rules=request.app.state.runtime.config.current().privacy)

@@ -44,6 +44,12 @@ def document() -> dict[str, Any]:
     }
 
 
+def queried(method: str, path: str) -> tuple[str, ...]:
+    """The parameters that a route reads from the query."""
+    methods: dict[str, dict[str, Any]] = next((part[path] for part in (_PATHS, *(part.PATHS for part in _PARTS)) if path in part), {})
+    return tuple(one["name"] for one in methods.get(method.lower(), {}).get("parameters", []))
+
+
 def _operation(summary: str, answer: Mapping[str, Any], of_persona: bool = False, **further: Any) -> dict[str, Any]:
     refusal = {"description": "Refused, and why.", "content": {JSON: {"schema": named("Refusal")}}}
     asked = [{"$ref": "#/components/parameters/persona"}] if of_persona else []

@@ -11,7 +11,9 @@ _SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 _CHANGES = {
     "name": TEXT,
     "type": {**TEXT, "description": "One of those that GET /api/graph/types lists."},
+    "subtype": {**TEXT, "description": "What sort of its type it is: engineer, restaurant. Empty for none."},
     "description": {**TEXT, "description": "Empty for none."},
+    "attributes": {"type": "object", "description": "All that is known of it by name, such as a role or an address. Empty for none."},
     "aliases": {**_TEXTS, "description": "All its further names."},
     "importance": _SHARE,
 }
@@ -28,7 +30,9 @@ SCHEMAS: dict[str, Schema] = {
         name=TEXT,
         type=TEXT,
         aliases=_TEXTS,
+        subtype=TEXT,
         description=TEXT,
+        attributes={"type": "object"},
         mentions=COUNT,
         confidence=_SHARE,
         importance=_SHARE,

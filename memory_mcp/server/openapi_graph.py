@@ -5,6 +5,7 @@ from typing import Any
 from memory_mcp.graph.growth import INTERVALS
 from memory_mcp.graph.measures import MEASURES
 from memory_mcp.graph.paths import ALGORITHMS
+from memory_mcp.server.link_views import LINKS_LIMIT, LINKS_SHOWN
 from memory_mcp.server.openapi_parts import COUNT, TEXT, Schema, answer_of, asked, flag, one_of, schema_of, up_to
 
 GRAPHML = "application/graphml+xml"
@@ -15,6 +16,8 @@ _COUNTED: Schema = {"type": "object", "additionalProperties": COUNT}
 _WHOSE: dict[str, Schema] = {"persona": TEXT, "new_persona": {"const": True}, "did_you_mean": {"type": "array", "items": TEXT}}
 
 _MIN_WEIGHT = asked("min_weight", "Relations that are lighter are left out.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0})
+_MIN_CONFIDENCE = asked("min_confidence", "How sure relations must be.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0})
+_RELATION_TYPES = asked("relation_types", "Only along relations of these types.", {"type": "array", "items": TEXT})
 _ENTITY: Schema = {"type": "object", "required": ["id", "name", "type"], "properties": {"id": TEXT, "name": TEXT, "type": TEXT}}
 
 SCHEMAS: dict[str, Schema] = {
@@ -88,6 +91,25 @@ SCHEMAS: dict[str, Schema] = {
     "GraphPaths": schema_of(
         "persona", "source", "target", "paths", **_WHOSE, source=TEXT, target=TEXT, paths=_OBJECTS, namesakes=_OBJECTS, note=TEXT
     ),
+    "MemoryLinks": schema_of(
+        *("persona", "key", "links", "in_all"),
+        **_WHOSE,
+        key=TEXT,
+        links={
+            "type": "array",
+            "items": schema_of(
+                *("type", "memory", "weight", "confidence", "method"),
+                type=TEXT,
+                direction={"enum": ["to", "from"]},
+                memory=_OBJECT,
+                weight=_NUMBER,
+                confidence=_NUMBER,
+                method=TEXT,
+            ),
+        },
+        in_all=COUNT,
+        note=TEXT,
+    ),
     "NodeLink": schema_of(
         *("directed", "multigraph", "graph", "nodes", "edges"),
         directed={"const": True},
@@ -134,8 +156,8 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
         "GraphNeighbors",
         asked("entity", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
         up_to("depth", "Hops.", 3, 1),
-        asked("relation_types", "Only along relations of these types.", {"type": "array", "items": TEXT}),
-        asked("min_confidence", "How sure relations must be.", {"type": "number", "minimum": 0, "maximum": 1, "default": 0}),
+        _RELATION_TYPES,
+        _MIN_CONFIDENCE,
         up_to("limit", "How many.", 100, 20),
     ),
     "/api/graph/paths": _get(
@@ -145,6 +167,15 @@ PATHS: dict[str, dict[str, dict[str, Any]]] = {
         asked("target", "A name or an id.", {"type": "string", "minLength": 1}, required=True),
         one_of("algorithm", "Which ways.", *ALGORITHMS),
         up_to("max_depth", "Hops.", 6, 4),
+        _RELATION_TYPES,
+        _MIN_CONFIDENCE,
+    ),
+    "/api/graph/memory-links": _get(
+        "To which memories one is linked, and how.",
+        "MemoryLinks",
+        asked("key", "Of the memory.", {"type": "string", "minLength": 1}, required=True),
+        asked("types", "Only links of these types.", {"type": "array", "items": TEXT}),
+        up_to("limit", "How many.", LINKS_LIMIT, LINKS_SHOWN),
     ),
     "/api/graph/export": {
         "get": {

@@ -61,13 +61,13 @@ def listing(call: Call, shown: int | None) -> dict[str, Any]:
             "meaning": found.meaning,
             "duplicates": [
                 {
-                    "into": _brief(group.kept, call),
-                    "merge": [{**_brief(alike.memory, call), "similarity": alike.similarity, "why": alike.why} for alike in group.alike],
+                    "into": brief(group.kept, call),
+                    "merge": [{**brief(alike.memory, call), "similarity": alike.similarity, "why": alike.why} for alike in group.alike],
                 }
                 for group in found.groups
             ],
-            "low_value": [{**_brief(memory, call), "why": why} for memory, why in found.worthless],
-            "faded": [{**_brief(memory, call), "retention": left} for memory, left in found.faded],
+            "low_value": [{**brief(memory, call), "why": why} for memory, why in found.worthless],
+            "faded": [{**brief(memory, call), "retention": left} for memory, left in found.faded],
             "counts": {"duplicates": found.groups_count, "low_value": found.worthless_count, "faded": found.faded_count, **graph_counts},
             **graph,
             "merges": [
@@ -85,7 +85,7 @@ def _of_graph(connection: apsw.Connection, call: Call, limit: int) -> tuple[dict
     unsure, unsure_count = quality.unsure(connection, limit)
     orphans, orphans_count = quality.orphans(connection, limit)
     shown = {
-        "contradictions": [[_brief(found[memory], call) for memory in pair] for pair in pairs],
+        "contradictions": [[brief(found[memory], call) for memory in pair] for pair in pairs],
         "opposed_relations": [[" > ".join(one) for one in pair] for pair in opposed],
         "unsure_relations": [{"relation": " > ".join(relation), "confidence": confidence} for relation, confidence in unsure],
         "orphans": orphans,
@@ -104,7 +104,8 @@ def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason
     )
 
 
-def _brief(memory: Memory, call: Call) -> dict[str, Any]:
+def brief(memory: Memory, call: Call) -> dict[str, Any]:
+    """A memory in a list: what tells it from others."""
     zone = call.settings.zone
     return told(
         key=memory.key,

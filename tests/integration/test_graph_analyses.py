@@ -4,7 +4,6 @@ import math
 import random
 import subprocess
 import sys
-import threading
 
 import networkx
 import numpy as np
@@ -266,29 +265,6 @@ def test_what_is_larger_than_all_there_is_room_for_is_answered_and_not_kept(nilo
     told("A B")
     assert len(analyses.of(nilou, analysis)[1]) == len(analyses.of(nilou, analysis)[1]) == 2
     assert (analyses.nbytes, len(done)) == (0, 2)
-
-
-def test_one_analysis_runs_at_a_time_and_who_waits_too_long_is_told_so(nilou, told, done):
-    analyses, begun, ends = Analyses(deadline_seconds=0.05), threading.Event(), threading.Event()
-    told("A B")
-
-    def slow(whole, deadline):
-        begun.set()
-        assert ends.wait(20)
-        return np.array(whole.ids)
-
-    thread = threading.Thread(target=analyses.of, args=(nilou, slow))
-    thread.start()
-    try:
-        assert begun.wait(20)
-        with pytest.raises(AnalysisTooLong, match="others are under way"):
-            analyses.of(nilou, counted(done))
-    finally:
-        ends.set()
-        thread.join()
-    assert done == []
-    analyses.of(nilou, counted(done))
-    assert done == [2]
 
 
 def test_growth_is_told_by_when_things_happened_in_the_days_of_the_zone(say, nilou, now, zone):

@@ -35,14 +35,18 @@ def check(persona, now):
     return steps
 
 
+def weave_all(persona, now):
+    while weave(persona, now):
+        pass
+
+
 @pytest.fixture
 def woven(nilou, say, now):
     for one in ("佐藤", "鈴木", "高橋", "伊藤"):
         for other in ("渡辺", "中村", "佐藤"):
             say(f"{one}さんと{other}さんが会った", relations=[f"{one} > knows > {other}さん"] if one != other else [])
     relate(nilou, [Stated("佐藤", "similarity", "渡辺")], now=now, privacy=Privacy())
-    while weave(nilou, now):
-        pass
+    weave_all(nilou, now)
     return nilou
 
 
@@ -111,3 +115,17 @@ def test_what_may_be_wrong_is_listed_with_how_much_there_is(nilou, say, now):
     with nilou.database.read() as connection:
         assert quality.orphans(connection, 0) == ([], 1)
         assert quality.orphans(connection, 10) == (["高橋"], 1)
+
+
+def test_who_was_named_together_once_is_unsure_and_twice_is_not(nilou, say, now):
+    say("高橋さんと佐藤さんが来た")
+    say("鈴木さんと田中さんが来た")
+    weave_all(nilou, now)
+    with nilou.database.read() as connection:
+        found, many = quality.unsure(connection, 10)
+    assert many == 2
+    assert [{source, target} for (source, _, target), _ in found] == [{"鈴木", "田中"}, {"高橋", "佐藤"}]
+    say("高橋さんと佐藤さんが帰った")
+    weave_all(nilou, now)
+    with nilou.database.read() as connection:
+        assert [{source, target} for (source, _, target), _ in quality.unsure(connection, 10)[0]] == [{"鈴木", "田中"}]

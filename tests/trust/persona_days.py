@@ -17,13 +17,14 @@ QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we trave
 ROUTES = (
     "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/history", "/api/restore",
     "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
-    "/api/graph/paths", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
+    "/api/graph/paths", "/api/graph/memory-links", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase",
 )  # fmt: skip
 # These are about a memory, or a persona, that is there.
 OF_SOMEBODY = frozenset(
     {
         *("/api/import", "/api/history", "/api/restore", "/api/purge", "/api/graph/neighbors", "/api/graph/paths"),
+        "/api/graph/memory-links",
         *("/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges"),
         *(route for route in ROUTES if "/persona" in route),
     }
@@ -161,7 +162,7 @@ async def a_day(caller: Caller) -> set[str]:
 
 async def visit(caller: Caller, route: str) -> None:
     """A route as this persona, in the way in which this caller says who it is."""
-    if route in ("/api/history", "/api/restore", "/api/purge"):
+    if route in ("/api/history", "/api/restore", "/api/purge", "/api/graph/memory-links"):
         await visit_memory(caller, route)
         return
     if route in WHOLE_GRAPH:
@@ -216,6 +217,9 @@ async def visit_memory(caller: Caller, route: str) -> None:
     if route == "/api/history":
         answer = await caller.http.get(caller.prefix + route, params={"key": key})
         assert (answer.status_code, answer.json()["persona"], len(answer.json()["versions"])) == (200, caller.persona, 1)
+    elif route == "/api/graph/memory-links":
+        answer = await caller.http.get(caller.prefix + route, params={"key": key})
+        assert (answer.status_code, answer.json()["persona"], answer.json()["key"]) == (200, caller.persona, key)
     elif route == "/api/restore":
         assert (await posted(caller, route, json={"key": key, "revision": 1}))["revision"] == 3
     else:
@@ -241,7 +245,8 @@ async def visit_graph(caller: Caller, route: str) -> None:
         changed = await caller.http.patch(caller.prefix + "/api/graph/entity", json={"entity": side, "description": f"改 {caller.mark}"})
         assert (changed.status_code, changed.json()["persona"]) == (200, caller.persona), changed.text
         query = {"entity": side}
-    shown = await caller.http.get(caller.prefix + route, params={"limit": "100", **query})
+    asked = query if route.endswith("entity") else {"limit": "100"} if not route.endswith("types") else None
+    shown = await caller.http.get(caller.prefix + route, params=asked)
     assert (shown.status_code, shown.json()["persona"]) == (200, caller.persona), shown.text
     gone = await caller.http.delete(caller.prefix + ("/api/graph/types" if "kind" in query else "/api/graph/entity"), params=query)
     assert (gone.status_code, gone.json()["persona"]) == (200, caller.persona), gone.text

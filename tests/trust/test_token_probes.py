@@ -81,16 +81,17 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 QUERIES: dict[str, dict[str, str]] = {
     "/api/history": {"key": KEY},
+    "/api/graph/memory-links": {"key": KEY},
     "/api/graph/entity": {"entity": "睡蓮"},
     "/api/graph/neighbors": {"entity": "睡蓮"},
     "/api/graph/paths": {"source": "睡蓮", "target": "水辺"},
     "/api/graph/export": {"format": "json"},
-    "/api/graph/types": {"kind": "entity", "name": "x"},
+    "DELETE /api/graph/types": {"kind": "entity", "name": "x"},
 }
 # They are about a memory, an entity or a persona that has to be there.
 WANT_SOMEBODY = (
     *("/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/graph/entity", "/api/graph/merges"),
-    *("/api/graph/neighbors", "/api/graph/paths", "/api/persona", "/api/persona/"),
+    *("/api/graph/neighbors", "/api/graph/paths", "/api/graph/memory-links", "/api/persona", "/api/persona/"),
 )
 NEEDS = scope_needs()
 ALL_SETS = [frozenset(chosen) for size in range(1, 6) for chosen in itertools.combinations(TOKEN_SCOPES, size)]
@@ -120,7 +121,7 @@ class Server:
         method, _, address = what.partition(" ")
         if address:
             body = json.dumps(BODIES[address]).encode() if method in ("POST", "PATCH") else None
-            query = QUERIES.get(address) if body is None else None
+            query = QUERIES.get(what, QUERIES.get(address)) if body is None else None
             answer = self.http.request(method, prefix + address, headers=headers, content=body, params=query)
         else:
             call, params = _mcp_call(what)

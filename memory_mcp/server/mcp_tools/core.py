@@ -96,6 +96,8 @@ def remember(
         stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
         noted = context_views.note_conversation(persona, call, draft.state) if stored.stored else None
     note = None if stored.stored else "this very write is stored already; revise changes it"
+    if stored.related:
+        note = f"{note}; relations that it did not state yet were added to it: {stored.related}"
     if stored.rivals:
         note = f"{supersedes} was replaced before, by {', '.join(stored.rivals)}: both are current now; forget the one that is not true"
     return {

@@ -18,7 +18,7 @@ from memory_mcp.server.graph_arguments import name as _name
 from memory_mcp.server.graph_arguments import share as _share
 from memory_mcp.server.graph_arguments import types as _types
 from memory_mcp.server.graph_arguments import within as _within
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, unread_note
+from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, why_nobody
 from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, WholeNumber, tool_of
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
@@ -44,8 +44,8 @@ def entity_neighbors(
         name, by_meaning = entity_views.whom(call, persona, _name(entity, "entity"))
         with persona.database.read() as connection:
             found = neighbours(connection, name, hops, relation_types, _share(min_confidence), many)
-            unread = None if found.neighbours else unread_note(connection)
-        return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, unread)}
+            note = None if found.neighbours else why_nobody(connection, relation_types, found.entity.name, found.types_there)
+        return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, note)}
 
 
 @answering
@@ -54,13 +54,17 @@ def find_path(
     target: Text,
     algorithm: Annotated[Text, Field(description="shortest, strongest or all")] = "",
     max_depth: Annotated[WholeNumber, Field(description="hops, 1..6")] = None,
+    relation_types: TextList = [],
+    min_confidence: Annotated[Number, Field(description="0..1")] = None,
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """How two people, places or projects hang together, step by step."""
-    depth = _within(max_depth, "max_depth", 1, PATH_LIMIT, 4)
+    depth, least = _within(max_depth, "max_depth", 1, PATH_LIMIT, 4), _share(min_confidence)
+    one, other, how = _name(source, "source"), _name(target, "target"), _algorithm(algorithm)
     with call.reading() as persona, persona.database.read() as connection:
-        found = find_paths(connection, _name(source, "source"), _name(target, "target"), _algorithm(algorithm), depth)
-        return {**heading(call, persona), **paths_view(found, None if found.paths else unread_note(connection))}
+        found = find_paths(connection, one, other, how, depth, relation_types, least)
+        note = None if found.paths else why_nobody(connection, relation_types, found.source.name, found.types_there)
+        return {**heading(call, persona), **paths_view(found, note)}
 
 
 @answering
@@ -80,11 +84,16 @@ def graph_snapshot(
 
 @answering
 def relate(
-    relations: Annotated[TextList, Field(description='"田中 > works_on > プロジェクトA"')], call: Call = Depends(current_call)
+    relations: Annotated[TextList, Field(description='"田中 > works_on > プロジェクトA"')],
+    valid_from: Annotated[Text, Field(description="since when: ISO or 昨日")] = "",
+    valid_to: Annotated[Text, Field(description="until when, if it is over")] = "",
+    notes: Text = "",
+    call: Call = Depends(current_call),
 ) -> dict[str, Any]:
-    """State how two people, places or projects are related."""
+    """State how two people, places or projects are related, and since when or until when."""
     if not 0 < len(relations) <= RELATIONS_LIMIT:
         raise InvalidInput(f"relations has {len(relations)} entries", f"1 to {RELATIONS_LIMIT} are allowed", 'Send "A > works_on > B"')
+    when = relating.lasting(valid_from, valid_to, notes, call.now, call.settings.zone)
     with call.reading() as persona:
         before = heading(call, persona)
         with persona.database.read() as connection:
@@ -93,15 +102,16 @@ def relate(
     for name in (end for one in said for end in (one.source, one.target) if "|" in end):
         _types([name.rpartition("|")[2]], types)
     with call.writing() as persona:
-        relating.relate(persona, said, now=call.now, privacy=call.settings.privacy)
-    return {**before, "related": [f"{one.source} > {one.relation} > {one.target}" for one in said]}
+        relating.relate(persona, said, now=call.now, privacy=call.settings.privacy, when=when)
+    related = [f"{one.source} > {one.relation} > {one.target}" for one in said]
+    return {**before, "related": related, **told(valid_from=when.valid_from, valid_to=when.valid_to)}
 
 
 @answering
 def unrelate(
     relation: Annotated[Text, Field(description='"田中 > works_on > プロジェクトA"')], reason: Text = "", call: Call = Depends(current_call)
 ) -> dict[str, Any]:
-    """Take a relation back that is wrong or over. It stays away until relate states it again."""
+    """Take a relation back that is wrong; of one that is over, relate says until when. It stays away until relate states it again."""
     with call.changing() as persona:
         with persona.database.read() as connection:
             said = stated(relation, entities.types(connection))

@@ -94,6 +94,7 @@ class Arrivals:
             entity_id="",
             type=row.get("type") or entities.UNKNOWN_TYPE,
             name=row["entity"],
+            subtype=row.get("subtype"),
             description=row.get("description"),
             attributes=row.get("attributes", {}),
             importance=row.get("importance", 0.5),
@@ -104,7 +105,7 @@ class Arrivals:
     def _told_of(self, id_: int) -> object:
         entity = entities.by_ids(self._connection, [id_])[id_]
         made_by = self._connection.execute("SELECT made_by FROM entities WHERE id = ?", (id_,)).get
-        return entity.type, entity.description, entity.attributes, entity.importance, entity.aliases, made_by
+        return entity.type, entity.subtype, entity.description, entity.attributes, entity.importance, entity.aliases, made_by
 
     def _relation(self, row: Row) -> bool:
         source, target = (self._end(row[end], row.get(f"{end}_type")) for end in ("source", "target"))

@@ -1,9 +1,10 @@
 """Entities as somebody makes and changes them by hand: their names, what they are, what is said of them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import apsw
 
@@ -22,13 +23,16 @@ BY_HAND = "user"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an entity is to be; None leaves it as it is. `aliases` are all its further names, an empty `description` is none."""
+    """What an entity is to be; None leaves it as it is. `aliases` are all its further names, `attributes` all that it has; an empty
+    `description` or `subtype` is none."""
 
     name: str | None = None
     type: str | None = None
     description: str | None = None
     aliases: tuple[str, ...] | None = None
     importance: float | None = None
+    subtype: str | None = None
+    attributes: Mapping[str, Any] | None = None
 
 
 def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offset: int) -> tuple[list[Entity], int]:
@@ -79,16 +83,18 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     type_ = _type_called(connection, wanted.type) if wanted.type else entity.type
     said = [name for name in (wanted.name, *(wanted.aliases or ())) if name]
     _check_names(connection, said, type_, merging.group_of(connection, entity.id))
-    name = wanted.name or entity.name
+    name, attributes = wanted.name or entity.name, entity.attributes if wanted.attributes is None else wanted.attributes
     entities.add_aliases(connection, entity.id, [name])
     if wanted.aliases is not None:
         _set_aliases(connection, entity, name, [alias for alias in wanted.aliases if alias not in entity.merged_names])
     connection.execute(
-        "UPDATE entities SET name = ?, type = ?, description = ?, importance = ?, made_by = ?, updated_at = ? WHERE id = ?",
+        "UPDATE entities SET name = ?, type = ?, subtype = ?, description = ?, attributes = ?, importance = ?, made_by = ?, updated_at = ? WHERE id = ?",
         (
             name,
             type_,
+            entity.subtype if wanted.subtype is None else wanted.subtype or None,
             entity.description if wanted.description is None else wanted.description or None,
+            json.dumps(dict(attributes), ensure_ascii=False) if attributes else None,
             entity.importance if wanted.importance is None else wanted.importance,
             BY_HAND,
             to_text(now),

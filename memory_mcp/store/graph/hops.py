@@ -9,6 +9,8 @@ from typing import Any
 import apsw
 
 HOPS_LIMIT = 6
+# So many types of an entity's relations are told.
+TYPES_LIMIT = 20
 # What is left of nearness after a hop along a relation of weight 1.
 DECAY = 0.8
 # An entity that everything is related to leads everywhere and nowhere: only its strongest relations are followed.
@@ -21,7 +23,8 @@ LEADING_LIMIT = 200
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A relation as it is walked from `here` to `there`. `forward` where that is its direction, or it has none."""
+    """A relation as it is walked from `here` to `there`. `forward` where that is its direction, or it has none. `valid_from` and `valid_to`
+    are the first and the last day on which it holds, None where nobody said."""
 
     here: int
     there: int
@@ -30,6 +33,8 @@ class Step:
     confidence: float
     directed: bool = True
     forward: bool = True
+    valid_from: str | None = None
+    valid_to: str | None = None
 
     def turned(self) -> "Step":
         """The same relation walked the other way."""
@@ -51,18 +56,19 @@ _STRONGEST = """SELECT x.id FROM relations x WHERE x.{end} = h.id AND x.confiden
 _STEPS = f"""
 WITH here(id, near) AS (SELECT CAST(key AS INTEGER), value FROM json_each(:here)),
 steps AS (
-    SELECT h.near, h.id AS here, r.target AS there, r.type, r.weight, r.confidence, r.directed, 1 AS forward
+    SELECT h.near, h.id AS here, r.target AS there, r.type, r.weight, r.confidence, r.directed, 1 AS forward, r.valid_from, r.valid_to
     FROM here h JOIN relations r ON r.id IN ({_STRONGEST.format(end="source")})
-    UNION ALL SELECT h.near, h.id, r.source, r.type, r.weight, r.confidence, r.directed, 1 - r.directed
+    UNION ALL SELECT h.near, h.id, r.source, r.type, r.weight, r.confidence, r.directed, 1 - r.directed, r.valid_from, r.valid_to
     FROM here h JOIN relations r ON r.id IN ({_STRONGEST.format(end="target")}))
 """
 # The rows come as one text: between two rows other threads have their turn, and while many call, a turn takes long.
-_EDGES = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward)) FROM (
+_EDGES = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward, valid_from, valid_to)) FROM (
 {_STEPS} SELECT * FROM steps ORDER BY here, weight * confidence DESC, there)"""
 # Of several steps to one entity the best: SQLite takes the other columns from the row that has the maximum.
-_HOP = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward, nearness)), max(total) FROM (
+_HOP = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward, valid_from, valid_to, nearness)), max(total) FROM (
 {_STEPS}
-SELECT here, there, type, weight, confidence, directed, forward, max(near * weight) * :decay AS nearness, count(*) OVER () AS total FROM steps
+SELECT here, there, type, weight, confidence, directed, forward, valid_from, valid_to, max(near * weight) * :decay AS nearness,
+    count(*) OVER () AS total FROM steps
 WHERE there NOT IN (SELECT value FROM json_each(:known)) GROUP BY there ORDER BY nearness DESC, there LIMIT :most)
 """
 
@@ -91,6 +97,17 @@ def steps_from(connection: apsw.Connection, entities: Iterable[int], rules: Rule
     return [_step(row) for row in json.loads(str(rows))]
 
 
+def types_at(connection: apsw.Connection, entity: int) -> dict[str, int]:
+    """Of which types the relations of an entity are, and how many of each; the most first."""
+    return dict(
+        connection.execute(
+            "SELECT type, count(*) FROM (SELECT type FROM relations WHERE source = ?1 UNION ALL SELECT type FROM relations WHERE target = ?1) "
+            "GROUP BY type ORDER BY 2 DESC, 1 LIMIT ?2",
+            (entity, TYPES_LIMIT),
+        )
+    )
+
+
 def hop(
     connection: apsw.Connection,
     here: Mapping[int, float],
@@ -104,7 +121,7 @@ def hop(
     relation's weight × `decay`; the nearest first, `most` of them. And how many there are."""
     wanted = {**rules.bound(here), "known": json.dumps(list(known)), "decay": decay, "most": -1 if most is None else max(most, 1)}
     rows, total = connection.execute(_HOP, wanted).get
-    return [(_step(row), row[7]) for row in json.loads(rows)[:most]], total or 0
+    return [(_step(row), row[9]) for row in json.loads(rows)[:most]], total or 0
 
 
 def reached(
@@ -161,8 +178,8 @@ def shortest_path(connection: apsw.Connection, source: int, target: int, max_dep
 
 
 def _step(row: Sequence[Any]) -> Step:
-    here, there, type_, weight, confidence, directed, forward, *_ = row
-    return Step(here, there, type_, weight, confidence, directed=bool(directed), forward=bool(forward))
+    here, there, type_, weight, confidence, directed, forward, begins, ends, *_ = row
+    return Step(here, there, type_, weight, confidence, bool(directed), bool(forward), begins, ends)
 
 
 def _joined(came: tuple[dict[int, Step | None], dict[int, Step | None]], meeting: int) -> list[Step]:

@@ -1,7 +1,7 @@
 """Memory to memory: what follows what in a conversation, what replaces what, what says nearly the same, what may contradict what."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,12 +14,16 @@ from memory_mcp.store.timestamps import to_text
 # The ways of finding a link that follow from the memories, and are found anew.
 DERIVED = ("rule", "vectors", "contradiction")
 NAMED_LIMIT = 8
+# Links that lead from one memory to the other; the others lie between two.
+DIRECTED = ("temporal_sequence", "reference", "causality")
 # Of such a relation somebody has one at a time.
 SINGLE_TYPES = ("lives_in", "works_at", "works_for", "born_on", "born_in", "birthday", "married_to", "deadline", "due_on", "located_at")
 # Who stands in the one to somebody does not stand in the other.
 OPPOSITE_TYPES = (
     ("likes", "hates"), ("likes", "dislikes"), ("loves", "hates"), ("trusts", "distrusts"), ("supports", "opposes"), ("friend_of", "enemy_of")
 )  # fmt: skip
+# So many before and after a memory in its conversation it is linked to; all pairs of a long one would be more links than memories.
+SESSION_EACH = 3
 # The memory before each of these in its session, of those that are not in the trash.
 _BEFORE = f"""
 SELECT p.id, m.id FROM memories m JOIN memories p ON p.id = (
@@ -35,6 +39,19 @@ SELECT n.id FROM memories m JOIN memories n ON n.id = (
         AND (coalesce(q.occurred_at, q.created_at), q.id) > (coalesce(m.occurred_at, m.created_at), m.id)
     ORDER BY coalesce(q.occurred_at, q.created_at), q.id LIMIT 1)
 WHERE m.session_id IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))
+"""
+# Of the same session the next few before and after each of these, told as earlier and later.
+_TOGETHER = """
+SELECT q.id, m.id FROM memories m JOIN memories q ON q.id IN (
+    SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
+        AND (coalesce(o.occurred_at, o.created_at), o.id) < (coalesce(m.occurred_at, m.created_at), m.id)
+    ORDER BY coalesce(o.occurred_at, o.created_at) DESC, o.id DESC LIMIT {most})
+WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
+UNION SELECT m.id, q.id FROM memories m JOIN memories q ON q.id IN (
+    SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
+        AND (coalesce(o.occurred_at, o.created_at), o.id) > (coalesce(m.occurred_at, m.created_at), m.id)
+    ORDER BY coalesce(o.occurred_at, o.created_at), o.id LIMIT {most})
+WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
 """
 _REPLACED = """
 SELECT m.id, p.id FROM memories m JOIN memories p ON p.key = m.supersedes
@@ -60,6 +77,13 @@ WHERE own.memory = ?1 AND o.memory <> ?1 AND {CURRENT} AND (
     (own.type = o.type AND own.type IN (SELECT value FROM json_each(?2)) AND coalesce(q.merged_into, q.id) <> coalesce(t.merged_into, t.id))
     OR (json_array(own.type, o.type) IN (SELECT value FROM json_each(?3)) AND coalesce(q.merged_into, q.id) = coalesce(t.merged_into, t.id)))
 LIMIT ?4
+"""
+# Both ends by their indexes: an OR would look at all links.
+_OF_MEMORY = """
+SELECT l.source, l.target, l.type, l.weight, l.confidence, l.method, count(*) OVER () FROM (
+    SELECT *, target AS other FROM memory_links WHERE source = ?1 UNION ALL SELECT *, source FROM memory_links WHERE target = ?1) l
+JOIN memories m ON m.id = l.other WHERE m.deleted_at IS NULL AND (?2 = '[]' OR l.type IN (SELECT value FROM json_each(?2)))
+ORDER BY l.weight * l.confidence DESC, l.other DESC, l.type LIMIT ?3
 """
 
 
@@ -104,6 +128,13 @@ def replace(connection: apsw.Connection, memory_ids: Iterable[int], method: str,
     )
 
 
+def of_memory(connection: apsw.Connection, memory_id: int, types: Sequence[str], limit: int) -> tuple[list[Link], int]:
+    """The links of a memory with memories that are not in the trash, of these types where some are named, the strongest first, then those
+    with the latest memories; and how many there are."""
+    rows: list[Any] = connection.execute(_OF_MEMORY, (memory_id, json.dumps(list(types)), limit)).fetchall()
+    return [Link(*row[:-1]) for row in rows], int(rows[0][-1]) if rows else 0
+
+
 def contradictions(connection: apsw.Connection, limit: int) -> tuple[list[tuple[int, int]], int]:
     """Pairs of current memories that may contradict each other, the latest first, and how many there are."""
     current = f"EXISTS (SELECT 1 FROM memories m WHERE m.id = l.{{}} AND {CURRENT})"
@@ -115,7 +146,8 @@ def contradictions(connection: apsw.Connection, limit: int) -> tuple[list[tuple[
 
 
 def link(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
-    """Links these memories to what went before them in their session (`temporal_sequence`) and to what they replace (`reference`)."""
+    """Links these memories to what went before them in their session (`temporal_sequence`), to the nearest of the same session
+    (`same_session`) and to what they replace (`reference`)."""
     ids = set(memory_ids)
     ids |= {int(row[0]) for row in connection.execute(_AFTER, (json.dumps(sorted(ids)),))}
     wanted = json.dumps(sorted(ids))
@@ -123,7 +155,11 @@ def link(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) 
         "DELETE FROM memory_links WHERE method = 'rule' AND target IN (SELECT value FROM json_each(?)) AND type = 'temporal_sequence'",
         (wanted,),
     )
-    for query, type_ in ((_BEFORE, "temporal_sequence"), (_REPLACED, "reference")):
+    for query, type_ in (
+        (_BEFORE, "temporal_sequence"),
+        (_TOGETHER.format(most=SESSION_EACH), "same_session"),
+        (_REPLACED, "reference"),
+    ):
         connection.executemany(
             "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,1,1,'rule',?)",
             [(source, target, type_, to_text(now)) for source, target in connection.execute(query, (wanted,)).fetchall()],

@@ -11,8 +11,9 @@ from memory_mcp.store.graph.links import OPPOSITE_TYPES, SINGLE_TYPES
 from memory_mcp.store.graph.relations import Pair, folded, pairs_of_entities
 from memory_mcp.store.memories import CURRENT
 
-# What is less sure than this is worth a look.
+# What is less sure than this is worth a look; what is just so sure, such as two who are named together, where one memory alone says so.
 UNSURE_BELOW = 0.5
+_UNSURE = "(r.confidence < ?1 OR (r.confidence = ?1 AND r.evidence_count = 1))"
 _CHECKED_UNTIL = "graph_checked_until"
 
 Told = tuple[str, str, str]
@@ -39,13 +40,13 @@ FROM entities e WHERE e.merged_into IS NULL AND e.id IN (SELECT value FROM json_
 
 
 def unsure(connection: apsw.Connection, limit: int) -> tuple[list[tuple[Told, float]], int]:
-    """Relations with their confidence, the least sure first, and how many there are."""
+    """Relations with their confidence, the least sure first, then the latest, and how many there are."""
     rows = connection.execute(
-        f"SELECT s.name, r.type, t.name, r.confidence {_NAMED} WHERE r.confidence < ? ORDER BY r.confidence, r.id LIMIT ?",
+        f"SELECT s.name, r.type, t.name, r.confidence {_NAMED} WHERE {_UNSURE} ORDER BY r.confidence, r.last_evidence_at DESC, r.id DESC LIMIT ?2",
         (UNSURE_BELOW, limit),
     )
     found = [((source, type_, target), confidence) for source, type_, target, confidence in rows]
-    return found, int(connection.execute("SELECT count(*) FROM relations WHERE confidence < ?", (UNSURE_BELOW,)).get)
+    return found, int(connection.execute(f"SELECT count(*) FROM relations r WHERE {_UNSURE}", (UNSURE_BELOW,)).get)
 
 
 def orphans(connection: apsw.Connection, limit: int) -> tuple[list[str], int]:

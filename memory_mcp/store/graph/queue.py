@@ -37,5 +37,10 @@ def done(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
     connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),))
 
 
+def holds(connection: apsw.Connection, memory_id: int) -> bool:
+    """Whether this memory waits."""
+    return connection.execute("SELECT 1 FROM graph_queue WHERE memory = ?", (memory_id,)).get is not None
+
+
 def length(connection: apsw.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM graph_queue").get)

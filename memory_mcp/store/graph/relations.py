@@ -234,3 +234,9 @@ def sum_up_anew(connection: apsw.Connection, entities: Sequence[int], now: datet
 def directed_types(connection: apsw.Connection) -> dict[str, bool]:
     """The relation types, and whether each has a direction."""
     return {name: bool(directed) for name, directed in connection.execute("SELECT name, directed FROM relation_types")}
+
+
+def stated_count(connection: apsw.Connection, memory_id: int) -> int:
+    """How many relations this memory states."""
+    counted = connection.execute("SELECT count(*) FROM relation_evidence WHERE memory = ? AND method = ?", (memory_id, STATED))
+    return int(counted.get)

@@ -93,8 +93,8 @@ def keep_what_was_said(here: apsw.Connection, id_: int, entity: entities.Entity,
     attributes = json.dumps(dict(entity.attributes), ensure_ascii=False) if entity.attributes else None
     here.execute(
         "UPDATE entities SET made_by = iif(?1 = 'text', made_by, ?1), description = coalesce(description, ?2), attributes = coalesce(attributes, ?3), "
-        "importance = max(importance, ?4), updated_at = ?5 WHERE id = ?6",
-        (made_by, entity.description, attributes, entity.importance, to_text(now), id_),
+        "subtype = coalesce(subtype, ?4), importance = max(importance, ?5), updated_at = ?6 WHERE id = ?7",
+        (made_by, entity.description, attributes, entity.subtype, entity.importance, to_text(now), id_),
     )
 
 

@@ -11,6 +11,7 @@ from memory_mcp.text.entities.type_words import type_called
 RELATION_TYPE_LIMIT = 50
 _ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")
 _FORM = 'Write it as "A > works_on > B"'
+_ONE_EACH = 'Send a list with one relation in each entry: ["A > works_on > B", "B > knows > C"]'
 
 
 def stated(text: str, types: Collection[str]) -> Stated:
@@ -20,6 +21,8 @@ def stated(text: str, types: Collection[str]) -> Stated:
         InvalidInput: it is not three names with `>` between them; one is empty or too long; both ends are the same.
     """
     parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(text.strip())]
+    if len(parts) > 3 and any(sign in text for sign in ",;、；\n"):
+        raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it seems to hold several", _ONE_EACH)
     if len(parts) != 3 or not all(parts):
         raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it is not three names with > between them", _FORM)
     (source, source_type), (target, target_type) = _typed(parts[0], types), _typed(parts[2], types)

@@ -1,5 +1,7 @@
 """Entities, their types and who is one under many names, over the routes and the tool."""
 
+import json
+
 import pytest
 
 PLACE = "/api/graph/"
@@ -66,6 +68,30 @@ def test_an_entity_is_made_found_changed_and_taken_away(send, names_of):
     assert "nobody and nothing" in send("GET", "entity", 404, entity="みけちゃん")
     assert send("DELETE", "entity", entity="ミケ") == {"persona": made["persona"], "deleted": "ミケ太郎"}
     assert "nobody and nothing" in send("DELETE", "entity", 404, entity="ミケ")
+
+
+def test_attributes_and_a_subtype_are_put_down_kept_and_taken_away(send, http, name):
+    said = {"role": "engineer", "skills": ["Python", "木工"], "desk": {"floor": 3}}
+    made = send("POST", "entities", name="田中太郎", type="Person", subtype=" colleague ", attributes=said)["entity"]
+    assert (made["subtype"], made["attributes"]) == ("colleague", said)
+    kept = send("PATCH", "entity", entity="田中太郎", description="同僚")["entity"]
+    assert (kept["subtype"], kept["attributes"], kept["description"]) == ("colleague", said, "同僚")
+    lines = http.get("/api/export", headers={"X-Persona": name}).text
+    http.post("/api/import", content=lines, headers={"X-Persona": f"{name}-moved"})
+    moved = http.get("/api/graph/entity", params={"entity": "田中太郎"}, headers={"X-Persona": f"{name}-moved"}).json()["entity"]
+    assert (moved["subtype"], moved["attributes"]) == ("colleague", said)
+    bare = send("PATCH", "entity", entity="田中太郎", subtype="", attributes={})["entity"]
+    assert not {"subtype", "attributes"} & set(bare)
+    assert "Send an object" in send("PATCH", "entity", 400, entity="田中太郎", attributes=["x"])
+    assert "attributes has 10,0" in send("PATCH", "entity", 400, entity="田中太郎", attributes={"x": "y" * 10_000})
+    assert "subtype has 101" in send("PATCH", "entity", 400, entity="田中太郎", subtype="y" * 101)
+
+
+def test_a_subtype_that_comes_along_is_put_where_there_is_none(send, http, name):
+    send("POST", "entities", name="田中太郎", type="Person")
+    line = json.dumps({"entity": "田中太郎", "type": "Person", "subtype": "colleague"})
+    assert http.post("/api/import", content=line, headers={"X-Persona": name}).json()["graph"] == 1
+    assert send("GET", "entity", entity="田中太郎")["entity"]["subtype"] == "colleague"
 
 
 def test_entities_come_page_by_page_the_most_mentioned_first(persona, send, names_of):

@@ -2,12 +2,16 @@
 
 import io
 import json
+from datetime import UTC, datetime
 
 import networkx
 import pytest
 
 from memory_mcp.graph.measures import MEASURES
+from memory_mcp.remember.weaving import weave
 from memory_mcp.server.graph_routes import ROUTES
+
+NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +150,13 @@ def test_what_can_not_be_asked_is_refused_with_what_can(ask, towns, what, params
 
 def test_asking_about_a_persona_that_does_not_exist_creates_nothing(server, http, name):
     for route in ROUTES:
-        answer = http.get(route.path, params={"entity": "x", "source": "x", "target": "y"}, headers={"X-Persona": name})
-        assert answer.status_code == (404 if route.path.endswith(("neighbors", "paths")) else 200), route.path
+        asked = {
+            "/api/graph/neighbors": {"entity": "x"},
+            "/api/graph/paths": {"source": "x", "target": "y"},
+            "/api/graph/memory-links": {"key": "x"},
+        }.get(route.path)
+        answer = http.get(route.path, params=asked, headers={"X-Persona": name})
+        assert answer.status_code == (404 if route.path.endswith(("neighbors", "paths", "links")) else 200), route.path
     assert not server.directory_of(name).exists()
 
 
@@ -158,3 +167,48 @@ def test_what_nobody_is_called_is_not_looked_for_at_length(ask, towns, http, nam
     answer = http.post("/api/graph/merges", json={"entity": "青木", "into": endless}, headers={"X-Persona": name})
     assert answer.status_code == 400
     assert "1,000 are the limit" in answer.json()["error"]
+
+
+def test_a_memory_tells_to_which_it_is_linked_and_how(ask, http, server, name):
+    day = "2025-08-0{}T12:00:00+09:00"
+    rows = [
+        {"content": f"{number}日目は海で泳いだ。", "key": f"memory_{number}", "session_id": "旅", "occurred_at": day.format(number)}
+        for number in range(1, 7)
+    ]
+    rows.append({"content": "旅は六日だった。", "key": "memory_all", "supersedes": "memory_6"})
+    rows.append({"content": "[[田中]]は海が好き", "key": "memory_likes"})
+    http.post("/api/import", content="".join(json.dumps(row) + "\n" for row in rows), headers={"X-Persona": name})
+    assert ask("memory-links", key="memory_4") == {
+        "persona": name,
+        "key": "memory_4",
+        "links": [],
+        "in_all": 0,
+        "note": "the memory waits to be linked, which is done while nobody calls",
+    }
+    with server.runtime.personas.writing(name) as persona:
+        while weave(persona, NOON):
+            pass
+    told = ask("memory-links", key="memory_4")
+    assert {(one["type"], one.get("direction"), one["memory"]["key"]) for one in told["links"]} == {
+        ("temporal_sequence", "from", "memory_3"),
+        ("temporal_sequence", "to", "memory_5"),
+        *(("same_session", None, f"memory_{other}") for other in (1, 2, 3, 5, 6)),
+    }
+    assert told["in_all"] == 7
+    one = ask("memory-links", key="memory_4", types=["same_session"], limit="1")
+    assert ([link["memory"]["key"] for link in one["links"]], one["in_all"]) == (["memory_6"], 5)
+    (replaced,) = ask("memory-links", key="memory_all")["links"]
+    assert (replaced["type"], replaced["direction"], replaced["memory"]["superseded_by"]) == ("reference", "to", "memory_all")
+    assert "no memory has the key" in ask("memory-links", 404, key="memory_x")
+    assert "key is missing" in ask("memory-links", 400)
+
+
+def test_a_memory_in_the_trash_is_linked_to_nothing(ask, http, server, name, persona):
+    keys = [persona("remember", content=f"{number}日目は海で泳いだ。", session_id="旅")["key"] for number in range(2)]
+    with server.runtime.personas.writing(name) as opened:
+        while weave(opened, NOON):
+            pass
+    assert ask("memory-links", key=keys[0])["in_all"] == 2
+    persona("forget", keys=[keys[1]])
+    assert ask("memory-links", key=keys[0])["in_all"] == 0
+    assert "it is in the trash" in ask("memory-links", 404, key=keys[1])

@@ -58,6 +58,11 @@ def test_a_snapshot_is_what_vis_js_draws_or_plain_json(persona, project):
     ids = {node["id"] for node in drawn["nodes"]}
     assert {node["label"] for node in drawn["nodes"]} == {"田中", "プロジェクトA", "2025-10-17"}
     assert all({edge["from"], edge["to"]} <= ids and edge["arrows"] == "to" for edge in drawn["edges"])
+    assert {persona("entity_neighbors", entity=node["id"])["entity"]["name"] for node in drawn["nodes"]} == {
+        "田中",
+        "プロジェクトA",
+        "10月17日",
+    }
     told = persona("graph_snapshot", format="json", types=["Person"])
     assert ([entity["name"] for entity in told["entities"]], told["relations"], told["entities_in_all"]) == (["田中"], [], 3)
 
@@ -99,6 +104,59 @@ def test_a_relation_is_taken_back(persona, project):
     assert (again["unrelated"], again["note"]) == (False, "there was no such relation")
 
 
+def test_what_a_write_states_beyond_the_one_that_is_there_is_added_to_it(persona):
+    said = {"content": "今日の会話のまとめ", "occurred_at": "2025-10-01"}
+    first = persona("remember", **said, relations=["健太 > likes > 苺"])
+    again = persona("remember", **said, relations=["健太 > likes > 苺", "健太 > likes > 桃"])
+    assert (again["stored"], again["key"], again["indexed"]) == (False, first["key"], "now")
+    assert again["note"].endswith("added to it: 1")
+    assert {near["name"] for near in persona("entity_neighbors", entity="健太")["neighbors"]} == {"苺", "桃"}
+    assert persona("remember", **said, relations=["健太 > likes > 桃"])["note"] == "this very write is stored already; revise changes it"
+    persona("forget", keys=[first["key"]])
+    assert persona("entity_neighbors", entity="健太")["neighbors"] == []
+
+
+def test_where_no_relation_is_of_a_type_that_was_asked_for_the_answer_says_of_which_they_are(persona, project):
+    persona("remember", content="佐藤さんと鈴木さんが渋谷駅に来た")
+    told = persona("entity_neighbors", entity="プロジェクトA", relation_types=["friend"])
+    assert (told["neighbors"], told["note"]) == (
+        [],
+        "along relations of the type friend nothing is reached; those of プロジェクトA are of ends_on (1), works_on (1)",
+    )
+    assert (
+        persona("entity_neighbors", entity="佐藤", relation_types=["friend"])["note"]
+        == "along relations of the type friend nothing is reached; 佐藤 has no relations yet"
+    )
+    assert "note" not in persona("entity_neighbors", entity="田中", relation_types=["works_on"])
+    assert "memories wait" in persona("entity_neighbors", entity="佐藤", relation_types=["co_occurrence"])["note"]
+
+
+def test_a_path_is_looked_for_along_relations_of_some_types_and_so_sure(persona, project):
+    ends = {"source": "田中", "target": "10月17日"}
+    for algorithm in ("shortest", "strongest", "all"):
+        both = persona("find_path", **ends, algorithm=algorithm, relation_types=["works_on", "ends_on"], min_confidence=1)
+        assert [path["length"] for path in both["paths"]] == [2]
+        one = persona("find_path", **ends, algorithm=algorithm, relation_types=["works_on"])
+        assert (one["paths"], one["note"]) == (
+            [],
+            "along relations of the type works_on nothing is reached; those of 田中 are of works_on (1)",
+        )
+
+
+def test_a_relation_that_is_over_is_shown_with_its_days(persona):
+    told = persona("relate", relations=["田中 > works_at > X社"], valid_from="2010年4月", valid_to="2015-03", notes="新卒で入社")
+    assert (told["valid_from"], told["valid_to"]) == ("2010-04-01", "2015-03-31")
+    (near,) = persona("entity_neighbors", entity="田中")["neighbors"]
+    assert (near["via"], near["valid_from"], near["valid_to"]) == ("田中 > works_at > X社", "2010-04-01", "2015-03-31")
+    (path,) = persona("find_path", source="田中", target="X社")["paths"]
+    assert path["steps"] == ["田中 > works_at > X社 (2010-04-01..2015-03-31)"]
+    (relation,) = persona("graph_snapshot", format="json")["relations"]
+    assert (relation["valid_to"], relation["notes"]) == ("2015-03-31", "新卒で入社")
+    assert "valid_to" not in persona("relate", relations=["田中 > works_at > X社"], valid_from="昨日")
+    (near,) = persona("entity_neighbors", entity="田中")["neighbors"]
+    assert (near["valid_from"], "valid_to" in near) == ("2025-10-29", False)
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
@@ -114,6 +172,13 @@ def test_a_relation_is_taken_back(persona, project):
         ("relate", {"relations": ["田中|Ghost > knows > 佐藤"]}, "there is no type 'Ghost'"),
         ("relate", {"relations": ["田中さん > knows > 田中"]}, "are one"),
         ("relate", {"relations": []}, "1 to 50"),
+        ("relate", {"relations": ["a > b > c"], "valid_from": "いつか"}, "valid_from 'いつか' is no date"),
+        ("relate", {"relations": ["a > b > c"], "valid_from": "..2015"}, "valid_from '..2015' is open at one end"),
+        ("relate", {"relations": ["a > b > c"], "valid_from": "2015", "valid_to": "2014"}, "valid_to is before valid_from"),
+        ("relate", {"relations": ["a > b > c"], "notes": "x" * 501}, "notes has 501 characters"),
+        ("relate", {"relations": "田中 > knows > 佐藤, 佐藤 > knows > 鈴木"}, "Send a list with one relation in each entry"),
+        ("relate", {"relations": "田中 > knows > 佐藤; 佐藤 > knows > 鈴木"}, "Send a list with one relation in each entry"),
+        ("remember", {"content": "x", "relations": "a > b > c\nc > d > e"}, "Send a list with one relation in each entry"),
         ("unrelate", {"relation": "田中 > knows > 誰か"}, "not known"),
         ("remember", {"content": "x", "relations": ["x"]}, "A > works_on > B"),
     ],

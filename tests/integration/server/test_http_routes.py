@@ -1,9 +1,13 @@
 """The routes beside MCP: health, readiness, the list of personas, statistics."""
 
+import re
+from pathlib import Path
+
 import pytest
 from starlette.routing import Route
 
 from memory_mcp import __version__
+from memory_mcp.server import http_routes, openapi
 
 
 def test_health_says_alive(http):
@@ -94,3 +98,39 @@ def test_a_refused_route_says_why_as_an_error(http, path):
     answer = http.request("POST" if path == "/api/import" else "GET", path, headers=[("X-Persona", "a"), ("X-Persona", "b")])
     assert answer.status_code == 400
     assert answer.json() == {"error": "the request has 2 different X-Persona headers: one call is for one persona. Send the header once."}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "said"),
+    [
+        ("GET", "/api/graph/neighbors?entity=健太&depht=2", "unknown parameter 'depht'. Known parameters are entity, depth,"),
+        ("GET", "/api/graph/analytics?lmit=3", "unknown parameter 'lmit'. Known parameters are measure, limit, min_weight"),
+        ("GET", "/api/export?include_deletd=true", "unknown parameter 'include_deletd'. Known parameters are include_deleted,"),
+        ("GET", "/api/stats?persona=nilou", "unknown parameter 'persona'. Leave it out"),
+        ("POST", "/api/organize?undo=x", "unknown parameter 'undo'"),
+        ("GET", "/p/nilou/api/history?id=1", "unknown parameter 'id'. Known parameters are key"),
+    ],
+)
+def test_a_parameter_that_a_route_does_not_read_is_refused_with_those_it_reads(http, method, path, said):
+    answer = http.request(method, path)
+    assert (answer.status_code, said in answer.json()["error"]) == (400, True), answer.text
+
+
+def test_whoever_looks_whether_the_server_is_alive_may_add_what_he_likes(http):
+    assert [http.get(f"/{probe}?at=1").status_code for probe in ("health", "ready")] == [200, 200]
+
+
+def test_whatever_a_route_reads_from_its_query_is_in_the_document(http):
+    """A parameter that the document does not have could not be used: this one asks for each by its name in the sources."""
+    read = {
+        found
+        for source in Path(http_routes.__file__).parent.glob("*.py")
+        for found in re.findall(
+            r'query_params\.get(?:list)?\("(\w+)"|(?:_text|_whole|_number|whole_number)\(request, "(\w+)"',
+            source.read_text(encoding="utf-8"),
+        )
+        for found in found
+        if found
+    }
+    assert read == read & {name for route in http_routes.ROUTES for name in openapi.queried(route.method, route.path)}
+    assert "min_confidence" in read

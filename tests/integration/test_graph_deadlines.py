@@ -1,0 +1,129 @@
+"""Whoever asks for an analysis of a graph waits a few seconds at most, whatever the libraries do, and nothing piles up."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Stated
+from memory_mcp.errors import AnalysisTooLong
+from memory_mcp.graph.analyses import Analyses
+from memory_mcp.graph.deadline import Deadline
+from memory_mcp.graph.proposals import proposals
+from memory_mcp.remember.relating import relate
+
+
+@pytest.fixture
+def told(nilou, now):
+    """told("A B"): somebody knows somebody."""
+
+    def told(ends):
+        source, target = ends.split()
+        relate(nilou, [Stated(source, "knows", target, "Person", "Person")], now=now, privacy=Privacy())
+
+    return told
+
+
+def counted(analyses_done):
+    def analysis(whole, deadline):
+        analyses_done.append(len(whole.ids))
+        return np.array(whole.ids)
+
+    return analysis
+
+
+@pytest.fixture
+def done():
+    return []
+
+
+class Stubborn:
+    """An analysis that can't be stopped, as some libraries can't be; it ends when it is told to."""
+
+    def __init__(self):
+        self.begun, self.ends, self.calls = threading.Event(), threading.Event(), 0
+
+    def analysis(self, whole, deadline):
+        self.calls += 1
+        self.begun.set()
+        assert self.ends.wait(20)
+        return np.array(whole.ids)
+
+
+@pytest.fixture
+def stubborn():
+    stubborn = Stubborn()
+    yield stubborn
+    stubborn.ends.set()
+
+
+def test_one_analysis_runs_at_a_time_and_who_waits_too_long_is_told_so(nilou, told, done):
+    analyses, inside = Analyses(deadline_seconds=0.3), []
+    told("A B")
+    with analyses.turn("Wait") as deadline:
+        inside.append(deadline.do)
+        with pytest.raises(AnalysisTooLong, match="others are under way"):
+            analyses.of(nilou, counted(done))
+    assert (done, inside) == ([], ["Wait"])
+    analyses.of(nilou, counted(done))
+    assert done == [2]
+
+
+def test_who_asked_for_what_can_not_be_stopped_hears_so_in_time_and_it_ends_by_itself(
+    nilou, personas, now, told, done, stubborn, eventually
+):
+    analyses = Analyses(deadline_seconds=0.3)
+    told("A B")
+    with pytest.raises(AnalysisTooLong, match="not done within"):
+        analyses.of(nilou, stubborn.analysis)
+    for analysis in (stubborn.analysis, counted(done)):
+        with pytest.raises(AnalysisTooLong, match="an earlier one that took too long is still ending"):
+            analyses.of(nilou, analysis)
+    with personas.writing("dehya") as dehya:
+        relate(dehya, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
+        eventually(lambda: len(answered(analyses, dehya, counted(done))) == 2)
+    assert (stubborn.calls, set(done)) == (1, {2})
+    stubborn.ends.set()
+    eventually(lambda: len(answered(analyses, nilou, stubborn.analysis)) == 2)
+    assert stubborn.calls == 1
+
+
+def answered(analyses, persona, analysis):
+    try:
+        return analyses.of(persona, analysis)[1]
+    except AnalysisTooLong:
+        return ()
+
+
+def test_no_more_than_two_that_nobody_waits_for_are_ending_at_once(personas, now, done):
+    analyses, ending = Analyses(deadline_seconds=0.3), [Stubborn(), Stubborn()]
+    try:
+        for number in range(3):
+            with personas.writing(f"persona-{number}") as persona:
+                relate(persona, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
+                analysis = ending[number].analysis if number < 2 else counted(done)
+                with pytest.raises(AnalysisTooLong, match="not done within" if number < 2 else "others that took too long"):
+                    analyses.of(persona, analysis)
+    finally:
+        for one in ending:
+            one.ends.set()
+    assert done == []
+
+
+def test_what_fails_is_told_to_whoever_waits_for_it(nilou, told):
+    told("A B")
+
+    def failing(whole, deadline):
+        raise ArithmeticError("no such number")
+
+    with pytest.raises(ArithmeticError, match="no such number"):
+        Analyses().of(nilou, failing)
+
+
+def test_proposals_give_up_at_the_deadline(nilou, told):
+    told("渡辺 渡邊")
+    with nilou.database.read() as connection:
+        assert proposals(connection, 10)[1] == 1
+        with pytest.raises(AnalysisTooLong):
+            proposals(connection, 10, Deadline.after(0))
