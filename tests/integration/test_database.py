@@ -1,6 +1,7 @@
 """One persona's SQLite file: readers, the writer thread, and what its failures look like from outside."""
 
 import contextlib
+import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -320,3 +321,22 @@ def test_after_damage_was_found_everything_is_refused(database):
         with pytest.raises(StoreDamaged, match="damaged"):
             use()
     again.close()
+
+
+def test_no_cursor_stays_behind_whatever_the_order_in_which_they_end(database):
+    def ask(connection):
+        outer = connection.execute("SELECT 1 UNION SELECT 2")
+        for _ in outer:
+            connection.execute("SELECT text FROM notes").fetchall()
+        connection.execute("SELECT 3").fetchall()
+
+    def alive():
+        return sum(isinstance(one, apsw.Cursor) for one in gc.get_objects())
+
+    before = alive()
+    for _ in range(20):
+        database.write(ask)
+    with database.read() as connection:
+        for _ in range(20):
+            ask(connection)
+    assert alive() == before

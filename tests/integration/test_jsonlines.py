@@ -225,8 +225,8 @@ def test_what_a_memory_states_moves_with_it(nilou: Persona, say: Say, personas: 
     say("山田の話", relations=["佐藤 > likes > 山田"])
     first = exported(nilou)
     assert json.loads(first[0])["relations"] == [
-        "渋谷駅 > relates_to > 田中|Person",
-        "田中|Person > works_on > プロジェクトA",
+        "渋谷駅|Location > relates_to > 田中|Person",
+        "田中|Person > works_on > プロジェクトA|Task",
     ]
     with personas.writing("さくら") as sakura:
         assert read(*[line.encode() for line in reversed(first)], into=sakura).stored == 2

@@ -257,7 +257,7 @@ def test_summaries_are_found_again_after_an_export_and_an_import(talk, work, nil
         rows = [json.loads(line) for line in export_lines(dori)]
         with dori.database.read() as connection:
             assert summaries.registered(connection, Subject("session", "s1")).key == summary.key
-    assert [row["key"] for row in rows if row["kind"] == "summary" and row.get("session_id") == "s1"] == [summary.key]
+    assert [row["key"] for row in rows if row.get("kind") == "summary" and row.get("session_id") == "s1"] == [summary.key]
 
 
 def test_an_imported_summary_leaves_when_anything_is_forgotten_before_its_sources_are_known(talk, work, nilou, personas, now, zone):

@@ -48,7 +48,7 @@ def test_neighbours_are_told_with_the_relation_that_leads_to_them(persona, proje
 
 def test_recall_tells_what_is_related_to_whom_the_query_names(persona, project):
     told = persona("recall", query="田中さんのプロジェクトはいつまで？")
-    assert told["relations"] == ["田中 > works_on > プロジェクトA", "プロジェクトA > ends_on > 10月17日"]
+    assert told["relations"] == ["田中 > works_on > プロジェクトA", "プロジェクトA > ends_on > 2025-10-17"]
     assert persona("recall", query="田中さんの話", mode="entity_focused")["mode"] == "graph"
     assert "relations" not in persona("recall", query="天気は？")
 
@@ -61,7 +61,7 @@ def test_a_snapshot_is_what_vis_js_draws_or_plain_json(persona, project):
     assert {persona("entity_neighbors", entity=node["id"])["entity"]["name"] for node in drawn["nodes"]} == {
         "田中",
         "プロジェクトA",
-        "10月17日",
+        "2025-10-17",
     }
     told = persona("graph_snapshot", format="json", types=["Person"])
     assert ([entity["name"] for entity in told["entities"]], told["relations"], told["entities_in_all"]) == (["田中"], [], 3)
