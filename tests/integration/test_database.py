@@ -333,10 +333,11 @@ def test_no_cursor_stays_behind_whatever_the_order_in_which_they_end(database):
     def alive():
         return sum(isinstance(one, apsw.Cursor) for one in gc.get_objects())
 
+    gc.collect()  # what tests before this one left is none of its business
     before = alive()
     for _ in range(20):
         database.write(ask)
     with database.read() as connection:
         for _ in range(20):
             ask(connection)
-    assert alive() == before
+    assert alive() <= before
