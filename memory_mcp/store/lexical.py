@@ -54,7 +54,9 @@ def rebuild_if_outdated(connection: apsw.Connection) -> None:
     """Builds the index anew when it was made by another version of the rows: as much of it as that made otherwise."""
     made_by = _version(connection)
     if made_by == _WITHOUT_RELATIONS:
-        _write_rows(connection, relations.stating(connection))
+        stating = relations.stating(connection)
+        for start in range(0, len(stating), REBUILD_PAGE):
+            _write_rows(connection, stating[start : start + REBUILD_PAGE])
         _note_version(connection)
     elif made_by != ROWS_VERSION:
         rebuild(connection)
