@@ -60,13 +60,18 @@ def state_relations(
 
 
 def _stated_end(connection: apsw.Connection, name: str, type_: str | None, said_on: date, now: datetime) -> int:
-    """Who or what a relation's end is. A day is that of the year in which it was said, as it is in a text."""
-    day = day_called(name, said_on) if type_ in (None, "TimeUnit") else None
+    """Who or what a relation's end is."""
+    day = day_stated(name, type_, said_on)
     if day is None:
         return entities.find_or_make(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
     entity = entities.find_or_make(connection, day.name, day.type, TRUST["stated"], now, subtype=day.subtype)
     entities.add_aliases(connection, entity, day.aliases)
     return entity
+
+
+def day_stated(name: str, type_: str | None, said_on: date) -> Mention | None:
+    """The day that a relation's end is, of the year in which it was said, as it is in a text; None where it is no day."""
+    return day_called(name, said_on) if type_ in (None, "TimeUnit") else None
 
 
 def check_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:

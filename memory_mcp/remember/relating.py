@@ -12,10 +12,11 @@ from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.drafts import label
-from memory_mcp.remember.naming import state_relations
+from memory_mcp.remember.naming import day_stated, state_relations
 from memory_mcp.remember.redact import relations_redacted
 from memory_mcp.store import operations
 from memory_mcp.store.graph import entities, relations
+from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.entities.stated import with_types
 from memory_mcp.text.privacy.redaction import Redaction
@@ -58,7 +59,7 @@ def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime,
 
     def work(connection: apsw.Connection) -> list[Operation]:
         for one in stated:
-            ends = _ends(connection, one)
+            ends = _ends(connection, one, now)
             if ends:
                 relations.allow(connection, *ends, one.relation)
         for one in state_relations(connection, None, stated, now, holds):
@@ -83,7 +84,7 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     (stated,) = relations_redacted([told], found)  # as `relate` has put it down
 
     def work(connection: apsw.Connection) -> Operation | None:
-        ends = _ends(connection, stated)
+        ends = _ends(connection, stated, now)
         if ends is None:
             raise EntityNotFound(
                 "one of the two is not known", f"{stated.source[:80]!r} or {stated.target[:80]!r}", "Look at entity_neighbors"
@@ -100,12 +101,18 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     return done is not None
 
 
-def _ends(connection: apsw.Connection, stated: Stated) -> tuple[int, int] | None:
-    types = entities.types(connection)
-    told = with_types(stated, types)
-    source = entities.find(connection, told.source, told.source_type)
-    target = entities.find(connection, told.target, told.target_type)
+def _ends(connection: apsw.Connection, stated: Stated, now: datetime) -> tuple[int, int] | None:
+    told = with_types(stated, entities.types(connection))
+    source = _end(connection, told.source, told.source_type, now)
+    target = _end(connection, told.target, told.target_type, now)
     return (source.id, target.id) if source and target else None
+
+
+def _end(connection: apsw.Connection, name: str, type_: str | None, now: datetime) -> Entity | None:
+    """Whom `relate` means by this name now; of a day that is not known the one of another year."""
+    day = day_stated(name, type_, now.date())
+    found = entities.find(connection, day.name, day.type) if day else None
+    return found or entities.find(connection, name, type_)
 
 
 def _told(stated: Stated) -> dict[str, str]:

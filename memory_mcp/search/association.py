@@ -8,6 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from heapq import nlargest
 
 import apsw
@@ -81,8 +82,9 @@ def named_in(connection: apsw.Connection, names: KnownNames, query: str) -> Name
     """Whom the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell."""
     known = names.find(connection, query)
     kin = [mention for mention in found_in(query, ()) if mention.subtype in ("family", "day")]
-    called = {mention: by_name(connection, query[mention.start : mention.end]) for _, mention in known}
-    called |= {mention: namesakes for mention in kin if (namesakes := by_name(connection, mention.name))}
+    asked = cache(partial(by_name, connection))  # a long question names somebody many times
+    called = {mention: asked(query[mention.start : mention.end]) for _, mention in known}
+    called |= {mention: namesakes for mention in kin if (namesakes := asked(mention.name))}
     ids = [*(entity for entity, _ in known), *(namesake.id for namesakes in called.values() for namesake in namesakes)]
     return Named(dict.fromkeys(ids, 1.0), _without(query, called))
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import apsw
 
+from memory_mcp.store.graph.merging import distinguished
 from memory_mcp.store.graph.names import of_shorter_or_longer_name
 
 # What names the one says so much of the other, shared by all who may be meant.
@@ -15,7 +16,10 @@ MANY = 20
 def with_others(connection: apsw.Connection, weights: Mapping[int, float]) -> dict[int, float]:
     """The weights of entities, with a share for whoever else may be meant."""
     found = dict(weights)
-    for entity, others in of_shorter_or_longer_name(connection, weights).items():
+    meant = of_shorter_or_longer_name(connection, weights)
+    apart = distinguished(connection) if meant else set()
+    for entity, named in meant.items():
+        others = [other for other in named if (min(entity, other), max(entity, other)) not in apart]
         for other in others if len(others) <= MANY else ():
             found[other] = found.get(other, 0.0) + weights[entity] * SHARE / len(others)
     return found

@@ -14,6 +14,7 @@ from memory_mcp.store.graph import queue
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.hops import Step
 from memory_mcp.store.graph.overview import Relation
+from memory_mcp.text.entities.stated import days
 
 DEFAULT_COLOR = "#adb5bd"
 
@@ -41,11 +42,6 @@ def step_view(step: Step, named: Mapping[int, str]) -> str:
     source, target = (step.here, step.there) if step.forward else (step.there, step.here)
     arrow = ">" if step.directed else "—"
     return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
-
-
-def _when(step: Step) -> str:
-    """The days between which the relation holds, where somebody said so."""
-    return f" ({step.valid_from or ''}..{step.valid_to or ''})" if step.valid_from or step.valid_to else ""
 
 
 def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
@@ -100,7 +96,7 @@ def paths_view(found: Paths, note: str | None = None) -> dict[str, Any]:
                 "length": len(path.steps),
                 "strength": path.strength,
                 "entities": [found.source.name, *(found.named[step.there] for step in path.steps)],
-                "steps": [f"{step_view(step, found.named)}{_when(step)}" for step in path.steps],
+                "steps": [f"{step_view(step, found.named)}{days(step.valid_from, step.valid_to)}" for step in path.steps],
             }
             for path in found.paths
         ],

@@ -16,6 +16,7 @@ from memory_mcp.domain import Filters
 from memory_mcp.store.graph import relations
 from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.rows import packed
+from memory_mcp.store.session_order import stands, time_of
 from memory_mcp.text.tokens import TOKENS_VERSION, is_single_kanji, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
@@ -53,7 +54,9 @@ def rebuild_if_outdated(connection: apsw.Connection) -> None:
     """Builds the index anew when it was made by another version of the rows: as much of it as that made otherwise."""
     made_by = _version(connection)
     if made_by == _WITHOUT_RELATIONS:
-        _write_rows(connection, relations.stating(connection))
+        stating = relations.stating(connection)
+        for start in range(0, len(stating), REBUILD_PAGE):
+            _write_rows(connection, stating[start : start + REBUILD_PAGE])
         _note_version(connection)
     elif made_by != ROWS_VERSION:
         rebuild(connection)
@@ -145,20 +148,14 @@ def _neighbours(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tu
         f"""
         SELECT m.id,
             (SELECT p.id FROM memories p WHERE p.session_id = m.session_id AND p.deleted_at IS NULL AND p.kind <> 'summary'
-                AND (coalesce(p.occurred_at, p.created_at), p.id) < ({_time("m")}, m.id)
-                ORDER BY coalesce(p.occurred_at, p.created_at) DESC, p.id DESC LIMIT 1),
+                AND {stands("p", "<", "m")} ORDER BY {time_of("p")} DESC, p.id DESC LIMIT 1),
             (SELECT n.id FROM memories n WHERE n.session_id = m.session_id AND n.deleted_at IS NULL AND n.kind <> 'summary'
-                AND (coalesce(n.occurred_at, n.created_at), n.id) > ({_time("m")}, m.id)
-                ORDER BY coalesce(n.occurred_at, n.created_at), n.id LIMIT 1)
+                AND {stands("n", ">", "m")} ORDER BY {time_of("n")}, n.id LIMIT 1)
         FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.session_id IS NOT NULL
         """,
         (json.dumps(list(ids)),),
     )
     return {memory_id: (previous, following) for memory_id, previous, following in rows}
-
-
-def _time(table: str) -> str:
-    return f"coalesce({table}.occurred_at, {table}.created_at)"
 
 
 def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.proposals import proposals
-from memory_mcp.remember.relating import relate
+from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import entities
 
@@ -39,6 +39,16 @@ def test_a_day_that_somebody_states_is_the_one_that_texts_name(say, nilou, calle
     relate(nilou, [Stated("プロジェクトA", "ends_on", "10月17日")], now=now, privacy=Privacy())
     say("プロジェクトAの締切は10/17です")
     assert called("10月17日") == [("2025-10-17", "TimeUnit")]
+
+
+def test_a_day_of_several_years_is_taken_back_and_stated_again_in_the_words_that_stated_it(say, nilou, ask, now):
+    say("田中さんの結婚式は10月17日", occurred_at="2024-09-01")
+    told = Stated("プロジェクトA", "ends_on", "10月17日")
+    relate(nilou, [told], now=now, privacy=Privacy())
+    assert unrelate(nilou, told, reason=None, now=now, privacy=Privacy())
+    assert ask("プロジェクトAはいつまで？").relations == ()
+    relate(nilou, [told], now=now, privacy=Privacy())
+    assert ask("プロジェクトAはいつまで？").relations == ("プロジェクトA > ends_on > 2025-10-17",)
 
 
 def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_time(say, nilou, called, now):

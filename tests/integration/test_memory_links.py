@@ -1,14 +1,19 @@
 """Links from memory to memory: what says nearly the same, what may contradict what. They follow the memories, and decide nothing."""
 
+from datetime import timedelta
+
 import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.index import sync
+from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.linking import LINKS_EACH, link_alike
+from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
+from memory_mcp.store import lexical, memories
 from memory_mcp.store.graph import links
 from memory_mcp.store.index_shelf import IndexShelf
 
@@ -130,3 +135,26 @@ def test_a_purged_memory_takes_its_links_along(say, background, nilou):
     background.everything()
     nilou.database.write(lambda connection: connection.execute("DELETE FROM memories WHERE id = 2"))
     assert background.links("contradiction") == []
+
+
+def test_what_a_memory_costs_does_not_grow_with_its_session(nilou, now, zone):
+    """Counted in the steps of SQLite's machine: of its row in the lexical index, and of its links in the session."""
+
+    def steps(size, session):
+        moments = [(now - timedelta(minutes=number)).isoformat() for number in range(size)]
+        drafts = [draft(f"{at}の話", now=now, zone=zone, session_id=session, occurred_at=at) for at in moments]
+        keys = [told.key for told in remember_many(nilou, drafts, now=now, zone=zone, privacy=Privacy())]
+
+        def count(connection):
+            ids = [memory.id for memory in memories.by_keys(connection, [keys[0], keys[-1]]).values()]
+            taken = []
+            connection.set_progress_handler(lambda: taken.append(1) is not None, 10)
+            lexical.refresh(connection, ids)
+            links.link(connection, ids, now)
+            connection.set_progress_handler(None)
+            return len(taken)
+
+        return nilou.database.write(count)
+
+    steps(10, "warm")
+    assert steps(1_000, "long") < 2 * steps(20, "short")

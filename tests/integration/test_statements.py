@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import Lasting, Stated
 from memory_mcp.remember import entity_changes, relating
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -118,6 +118,12 @@ def test_who_is_only_named_together_nobody_is_told_and_no_relation_passes_a_filt
     assert ask("健太は？").relations == ("健太 > likes > 苺",)
     assert ask("健太は？", tags=["来客"]).relations == ()
     assert ask("健太は？", mode="recent").relations == ()
+
+
+def test_a_relation_that_is_over_is_told_with_its_days(ask, nilou, now):
+    worked = Stated("健太", "works_at", "みどり産業")
+    relating.relate(nilou, [worked], now=now, privacy=Privacy(), when=Lasting(valid_to="2015-03-31"))
+    assert ask("健太の仕事は？").relations == ("健太 > works_at > みどり産業 (..2015-03-31)",)
 
 
 def test_what_was_taken_back_is_told_no_more_and_merged_ones_go_by_their_one_name(relate, ask, nilou, now):

@@ -277,3 +277,11 @@ def test_a_search_is_led_from_somebody_to_who_may_be_meant_by_a_longer_name(say,
     say("田中誠さんがひばりの担当になった")
     (hit,) = [hit for hit in ask("激辛の担々麺を飲み干した人は？").hits if hit.memory.content.startswith("田中誠")]
     assert hit.why["graph"] > 0
+
+
+def test_a_search_is_not_led_to_whoever_was_said_to_be_another(nilou, say, ask, now):
+    say("激辛の担々麺を汁まで飲み干したのは田中さんだった")
+    say("田中誠さんがひばりの担当になった")
+    entity_changes.keep_apart(nilou, "田中誠", "田中", reason=None, now=now, privacy=Privacy())
+    (hit,) = [hit for hit in ask("激辛の担々麺を飲み干した人は？").hits if hit.memory.content.startswith("田中誠")]
+    assert "graph" not in hit.why

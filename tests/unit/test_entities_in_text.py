@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph.schema import ENTITY_TYPES
 from memory_mcp.text.entities import dictionary
-from memory_mcp.text.entities.finding import found_in
+from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
 from memory_mcp.text.entities.folding import bare, fold, folded_with_places
 from memory_mcp.text.entities.known import Called, Candidate, Gazetteer
-from memory_mcp.text.entities.mention import UNKNOWN_TYPE
+from memory_mcp.text.entities.mention import UNKNOWN_TYPE, Mention, without_overlaps
 from memory_mcp.text.entities.stated import stated
 
 TYPES = [row[0] for row in ENTITY_TYPES]
@@ -237,3 +237,33 @@ def test_names_that_are_learned_one_by_one_do_not_swallow_later_ones(language, p
     figure(f"names as they are learned, {language}, {len(got)} memories", f"precision {precision:.3f}, recall {recall:.3f}")
     assert precision >= precision_floor
     assert recall >= recall_floor
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda start, length, method: Mention("x", None, start, start + length, method),
+            st.integers(0, 30),
+            st.integers(1, 9),
+            st.sampled_from(["marked", "known", "rule"]),
+        ),
+        max_size=30,
+    )
+)
+def test_of_mentions_that_overlap_the_more_trusted_stays_then_the_longer_then_the_first(mentions):
+    stays = []
+    for one in sorted(mentions, key=lambda mention: (-mention.confidence, mention.start - mention.end, mention.start)):
+        if all(one.end <= other.start or other.end <= one.start for other in stays):
+            stays.append(one)
+    assert without_overlaps(mentions) == sorted(stays, key=lambda mention: mention.start)
+
+
+@pytest.mark.parametrize(
+    ("said", "times"),
+    [("ア", 0), ("Aa. ", 0), ("Then Happy Birthday Caroline met Oscar. ", 500), ("昨日、健太さんが田中先生に会った。", 1175)],
+)
+def test_as_much_of_a_text_as_is_looked_at_is_read_whatever_it_repeats(said, times):
+    """What is read again for each name in it takes minutes: the test's own timeout tells."""
+    names = Names([("Caroline", "Person"), ("健太", "Person"), ("田中", "Person")])
+    found = names.found_in((said * TEXT_LIMIT)[:TEXT_LIMIT])
+    assert sum(mention.method == "known" for mention in found) >= times

@@ -8,7 +8,8 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.memories import CURRENT, EVENT_TIME
+from memory_mcp.store.memories import CURRENT
+from memory_mcp.store.session_order import stands, time_of
 from memory_mcp.store.timestamps import to_text
 
 # The ways of finding a link that follow from the memories, and are found anew.
@@ -28,29 +29,25 @@ SESSION_EACH = 3
 _BEFORE = f"""
 SELECT p.id, m.id FROM memories m JOIN memories p ON p.id = (
     SELECT q.id FROM memories q WHERE q.session_id = m.session_id AND q.deleted_at IS NULL
-        AND (coalesce(q.occurred_at, q.created_at), q.id) < ({EVENT_TIME}, m.id)
-    ORDER BY coalesce(q.occurred_at, q.created_at) DESC, q.id DESC LIMIT 1)
+        AND {stands("q", "<", "m")} ORDER BY {time_of("q")} DESC, q.id DESC LIMIT 1)
 WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?))
 """
 # The memory after each of these: it follows another one now.
-_AFTER = """
+_AFTER = f"""
 SELECT n.id FROM memories m JOIN memories n ON n.id = (
     SELECT q.id FROM memories q WHERE q.session_id = m.session_id AND q.deleted_at IS NULL
-        AND (coalesce(q.occurred_at, q.created_at), q.id) > (coalesce(m.occurred_at, m.created_at), m.id)
-    ORDER BY coalesce(q.occurred_at, q.created_at), q.id LIMIT 1)
+        AND {stands("q", ">", "m")} ORDER BY {time_of("q")}, q.id LIMIT 1)
 WHERE m.session_id IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))
 """
 # Of the same session the next few before and after each of these, told as earlier and later.
-_TOGETHER = """
+_TOGETHER = f"""
 SELECT q.id, m.id FROM memories m JOIN memories q ON q.id IN (
     SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
-        AND (coalesce(o.occurred_at, o.created_at), o.id) < (coalesce(m.occurred_at, m.created_at), m.id)
-    ORDER BY coalesce(o.occurred_at, o.created_at) DESC, o.id DESC LIMIT {most})
+        AND {stands("o", "<", "m")} ORDER BY {time_of("o")} DESC, o.id DESC LIMIT {SESSION_EACH})
 WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
 UNION SELECT m.id, q.id FROM memories m JOIN memories q ON q.id IN (
     SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
-        AND (coalesce(o.occurred_at, o.created_at), o.id) > (coalesce(m.occurred_at, m.created_at), m.id)
-    ORDER BY coalesce(o.occurred_at, o.created_at), o.id LIMIT {most})
+        AND {stands("o", ">", "m")} ORDER BY {time_of("o")}, o.id LIMIT {SESSION_EACH})
 WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
 """
 _REPLACED = """
@@ -157,7 +154,7 @@ def link(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) 
     )
     for query, type_ in (
         (_BEFORE, "temporal_sequence"),
-        (_TOGETHER.format(most=SESSION_EACH), "same_session"),
+        (_TOGETHER, "same_session"),
         (_REPLACED, "reference"),
     ):
         connection.executemany(

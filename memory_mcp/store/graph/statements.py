@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import apsw
 
 from memory_mcp.store.rows import packed
+from memory_mcp.text.entities.stated import days
 
 # Of every entity its strongest relations in either direction, straight from an index. One of a pair that was only named together says nothing.
 _STRONGEST = """SELECT x.id FROM json_each(:here) h CROSS JOIN relations x ON x.id IN (
     SELECT y.id FROM relations y WHERE y.{end} = +h.value AND y.type <> 'co_occurrence' ORDER BY y.weight * y.confidence DESC LIMIT :most)"""
 _AROUND = f"""
-SELECT r.source, s.name AS source_name, r.type, r.target, t.name AS target_name, r.directed
+SELECT r.source, s.name AS source_name, r.type, r.target, t.name AS target_name, r.directed, r.valid_from, r.valid_to
 FROM ({_STRONGEST.format(end="source")} UNION {_STRONGEST.format(end="target")}) f
 JOIN relations r ON r.id = f.id JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target
 ORDER BY r.weight * r.confidence DESC, r.id
@@ -21,7 +22,8 @@ ORDER BY r.weight * r.confidence DESC, r.id
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A relation with the names of its ends."""
+    """A relation with the names of its ends. `valid_from` and `valid_to` are the first and the last day on which it holds, None where nobody
+    said."""
 
     source: int
     source_name: str
@@ -29,20 +31,23 @@ class Statement:
     target: int
     target_name: str
     directed: bool
+    valid_from: str | None = None
+    valid_to: str | None = None
 
     @property
     def line(self) -> str:
-        """As it is told: 健太 > likes > 苺; `—` where it has no direction."""
+        """As it is told: 健太 > likes > 苺; `—` where it has no direction. With its days, where somebody said so."""
         arrow = ">" if self.directed else "—"
-        return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}"
+        return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{days(self.valid_from, self.valid_to)}"
 
 
 def around(connection: apsw.Connection, entities: Iterable[int], most: int) -> list[Statement]:
     """The relations of these entities, the strongest first, at most so many of each in either direction. Only what something current
     speaks for; merged entities are one."""
     here = json.dumps(list(entities))
-    rows = packed(connection, "source, source_name, type, target, target_name, directed", _AROUND, {"here": here, "most": most})
+    columns = "source, source_name, type, target, target_name, directed, valid_from, valid_to"
+    rows = packed(connection, columns, _AROUND, {"here": here, "most": most})
     return [
-        Statement(source, source_name, type_, target, target_name, bool(directed))
-        for source, source_name, type_, target, target_name, directed in rows
+        Statement(source, source_name, type_, target, target_name, bool(directed), begins, ends)
+        for source, source_name, type_, target, target_name, directed, begins, ends in rows
     ]

@@ -1,7 +1,8 @@
 """Light rules for English: runs of capitals inside a sentence, what stands around them, @names."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 
 from memory_mcp.text.entities.mention import Mention
 
@@ -50,6 +51,8 @@ _PERSON_BEFORE = re.compile(
 _PERSON_AFTER = re.compile(
     r"^(?:'s\b|’s\b)?\s*(?:said|says|told|tells|likes?|loves?|hates?|works?|worked|lives?|lived|called|asked|wants?|wanted|moved|plays?|played|and I|gave|bought|is (?:a|an|my|afraid|allergic|vegan|vegetarian|coming|visiting|getting)|was (?:born|sick|late)|will|helped|promised|cooked|recommended|thinks?|turns|has|had|got|teaches|taught|studies|studied|hates|birthday|wedding|mother|father|sister|brother|wife|husband|son|daughter)\b"
 )
+# So far a text is looked at around a name: all of it for each name would take seconds for a long one.
+_REACH = 60
 _BY_NAME = (
     (_PLACE_END, "Location"),
     (_ORGANIZATION_END, "Organization"),
@@ -70,18 +73,24 @@ def found(text: str) -> Iterator[Mention]:
     for match in _AT.finditer(text):
         yield Mention(match["name"], "Person", match.start(), match.end(), "rule", aliases=(match[0],))
     titled = list(_TITLED.finditer(text))
+    stands_inside = cache(partial(_stands_inside, text))  # a name may begin hundreds of sentences
     for match in titled:
         yield Mention(match["name"], "Person", match.start(), match.end(), "rule", aliases=(match[0],))
     for match in _RUN.finditer(text):
         if any(other.start() <= match.start() < other.end() for other in titled):
             continue
-        named = _name_in(text, match)
+        named = _name_in(text, match, stands_inside)
         if named is not None:
             name, start = named
-            yield Mention(name, _type_of(name, text[:start], text[start + len(name) :]), start, start + len(name), "rule")
+            end = start + len(name)
+            yield Mention(name, _type_of(name, _before(text, start), text[end : end + _REACH]), start, end, "rule")
 
 
-def _name_in(text: str, match: re.Match[str]) -> tuple[str, int] | None:
+def _before(text: str, start: int) -> str:
+    return text[max(start - _REACH, 0) : start]
+
+
+def _name_in(text: str, match: re.Match[str], stands_inside: Callable[[str], bool]) -> tuple[str, int] | None:
     """The run without the common words at its ends; None where it is only the first word of a sentence."""
     words = list(re.finditer(r"\S+", match[0]))
     while words and words[0][0].casefold() in _COMMON:
@@ -94,21 +103,23 @@ def _name_in(text: str, match: re.Match[str]) -> tuple[str, int] | None:
     name = re.sub(r"['’]s$", "", text[start:end])
     if len(name) < 2 and not name.isupper():
         return None
-    if len(name) == 1 or (len(words) == 1 and _begins_sentence(text, start) and not _says_name(name, text, start)):
+    if len(name) == 1 or (len(words) == 1 and _begins_sentence(text, start) and not (_says_name(name, text, start) or stands_inside(name))):
         return None
     return name, start
 
 
 def _begins_sentence(text: str, start: int) -> bool:
-    return re.search(r"(?:^|[.!?:\n。！？「『（(\"“•*-])\s*[\"“'(]*$", text[:start]) is not None
+    return re.search(r"(?:^|[.!?:\n。！？「『（(\"“•*-])\s*[\"“'(]*$", _before(text, start)) is not None
 
 
 def _says_name(name: str, text: str, start: int) -> bool:
-    """Whether the first word of a sentence is a name after all: by what follows, because it is a known tool, or stands inside elsewhere."""
-    if name.casefold() in _TECHNOLOGY or _PERSON_AFTER.match(text[start + len(name) :]):
-        return True
-    elsewhere = [other.start() for other in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text) if other.start() != start]
-    return any(not _begins_sentence(text, other) for other in elsewhere)
+    """Whether the first word of a sentence is a name after all: by what follows, or because it is a known tool."""
+    return name.casefold() in _TECHNOLOGY or _PERSON_AFTER.match(text[start + len(name) : start + len(name) + _REACH]) is not None
+
+
+def _stands_inside(text: str, name: str) -> bool:
+    """Whether a name stands anywhere else than at the beginning of a sentence."""
+    return any(not _begins_sentence(text, other.start()) for other in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text))
 
 
 def _type_of(name: str, before: str, after: str) -> str | None:

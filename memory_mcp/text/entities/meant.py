@@ -1,7 +1,8 @@
 """Whom a text means by a known name: nobody where it is a part of a longer one, else by what stands around it, then who is mentioned most."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from memory_mcp.text.entities.folding import bare
@@ -22,6 +23,8 @@ _ANOTHER = {"Person": {"Location"}, "Location": {"Person"}, "Organization": {"Pe
 _SURNAME_AND_KANA = re.compile("[\u4e00-\u9fff々]{1,4}[\u3041-\u3096\u30a1-\u30fa]")
 # Words with a capital at the beginning of a sentence are no part of a name: Happy Birthday Caroline.
 _BEGINS_A_SENTENCE = re.compile(r"(?:^|[.!?:\n。！？「『（(\"“])[\s\"“'(]*(?:[A-Z][a-z']*\s+){0,3}$")
+# So far back a text is looked at for where its sentence begins.
+_REACH = 60
 
 
 def meant(text: str, called: Iterable[Called], told: Sequence[Mention], *, is_asked: bool = False) -> Iterator[Mention]:
@@ -29,19 +32,33 @@ def meant(text: str, called: Iterable[Called], told: Sequence[Mention], *, is_as
 
     A further name of several names none of them, for what is put down; where somebody asks (`is_asked`), the one mentioned most.
     """
-    free = 0
+    free, around = 0, _holding(told)
     for one in sorted(called, key=lambda found: (found.start, -found.end)):
         fitting = [who for who in one.candidates if stands_alone(text, one.start, one.end, who.type)]
-        if one.start < free or not fitting or any(_is_a_part(text, one, rule) for rule in told):
+        rules = around(one)
+        if one.start < free or not fitting or any(_is_a_part(text, one, rule) for rule in rules):
             continue
         free = one.end
-        alike = (rule for rule in told if rule.type and _names_the_same(text, one, rule))
+        alike = (rule for rule in rules if rule.type and _names_the_same(text, one, rule))
         rule = max(alike, key=lambda found: found.end - found.start, default=None)
         choice = _choice(text, one, fitting, rule)
         if choice and (len(choice) == 1 or choice[0].is_own or is_asked):
             who = choice[0]
             likely = _told_by(text, one, rule) if rule and who.type == UNKNOWN_TYPE else None
             yield Mention(who.name, who.type, one.start, one.end, "known", likely=likely, entity=who.entity)
+
+
+def _holding(told: Sequence[Mention]) -> Callable[[Called], list[Mention]]:
+    """For each known name those findings of the rules that hold it, in their order: a long text has thousands of both."""
+    places = sorted(range(len(told)), key=lambda place: told[place].start)
+    starts = [told[place].start for place in places]
+    longest = max((rule.end - rule.start for rule in told), default=0)
+
+    def holding(one: Called) -> list[Mention]:
+        near = places[bisect_left(starts, one.end - longest) : bisect_right(starts, one.start)]
+        return [told[place] for place in sorted(near) if told[place].end >= one.end]
+
+    return holding
 
 
 def _told_by(text: str, called: Called, rule: Mention) -> str | None:
@@ -103,5 +120,5 @@ def _is_a_part(text: str, called: Called, rule: Mention) -> bool:
     if rule.type == "Person" and not before and is_of_a_title(after):
         return False
     if before.isascii() and before and called.end == rule.end:
-        return not _BEGINS_A_SENTENCE.search(text[: rule.start])
+        return not _BEGINS_A_SENTENCE.search(text[max(rule.start - _REACH, 0) : rule.start])
     return not (before and not after and is_after_a_word(text, called.start))

@@ -1,5 +1,6 @@
 """One entity as a text names it, and which of two that overlap is kept."""
 
+from bisect import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -37,8 +38,10 @@ class Mention:
 
 def without_overlaps(mentions: Iterable[Mention]) -> list[Mention]:
     """The more trusted of two that overlap, and of two that are trusted alike the longer; in the order of the text."""
-    kept: list[Mention] = []
+    kept: list[Mention] = []  # in the order of the text: only the two beside it can overlap with another one
     for mention in sorted(mentions, key=lambda one: (-one.confidence, one.start - one.end, one.start)):
-        if all(mention.end <= other.start or mention.start >= other.end for other in kept):
-            kept.append(mention)
-    return sorted(kept, key=lambda one: one.start)
+        place = bisect(kept, mention.start, key=lambda one: one.start)
+        beside = kept[max(place - 1, 0) : place + 1]
+        if all(mention.end <= other.start or mention.start >= other.end for other in beside):
+            kept.insert(place, mention)
+    return kept

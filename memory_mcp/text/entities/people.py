@@ -11,8 +11,9 @@ from memory_mcp.text.entities.scripts import HIRAGANA, KANJI, KATAKANA, without_
 _POLITE = "さん|さま|様(?![々子式相態変])|くん|君(?![主臨子達津]|たち|が代)|ちゃん|氏(?![名族神])"
 _KANA = f"{HIRAGANA}ー"
 _SOFT = "(?=さん|さま|くん|ちゃん)"
+# A run of katakana is looked at once, from its beginning: thousands of letters without さん would take seconds otherwise.
 _PERSON = re.compile(
-    rf"(?P<name>[{KATAKANA}][{KATAKANA}・=＝]*[{KATAKANA}]|[{KANJI}]{{1,7}}[{_KANA}]{{0,2}}{_SOFT}"
+    rf"(?P<name>(?<![{KATAKANA}])(?<![{KATAKANA}][・=＝])[{KATAKANA}](?:[・=＝]*[{KATAKANA}])++|[{KANJI}]{{1,7}}[{_KANA}]{{0,2}}{_SOFT}"
     rf"|[{KANJI}]{{1,7}}|(?<![A-Za-z0-9])[A-Za-z]+|[{HIRAGANA}][{_KANA}]{{1,6}}子?{_SOFT})(?P<honorific>{_POLITE}|{'|'.join(TITLES)})"
 )
 _IS_KANA = re.compile(f"[{_KANA}]+子?")

@@ -59,6 +59,11 @@ def told(relation: Stated) -> str | None:
         return None
 
 
+def days(valid_from: str | None, valid_to: str | None) -> str:
+    """What stands behind a relation of which somebody said from which day, or until which, it holds: ` (2010-04-01..2015-03-31)`."""
+    return f" ({valid_from or ''}..{valid_to or ''})" if valid_from or valid_to else ""
+
+
 def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:
     before, bar, after = name.rpartition("|")
     type_ = type_called(after, types) if bar else None
