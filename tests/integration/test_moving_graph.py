@@ -377,7 +377,9 @@ def test_what_was_taken_back_stays_away_where_it_is_imported_later(nilou, person
 def test_relations_of_two_namesakes_move_with_their_memory_and_beside_it(nilou, personas, say, read, now):
     say("出身の話", relations=["松本|人物 > born_in > 松本|Location"])
     relate(nilou, [Stated("松本", "named_after", "松本", "Person", "Location")], now=now, privacy=Privacy())
-    assert {row[:3] for row in summed_up(nilou)[0]} == {(("松本", "Location"), ("松本", "Person"), type_) for type_ in ("born_in", "named_after")}
+    assert {row[:3] for row in summed_up(nilou)[0]} == {
+        (("松本", "Location"), ("松本", "Person"), type_) for type_ in ("born_in", "named_after")
+    }
     with personas.writing("other") as other:
         assert read(other, *exported(nilou)).refused == 0
         assert summed_up(other) == summed_up(nilou)
