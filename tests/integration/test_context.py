@@ -179,3 +179,9 @@ def test_room_that_nobody_needs_goes_to_the_long_memory(say, begin, now):
 def test_a_long_memory_that_fits_is_shown_whole_among_others(life, say, begin, now):
     say(LONG_DIARY, at=now - timedelta(days=40))
     assert LONG_DIARY in [hit.text for _, hit in begin("京都の寺を歩いた", max_tokens=5000).hits]
+
+
+def test_the_smallest_context_shows_the_beginning_of_a_memory(say, begin):
+    say("京都の寺を歩いた日のこと。" * 20)
+    ((_, hit),) = begin("京都の寺", max_tokens=50).hits
+    assert hit.text.startswith("京都の寺を")
