@@ -48,8 +48,9 @@ def state_relations(
     types = entities.types(connection)
     said_on = _day_of(connection, memory_id) if memory_id else now.date()
     for relation in (with_types(one, types) for one in stated):
-        source = _stated_end(connection, relation.source, relation.source_type, said_on, now)
-        target = _stated_end(connection, relation.target, relation.target_type, said_on, now)
+        source_day, target_day = days_stated(relation, said_on)
+        source = _stated_end(connection, relation.source, relation.source_type, source_day, now)
+        target = _stated_end(connection, relation.target, relation.target_type, target_day, now)
         if source == target:
             of_one.append(relation)
         else:
@@ -59,19 +60,22 @@ def state_relations(
     return of_one
 
 
-def _stated_end(connection: apsw.Connection, name: str, type_: str | None, said_on: date, now: datetime) -> int:
+def days_stated(relation: Stated, said_on: date) -> tuple[Mention | None, Mention | None]:
+    """The days that a relation's ends are, as they would be in a text: of the year in which it was said, or, a birthday, of none."""
+
+    def day(name: str, type_: str | None, beside: str) -> Mention | None:
+        return day_called(name, said_on, f"{relation.relation} {beside}") if type_ in (None, "TimeUnit") else None
+
+    return day(relation.source, relation.source_type, relation.target), day(relation.target, relation.target_type, relation.source)
+
+
+def _stated_end(connection: apsw.Connection, name: str, type_: str | None, day: Mention | None, now: datetime) -> int:
     """Who or what a relation's end is."""
-    day = day_stated(name, type_, said_on)
     if day is None:
         return entities.find_or_make(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
     entity = entities.find_or_make(connection, day.name, day.type, TRUST["stated"], now, subtype=day.subtype)
     entities.add_aliases(connection, entity, day.aliases)
     return entity
-
-
-def day_stated(name: str, type_: str | None, said_on: date) -> Mention | None:
-    """The day that a relation's end is, of the year in which it was said, as it is in a text; None where it is no day."""
-    return day_called(name, said_on) if type_ in (None, "TimeUnit") else None
 
 
 def check_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:

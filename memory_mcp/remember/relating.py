@@ -12,12 +12,12 @@ from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.drafts import label
-from memory_mcp.remember.naming import day_stated, state_relations
+from memory_mcp.remember.naming import days_stated, state_relations
 from memory_mcp.remember.redact import relations_redacted
 from memory_mcp.store import operations
 from memory_mcp.store.graph import entities, relations
-from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.operations import Operation
+from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.entities.stated import with_types
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.timewords import parse_range
@@ -59,8 +59,7 @@ def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime,
 
     def work(connection: apsw.Connection) -> list[Operation]:
         for one in stated:
-            ends = _ends(connection, one, now)
-            if ends:
+            for ends in _meant(connection, one, now.date())[:1]:
                 relations.allow(connection, *ends, one.relation)
         for one in state_relations(connection, None, stated, now, holds):
             raise InvalidInput(f"{one.source[:80]!r} and {one.target[:80]!r} are one", "", "Relate two different ones")
@@ -84,12 +83,12 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     (stated,) = relations_redacted([told], found)  # as `relate` has put it down
 
     def work(connection: apsw.Connection) -> Operation | None:
-        ends = _ends(connection, stated, now)
-        if ends is None:
+        there = _meant(connection, stated, now.date(), of_other_years=True)
+        if not there:
             raise EntityNotFound(
                 "one of the two is not known", f"{stated.source[:80]!r} or {stated.target[:80]!r}", "Look at entity_neighbors"
             )
-        if not relations.reject(connection, *ends, stated.relation, said, now):
+        if not any(relations.reject(connection, *ends, stated.relation, said, now) for ends in there):
             return None
         operation = Operation("unrelate", None, now, before=_told(stated), metadata={"reason": said} if said else {})
         operations.record(connection, operation)
@@ -101,18 +100,18 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     return done is not None
 
 
-def _ends(connection: apsw.Connection, stated: Stated, now: datetime) -> tuple[int, int] | None:
+def _meant(connection: apsw.Connection, stated: Stated, said_on: date, *, of_other_years: bool = False) -> list[tuple[int, int]]:
+    """The known entities that a relation is between, as stating it would find them; of a day without its year also those `of_other_years`."""
     told = with_types(stated, entities.types(connection))
-    source = _end(connection, told.source, told.source_type, now)
-    target = _end(connection, told.target, told.target_type, now)
-    return (source.id, target.id) if source and target else None
+    first_day, second_day = days_stated(told, said_on)
 
+    def known(name: str, type_: str | None, day: Mention | None) -> list[int]:
+        one = entities.find(connection, day.name, day.type) if day else entities.find(connection, name, type_)
+        others = [other for other in entities.by_name(connection, name) if other.type == day.type] if day and of_other_years else []
+        return list(dict.fromkeys(entity.id for entity in (one, *others) if entity))
 
-def _end(connection: apsw.Connection, name: str, type_: str | None, now: datetime) -> Entity | None:
-    """Whom `relate` means by this name now; of a day that is not known the one of another year."""
-    day = day_stated(name, type_, now.date())
-    found = entities.find(connection, day.name, day.type) if day else None
-    return found or entities.find(connection, name, type_)
+    sources, targets = known(told.source, told.source_type, first_day), known(told.target, told.target_type, second_day)
+    return [(source, target) for source in sources for target in targets]
 
 
 def _told(stated: Stated) -> dict[str, str]:

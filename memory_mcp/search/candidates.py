@@ -23,12 +23,13 @@ def from_words(connection: apsw.Connection, question: Question, limit: int, othe
 
 
 def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> list[int]:
-    """The latest memories of the days that the query names, unless the caller chose the days itself."""
-    if filters.date_range:
-        return []
+    """The latest memories of the days that the query names, as far as they are among those that the caller chose."""
+    chosen = filters.date_range
+    wanted = [TimeRange(max(span.start, chosen.start), min(span.end, chosen.end)) for span in spans] if chosen else spans
     found = [
         memory_id
-        for span in spans
+        for span in wanted
+        if span.start < span.end
         for memory_id in memories.ids_in_range(connection, replace(filters, date_range=span), CANDIDATES_PER_NAMED_DATE)
     ]
     return list(dict.fromkeys(found))

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from memory_mcp.domain import Hit
-from memory_mcp.search.page import WORTH_CUTTING_TOKENS, cut_to, labels_cost
+from memory_mcp.search.page import LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS, cut_to, labels_cost
 from memory_mcp.text.budget import estimate_tokens
 
 Layer = Literal["recent", "semantic", "summary"]
@@ -55,7 +55,7 @@ class _Shown:
                 continue
             if self.texts and room < min(estimate_tokens(hit.text), WORTH_CUTTING_TOKENS):
                 break
-            self.texts[place] = cut_to(hit, max(room, 1), self.words)
+            self.texts[place] = cut_to(hit, max(room, 1 if self.texts else LEAST_TEXT_TOKENS), self.words)
             self.spent += labels_cost(hit.memory) + estimate_tokens(self.texts[place])
 
     def widen(self, limit: int) -> None:

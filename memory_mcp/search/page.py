@@ -13,6 +13,8 @@ from memory_mcp.text.micro_summary import micro_summary
 # What a hit costs beside its text: key, dates, score and punctuation.
 HIT_OVERHEAD_TOKENS = 60
 WORTH_CUTTING_TOKENS = 40
+# So much of the first hit's text is shown, whatever its labels cost: an answer of an ellipsis says nothing.
+LEAST_TEXT_TOKENS = 12
 NOWHERE: Span = (0, 0)
 
 
@@ -41,7 +43,7 @@ def within_budget(
         if hits and room < min(cost, WORTH_CUTTING_TOKENS):
             break
         halved = detail == "full" and len(text) > CHUNK_CHARACTERS and place < len(ranked)
-        budget = max(room // 2 if halved else room, 1)
+        budget = max(room // 2 if halved else room, 1 if hits else LEAST_TEXT_TOKENS)
         shown = _cut(text, part, budget, words)
         left -= overhead + estimate_tokens(shown)
         beside = estimate_tokens(json.dumps(memory.metadata, ensure_ascii=False)) if with_metadata and memory.metadata else 0

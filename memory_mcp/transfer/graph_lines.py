@@ -106,7 +106,7 @@ def checked(kind: str, row: Mapping[str, Any], zone: ZoneInfo, now: datetime) ->
         raise InvalidInput(f"entity_id is {told['entity_id'][:80]!r}", "names are looked up as ids too", "Leave it out, or send a UUID")
     if told.get("made_by", "text") not in _MAKERS:
         raise InvalidInput(f"made_by is {told['made_by'][:80]!r}", f"it is one of {', '.join(_MAKERS)}", "Leave it out for text")
-    if kind in ("relation", "link") and told["source"] == told["target"]:
+    if kind in ("relation", "link") and told["source"] == told["target"] and not _are_namesakes(told):
         raise InvalidInput("source and target are the same", f"a {kind} is between two", "Leave the line out")
     if kind == "relation":
         usual = {"weight": 0.8, "confidence": 1.0, "method": "stated", "validation_status": "unvalidated", "created_at": to_text(now)}
@@ -215,3 +215,9 @@ def _text(name: str, value: str) -> str:
 
 def _line(row: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in row.items() if value is not None}, ensure_ascii=False)
+
+
+def _are_namesakes(told: Mapping[str, Any]) -> bool:
+    """Whether the two that are called alike are of two types."""
+    types = {told.get("source_type"), told.get("target_type")}
+    return len(types) == 2 and None not in types

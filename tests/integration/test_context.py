@@ -9,7 +9,7 @@ from memory_mcp.domain import Draft, Hit, Memory
 from memory_mcp.encoders.models import models_for
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.search.context import AT_MOST, context, diverse
-from memory_mcp.search.page import HIT_OVERHEAD_TOKENS
+from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS
 from memory_mcp.text.budget import estimate_tokens
 
 LAYERS = Context()
@@ -131,7 +131,7 @@ def test_what_is_shown_stays_within_the_budget(life, say, begin, now, max_tokens
         assert found
         assert len({hit.memory.id for _, hit in found}) == len(found)
         spent = sum(HIT_OVERHEAD_TOKENS + estimate_tokens(hit.text) for _, hit in found)
-        assert spent <= max(max_tokens, HIT_OVERHEAD_TOKENS + 1)
+        assert spent <= max(max_tokens, HIT_OVERHEAD_TOKENS + LEAST_TEXT_TOKENS)
 
 
 LONG_DIARY = "京都の寺を歩いた日の長い日記。" * 100
@@ -179,3 +179,9 @@ def test_room_that_nobody_needs_goes_to_the_long_memory(say, begin, now):
 def test_a_long_memory_that_fits_is_shown_whole_among_others(life, say, begin, now):
     say(LONG_DIARY, at=now - timedelta(days=40))
     assert LONG_DIARY in [hit.text for _, hit in begin("京都の寺を歩いた", max_tokens=5000).hits]
+
+
+def test_the_smallest_context_shows_the_beginning_of_a_memory(say, begin):
+    say("京都の寺を歩いた日のこと。" * 20)
+    ((_, hit),) = begin("京都の寺", max_tokens=50).hits
+    assert hit.text.startswith("京都の寺を")

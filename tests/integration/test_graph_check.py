@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import Lasting, Stated
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.relating import relate
 from memory_mcp.remember.weaving import weave
@@ -129,3 +129,20 @@ def test_who_was_named_together_once_is_unsure_and_twice_is_not(nilou, say, now)
     weave_all(nilou, now)
     with nilou.database.read() as connection:
         assert [{source, target} for (source, _, target), _ in quality.unsure(connection, 10)[0]] == [{"鈴木", "田中"}]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "opposed"),
+    [
+        (Lasting(None, "2024-03-31"), None, 0),
+        (Lasting("2020-04-01", "2024-03-31"), Lasting("2024-04-01"), 0),
+        (Lasting(None, "2024-03-31"), Lasting(None, "2025-03-31"), 0),
+        (Lasting("2020-04-01", "2024-03-31"), Lasting("2022-04-01"), 1),
+        (Lasting("2020-04-01"), Lasting("2022-04-01"), 1),
+    ],
+)
+def test_of_two_relations_that_held_one_after_the_other_none_is_wrong(nilou, now, one, other, opposed):
+    relate(nilou, [Stated("私", "works_at", "Y社")], now=now, privacy=Privacy(), when=one)
+    relate(nilou, [Stated("私", "works_at", "X社")], now=now, privacy=Privacy(), when=other)
+    with nilou.database.read() as connection:
+        assert quality.opposed(connection, 10)[1] == opposed

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 
@@ -349,3 +350,36 @@ def test_a_note_that_reads_like_a_refusal_is_none(nilou, read, now):
     relate(nilou, [Stated("田中", "likes", "苺")], now=now, privacy=Privacy())
     row = {"relation": "likes", "source": "田中", "target": "苺", "method": "heard", "created_at": "2024-01-01T00:00:00Z"}
     assert read(nilou, {**row, "notes": "rejected"}).graph == 1
+
+
+def test_a_day_of_each_year_and_one_of_a_single_year_stay_two(nilou, personas, say, read, now):
+    say("2025年3月14日は雪")
+    say("母の誕生日は3月14日")
+    woven(nilou, now)
+    with personas.writing("other") as other:
+        read(other, *exported(nilou))
+        woven(other, now)
+        assert summed_up(other) == summed_up(nilou)
+        assert [row["entity"] for row in said(other)] == [row["entity"] for row in said(nilou)] == ["2025-03-14", "3月14日"]
+
+
+def test_what_was_taken_back_stays_away_where_it_is_imported_later(nilou, personas, say, read, now):
+    say("式の話", at=now - timedelta(hours=2), relations=["結婚式 > held_at > 椿山荘"])
+    unrelate(nilou, Stated("結婚式", "held_at", "椿山荘"), reason=None, now=now - timedelta(hours=1), privacy=Privacy())
+    say("母も言った", relations=["結婚式 > held_at > 椿山荘"])
+    assert summed_up(nilou)[0] == set()
+    with personas.writing("other") as other:
+        read(other, *exported(nilou))
+        assert summed_up(other) == summed_up(nilou)
+        assert said(other) == said(nilou)
+
+
+def test_relations_of_two_namesakes_move_with_their_memory_and_beside_it(nilou, personas, say, read, now):
+    say("出身の話", relations=["松本|人物 > born_in > 松本|Location"])
+    relate(nilou, [Stated("松本", "named_after", "松本", "Person", "Location")], now=now, privacy=Privacy())
+    assert {row[:3] for row in summed_up(nilou)[0]} == {
+        (("松本", "Location"), ("松本", "Person"), type_) for type_ in ("born_in", "named_after")
+    }
+    with personas.writing("other") as other:
+        assert read(other, *exported(nilou)).refused == 0
+        assert summed_up(other) == summed_up(nilou)

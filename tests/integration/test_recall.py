@@ -93,6 +93,8 @@ def test_a_question_that_shares_no_word_finds_the_day_it_names(say, ask):
     say("寿司だった", occurred_at="昨日")
     say("寿司だった！", occurred_at="2025-09-01")
     assert contents(ask("昨日？")) == ["寿司だった"]
+    assert contents(ask("昨日？", date_range="先週〜今日")) == contents(ask("yesterday", date_range="昨日")) == ["寿司だった"]
+    assert contents(ask("昨日？", date_range="2025-09-01")) == []
 
 
 def test_a_date_that_the_caller_gives_decides_over_one_in_the_query(fruit, ask):

@@ -6,6 +6,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
+from memory_mcp.graph.neighbours import neighbours
 from memory_mcp.graph.proposals import proposals
 from memory_mcp.remember import entity_changes
 from memory_mcp.remember.relating import relate, unrelate
@@ -155,6 +156,12 @@ def test_a_company_is_not_the_person_who_is_called_alike(named_by):
     assert named_by("ミドリさんが笑った") == [("ミドリ", "Person")]
 
 
+def test_a_company_is_not_the_pet_that_is_called_alike(named_by):
+    named_by("[[ミドリ|ペット]]はうちの猫")
+    assert named_by("株式会社ミドリの見積もり") == [("ミドリ", "Organization")]
+    assert named_by("ミドリが走り回った。ミドリは猫") == [("ミドリ", "Object")] * 2
+
+
 def test_of_namesakes_the_one_is_meant_who_was_mentioned_more_often(named_by, made):
     for day in range(3):
         named_by(f"山田さんと{day}回会った")
@@ -169,6 +176,16 @@ def test_a_further_name_that_several_have_names_none_of_them(named_by, nilou):
     with nilou.database.read() as connection:
         found, _ = proposals(connection, 10)
     assert all(one.score < 0.5 for one in found)
+
+
+def test_who_is_asked_for_by_his_own_name_goes_before_who_is_called_so_too(named_by, nilou, now):
+    relate(nilou, [Stated("ケン", "likes", "釣り")], now=now, privacy=Privacy())
+    for day in range(3):
+        named_by(f"[[健太|ケン]]と{day}回会った")
+    with nilou.database.read() as connection:
+        found = neighbours(connection, "ケン")
+    assert (found.entity.name, [other.name for other in found.namesakes]) == ("ケン", ["健太"])
+    assert [neighbour.entity.name for neighbour in found.neighbours] == ["釣り"]
 
 
 def test_what_was_said_before_a_second_one_was_called_so_is_read_again(named_by, nilou, now, copied):

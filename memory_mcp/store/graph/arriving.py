@@ -177,11 +177,11 @@ class Arrivals:
     def _own(self, name: str, type_: str | None) -> int | None:
         """The entity of this name and type, as it was before any merge."""
         found = self._connection.execute(
-            "SELECT e.id, e.type FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 AND (?3 IS NULL OR e.type IN (?3, ?4)) "
+            "SELECT e.id, e.type, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 AND (?3 IS NULL OR e.type IN (?3, ?4)) "
             "ORDER BY e.name = ?2 DESC, e.type = ?3 DESC, e.id LIMIT 1",
             (fold(name), name, type_, entities.UNKNOWN_TYPE),
         ).fetchone()
-        if found is None:
+        if found is None or (found[2] != name and entities.is_of_no_year(name)):
             return None
         if type_ not in (None, found[1]):
             self._connection.execute("UPDATE entities SET type = ? WHERE id = ?", (type_, found[0]))

@@ -12,6 +12,7 @@ import apsw
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.store.timestamps import optional_from_text, to_text
 from memory_mcp.text.entities import mention
+from memory_mcp.text.entities.days import day_called
 from memory_mcp.text.entities.folding import bare, fold
 
 UNKNOWN_TYPE = mention.UNKNOWN_TYPE
@@ -61,8 +62,10 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]
 
 
 def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
-    """Whoever is called so, most mentioned first: exactly so if anybody is, else with other honorifics. Merged ones answer as the kept."""
-    for column, wanted in (("folded", fold(name)), ("bare", bare(name))):
+    """Whoever is called so, most mentioned first: exactly so if anybody is, else with other honorifics, else the day that is meant, however
+    it is written. Merged ones answer as the kept."""
+    day = day_called(name, None)
+    for column, wanted in (("folded", fold(name)), ("bare", bare(name)), *([("folded", fold(day.name))] if day else [])):
         rows = connection.execute(
             f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
             f"JOIN entities f ON f.id = a.entity WHERE a.{column} = ?) ORDER BY e.extraction_count DESC, e.id",
@@ -84,12 +87,12 @@ def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
 
 
 def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
-    """The entities of that name or id, most mentioned first.
+    """The entities of that name or id: whose own name it is before whose further name, then the most mentioned first.
 
     Raises:
         EntityNotFound: nobody is called so; says who is called alike.
     """
-    found = by_entity_id(connection, name) or by_name(connection, name)
+    found = by_entity_id(connection, name) or sorted(by_name(connection, name), key=lambda entity: not _is_own(entity, name))
     if not found:
         near = alike(connection, name, SUGGESTIONS)
         known = f"known are {', '.join(entity.name for entity in near)}" if near else "no name is like it"
@@ -159,10 +162,20 @@ def find(connection: apsw.Connection, name: str, type_: str | None, *, likely: s
             or [entity for entity in found if entity.type == UNKNOWN_TYPE]
             or found
         )
-    own = [entity for entity in found if bare(name) in map(bare, (entity.name, *entity.merged_names))]
+    own = [entity for entity in found if _is_own(entity, name)]
     if own:
         return own[0]
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 and not is_of_no_year(name) else None
+
+
+def _is_own(entity: Entity, name: str) -> bool:
+    return bare(name) in map(bare, (entity.name, *entity.merged_names))
+
+
+def is_of_no_year(name: str) -> bool:
+    """Whether it is the name of a day such as 10月17日: by its own name one that comes back each year, and none that has it as a further name."""
+    day = day_called(name, None)
+    return day is not None and "月" in day.name
 
 
 def tell_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:

@@ -24,11 +24,14 @@ FROM entities e WHERE e.merged_into IS NULL AND e.extraction_count = 0 AND e.mad
 AND NOT EXISTS (SELECT 1 FROM relations r WHERE r.source = e.id) AND NOT EXISTS (SELECT 1 FROM relations r WHERE r.target = e.id)
 AND NOT EXISTS (SELECT 1 FROM entity_mentions em WHERE em.entity = e.id)
 """
+# Whether the first had ended before the second began, as far as that is told: one without days goes on when the other has ended.
+_BEFORE = "coalesce(coalesce({0}.valid_from, {0}.valid_to, '9999') >= {1}.valid_to, 0)"
 _OPPOSED = f"""
 SELECT s.name, r.type, t.name, o.type, q.name, count(*) OVER () {_NAMED}
 JOIN relations o ON o.source = r.source JOIN entities q ON q.id = o.target
-WHERE (r.type = o.type AND r.type IN (SELECT value FROM json_each(?1)) AND r.target < o.target)
-    OR (r.target = o.target AND json_array(r.type, o.type) IN (SELECT value FROM json_each(?2)))
+WHERE ((r.type = o.type AND r.type IN (SELECT value FROM json_each(?1)) AND r.target < o.target)
+    OR (r.target = o.target AND json_array(r.type, o.type) IN (SELECT value FROM json_each(?2))))
+    AND NOT {_BEFORE.format("o", "r")} AND NOT {_BEFORE.format("r", "o")}
 ORDER BY max(r.last_evidence_at, o.last_evidence_at) DESC, r.id LIMIT ?3
 """
 _COUNTED = f"""

@@ -36,7 +36,7 @@ class Statement:
 
     @property
     def line(self) -> str:
-        """As it is told: 健太 > likes > 苺; `—` where it has no direction. With its days, where somebody said so."""
+        """As it is told: 健太 > likes > 苺; `—` where it has no direction; its days behind one that holds for a time."""
         arrow = ">" if self.directed else "—"
         return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{days(self.valid_from, self.valid_to)}"
 
@@ -48,6 +48,6 @@ def around(connection: apsw.Connection, entities: Iterable[int], most: int) -> l
     columns = "source, source_name, type, target, target_name, directed, valid_from, valid_to"
     rows = packed(connection, columns, _AROUND, {"here": here, "most": most})
     return [
-        Statement(source, source_name, type_, target, target_name, bool(directed), begins, ends)
-        for source, source_name, type_, target, target_name, directed, begins, ends in rows
+        Statement(source, source_name, type_, target, target_name, bool(directed), valid_from, valid_to)
+        for source, source_name, type_, target, target_name, directed, valid_from, valid_to in rows
     ]

@@ -99,7 +99,8 @@ def keep_what_was_said(here: apsw.Connection, id_: int, entity: entities.Entity,
 
 
 def put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair]:
-    """What is said here already stays as it is. Of somebody who states a relation and somebody who takes it back, the later one counts."""
+    """What is said here already stays as it is. Of somebody who states a relation and somebody who takes it back, the later one counts; what
+    a memory states brings back nothing."""
     directed = directed_types(here)
     changed: set[Pair] = set()
     for memory, one, other, type_, *rest in rows:
@@ -122,7 +123,7 @@ def put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair
 
 def _is_stated_since(here: apsw.Connection, source: int, target: int, type_: str, moment: str) -> bool:
     found = here.execute(
-        "SELECT 1 FROM relation_evidence WHERE source = ? AND target = ? AND type = ? AND method = ? AND created_at > ?",
+        "SELECT 1 FROM relation_evidence WHERE memory IS NULL AND source = ? AND target = ? AND type = ? AND method = ? AND created_at > ?",
         (source, target, type_, STATED, moment),
     )
     return found.get is not None

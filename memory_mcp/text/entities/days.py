@@ -29,6 +29,7 @@ _SURELY_A_DAY = re.compile(r"\s?[(（]|から|まで|以降|締|頃|ごろ")
 _LARGEST_PART = 10
 LEAP_YEAR = 2000
 _EVERY_YEAR = re.compile("誕生日|記念日|命日|毎年|生まれ|祝日|何の日")
+_EVERY_YEAR_IN_ENGLISH = re.compile("birthday|anniversary|born|every_year", re.IGNORECASE)
 _SENTENCE_END = re.compile("[。！？!?\n]")
 
 
@@ -54,8 +55,11 @@ def days(text: str, said_on: date | None) -> Iterator[Mention]:
         yield Mention(name, "TimeUnit", match.start(), end, "rule", subtype=DAY, aliases=aliases)
 
 
-def day_called(name: str, said_on: date) -> Mention | None:
-    """The day or month that a name is of as a whole; None where it is another name."""
+def day_called(name: str, said_on: date | None, beside: str = "") -> Mention | None:
+    """The day or month that a name is of as a whole; None where it is another name. `beside`: what is said of it, such as a relation's type,
+    which may tell that it comes back each year."""
+    if _EVERY_YEAR.search(beside) or _EVERY_YEAR_IN_ENGLISH.search(beside):
+        said_on = None
     return next((day for day in days(name, said_on) if (day.start, day.end) == (0, len(name))), None)
 
 

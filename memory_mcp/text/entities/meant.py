@@ -19,7 +19,7 @@ _LIKE_A_PERSON = re.compile(
     "が(?:言|話|笑|怒|泣|歌|結婚|来)|の誕生日|の(?:お)?[父母兄姉]"
 )
 # Of one name, but surely not the same: 福島さん and the place, 株式会社ミドリ and ミドリさん. Toyota that is called さん is a company yet.
-_ANOTHER = {"Person": {"Location"}, "Location": {"Person"}, "Organization": {"Person", "Location"}}
+_ANOTHER = {"Person": {"Location"}, "Location": {"Person"}, "Organization": {"Person", "Location", "Object"}}
 _SURNAME_AND_KANA = re.compile("[\u4e00-\u9fff々]{1,4}[\u3041-\u3096\u30a1-\u30fa]")
 # Words with a capital at the beginning of a sentence are no part of a name: Happy Birthday Caroline.
 _BEGINS_A_SENTENCE = re.compile(r"(?:^|[.!?:\n。！？「『（(\"“])[\s\"“'(]*(?:[A-Z][a-z']*\s+){0,3}$")

@@ -18,7 +18,7 @@ def stated(text: str, types: Collection[str]) -> Stated:
     """One relation out of its text.
 
     Raises:
-        InvalidInput: it is not three names with `>` between them; one is empty or too long; both ends are the same.
+        InvalidInput: it is not three names with `>` between them; one is empty or too long; both ends are the same, and not of two types.
     """
     parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(text.strip())]
     if len(parts) > 3 and any(sign in text for sign in ",;、；\n"):
@@ -33,8 +33,12 @@ def stated(text: str, types: Collection[str]) -> Stated:
             f"names have 1 to {NAME_LIMIT} characters, a relation's type at most {RELATION_TYPE_LIMIT}",
             "Shorten it, and put the rest into content",
         )
-    if source == target:
-        raise InvalidInput(f"the relation {text[:80]!r} has the same name at both ends", "", "Name two different ones")
+    if source == target and (source_type is None or target_type is None or source_type == target_type):
+        raise InvalidInput(
+            f"the relation {text[:80]!r} has the same name at both ends",
+            "",
+            "Name two different ones, or say of what type each is: A|Person > born_in > A|Location",
+        )
     return Stated(source, relation, target, source_type, target_type)
 
 

@@ -1,0 +1,102 @@
+"""A day that a relation names is the one that a text names by the same words, and is found, taken back and stated again by them."""
+
+import pytest
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Lasting, Stated
+from memory_mcp.errors import EntityNotFound
+from memory_mcp.graph.neighbours import neighbours
+from memory_mcp.remember import relating
+
+
+@pytest.fixture
+def relate(nilou, now):
+    def relate(source, type_, target, when=None):
+        relating.relate(nilou, [Stated(source, type_, target)], now=now, privacy=Privacy(), when=when)
+
+    return relate
+
+
+@pytest.fixture
+def unrelate(nilou, now):
+    def unrelate(source, type_, target):
+        return relating.unrelate(nilou, Stated(source, type_, target), reason=None, now=now, privacy=Privacy())
+
+    return unrelate
+
+
+@pytest.fixture
+def around(nilou):
+    """around(name): what is stated of it, by the names of the other ends."""
+
+    def around(name):
+        with nilou.database.read() as connection:
+            found = neighbours(connection, name)
+        return {neighbour.entity.name for neighbour in found.neighbours if neighbour.via.type != "co_occurrence"}
+
+    return around
+
+
+def test_a_relation_is_taken_back_by_the_day_that_it_was_stated_with_though_that_day_is_of_several_years(say, relate, unrelate, around):
+    say("まとめ", occurred_at="2025-06-20", relations=["結婚式 > on > 10月17日"])
+    say("2024年10月17日は晴れ")
+    assert around("結婚式") == {"2025-10-17"}
+    assert unrelate("結婚式", "on", "10月17日")
+    assert around("結婚式") == set()
+    relate("結婚式", "on", "10月17日")
+    assert around("結婚式") == {"2025-10-17"}
+
+
+def test_a_relation_of_an_earlier_year_is_taken_back_by_its_day(say, unrelate, around):
+    say("まとめ", occurred_at="2024-02-20", relations=["結婚式 > on > 3月17日"])
+    say("2025年3月17日は晴れ")
+    assert around("結婚式") == {"2024-03-17"}
+    assert unrelate("結婚式", "on", "3月17日")
+    assert around("結婚式") == set()
+    assert not unrelate("結婚式", "on", "3月17日")
+
+
+@pytest.mark.parametrize("written", ["2024/10/17", "令和6年10月17日", "2024年十月十七日", "2024-10-17"])
+def test_a_day_is_found_and_taken_back_however_it_is_written(relate, unrelate, around, written):
+    relate("旅行", "on", "2024年10月17日")
+    assert around(written) == {"旅行"}
+    assert unrelate("旅行", "on", written)
+    assert around("旅行") == set()
+
+
+def test_a_day_that_nobody_named_is_not_known(relate, unrelate, around):
+    relate("旅行", "on", "2024年10月17日")
+    with pytest.raises(EntityNotFound):
+        around("2023/10/17")
+    with pytest.raises(EntityNotFound):
+        unrelate("旅行", "on", "2023/10/17")
+
+
+@pytest.mark.parametrize(
+    ("source", "type_"), [("ゆい", "誕生日"), ("ゆい", "birthday"), ("ゆい", "born_on"), ("ゆいの誕生日", "is"), ("父母", "結婚記念日")]
+)
+def test_a_birthday_in_a_relation_keeps_no_year_as_in_a_text(say, relate, unrelate, around, source, type_):
+    say("ゆいの誕生日は12月5日")
+    relate(source, type_, "12月5日")
+    assert around(source) == {"12月5日"}
+    assert unrelate(source, type_, "12月5日")
+    assert around(source) == set()
+
+
+def test_a_birthday_is_not_the_day_of_the_one_year_in_which_something_else_was(say, relate, around):
+    say("2025年12月5日は晴れ")
+    relate("ゆい", "誕生日", "12月5日")
+    relate("雨", "on", "2025年12月5日")
+    assert (around("ゆい"), around("2025-12-05")) == ({"12月5日"}, {"雨"})
+    say("2025年3月14日は雪")
+    say("母の誕生日は3月14日", relations=["花|Object > 誕生日 > 3月14日"])
+    assert around("花") == {"3月14日"}
+
+
+def test_a_relation_that_holds_for_a_time_is_told_by_recall_with_its_days(relate, ask):
+    relate("健太", "works_at", "X社", Lasting("2019-04-01", "2024-05-31"))
+    relate("健太", "lives_in", "京都", Lasting("2024-06-01"))
+    assert set(ask("健太は？").relations) == {
+        "健太 > works_at > X社 (2019-04-01..2024-05-31)",
+        "健太 > lives_in > 京都 (2024-06-01..)",
+    }
