@@ -96,6 +96,7 @@ def take_out(connection: apsw.Connection, erased: Sequence[Memory], now: datetim
         for memory in erased:
             _delete(connection, memory)
     summaries.strike_empty_sessions(connection)
+    graph_erasing.empty_notes(connection, said)
     _empty_operations(connection, keys, said)
     return keys, foreign_tables.erase(connection, keys, said)
 

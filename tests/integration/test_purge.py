@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.domain import Stated
+from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember import relating
 from memory_mcp.remember.drafts import draft
@@ -198,6 +198,17 @@ def test_no_byte_of_what_was_stated_with_it_is_left(say, nilou, erased, data_dir
     assert traces(data_directory / "nilou")
     erased(key)
     assert traces(data_directory / "nilou") == {}
+
+
+def test_a_note_of_a_relation_that_quotes_it_goes_with_it_and_the_relation_stays(say, nilou, erased, data_directory, ask, now):
+    key = say("鰻鱧鯰の秘密はzqxunique").key
+    say("健太と佐藤は元気")
+    told, why = Stated("健太", "likes", "佐藤"), Lasting(notes="聞いた話: 鰻鱧鯰の秘密はzqxunique")
+    relating.relate(nilou, [told], now=now, privacy=Privacy(), when=why)
+    assert traces(data_directory / "nilou")
+    erased(key)
+    assert traces(data_directory / "nilou") == {}
+    assert ask("健太は？").relations == ("健太 > likes > 佐藤",)
 
 
 def test_only_what_is_in_the_trash_is_erased(say, nilou, trash, now):

@@ -51,6 +51,15 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: dat
     names.changed(connection)
 
 
+def empty_notes(connection: apsw.Connection, said: Sequence[str]) -> None:
+    """What somebody noted with a relation outside of any memory goes where it quotes one of these texts; the relation stays."""
+    for table in ("relation_evidence", "relations"):
+        connection.execute(
+            f"UPDATE {table} SET notes = NULL WHERE notes IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) t WHERE instr(notes, t.value))",
+            (json.dumps(list(said)),),
+        )
+
+
 def _aliases_in(connection: apsw.Connection, ids: str) -> list[int]:
     """The further names that these memories hold, now or in an earlier state."""
     found = connection.execute(
