@@ -38,8 +38,11 @@ class Bench:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for tools in self._idle:
-            await tools.__aexit__()
+        await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        while self._idle:
+            await self._idle.pop().__aexit__()
 
     def report(self, **result: Any) -> None:
         """One line."""
@@ -106,6 +109,7 @@ class Bench:
             for batch in _batched(lines(), 500):
                 yield b"".join(batch)
 
+        await self._hang_up()  # a server doesn't wait for ever for whoever says nothing while much is imported
         begun = time.perf_counter()
         answer = (await self._http.post("/api/import", content=body(), timeout=IMPORT_TIMEOUT_SECONDS)).raise_for_status().json()
         took = time.perf_counter() - begun
