@@ -77,7 +77,11 @@ def test_a_set_in_a_directory_is_measured_and_one_part_taken_away(tmp_path: Path
 
 
 @pytest.mark.timeout(300)  # five servers that load models
-def test_less_and_less_reranking_is_measured_beside_all_of_it(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
+def test_less_and_less_reranking_is_measured_beside_all_of_it(
+    tmp_path: Path, embedder_directory: Path, reranker_directory: Path, thorough: bool
+):
+    if not thorough:
+        pytest.skip("starts torch five times: pytest tests/e2e --thorough")
     # Longer than the beginnings that are read where there is no time.
     corpus = [{"id": f"m{number}", "store": "s", "text": f"{number}杯目の緑茶を飲んだ。" * 20} for number in range(20)]
     queries = [{"id": "q", "store": "s", "query": "緑茶の話", "relevant": ["m3"]}]

@@ -11,6 +11,8 @@ from processes import ROOT, clean_environment
 
 from benchmarks.sets import lines
 
+AT_LEISURE = "starts torch three times: pytest tests/e2e --thorough"
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
@@ -53,7 +55,11 @@ def test_recall_and_embedding_are_told_as_ratios_to_the_bare_models_with_what_wa
     assert all(ratio["p50_to_floor"] > 0 for ratio in (hurried, equal))
 
 
-def test_the_floor_of_exported_models_is_the_same_bare_models(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
+def test_the_floor_of_exported_models_is_the_same_bare_models(
+    tmp_path: Path, embedder_directory: Path, reranker_directory: Path, thorough: bool
+):
+    if not thorough:
+        pytest.skip(AT_LEISURE)
     out = tmp_path / "out.jsonl"
     models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory), "--exports", str(tmp_path / "exports"))
     size = "--backend onnx-fp32 --memories 20 --saves 1 --recalls 4 --clients 1 --equal-clients --deadline-ms 0 --out".split()
@@ -62,7 +68,11 @@ def test_the_floor_of_exported_models_is_the_same_bare_models(tmp_path: Path, em
     assert {line["of"] for line in found(out, "ratio")} == {"embedding", "recall"}
 
 
-def test_the_script_and_the_server_do_the_same_with_the_same_models(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
+def test_the_script_and_the_server_do_the_same_with_the_same_models(
+    tmp_path: Path, embedder_directory: Path, reranker_directory: Path, thorough: bool
+):
+    if not thorough:
+        pytest.skip(AT_LEISURE)
     out = tmp_path / "out.jsonl"
     models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory))
     run("benchmarks.naive", *models, *"--memories 20 --saves 2 --recalls 4 --clients 2 --deadline-ms 0 --out".split(), str(out))
@@ -72,7 +82,9 @@ def test_the_script_and_the_server_do_the_same_with_the_same_models(tmp_path: Pa
     assert [line["reranked"] for line in found(out, "answers")] == [1, 1]
 
 
-def test_what_is_found_is_compared_with_the_vectors_of_the_script(tmp_path: Path, embedder_directory: Path):
+def test_what_is_found_is_compared_with_the_vectors_of_the_script(tmp_path: Path, embedder_directory: Path, thorough: bool):
+    if not thorough:
+        pytest.skip(AT_LEISURE)
     directory, out = tmp_path / "small", tmp_path / "out.jsonl"
     directory.mkdir()
     told = [{"id": f"m{number}", "store": "s", "text": text} for number, text in enumerate(("緑茶が好き", "海辺の散歩", "猫の名前はミケ"))]
