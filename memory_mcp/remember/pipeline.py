@@ -98,14 +98,17 @@ def _store(
     naming.check_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
-        return (known.key, *_related_further(connection, memories.by_keys(connection, [known.key])[known.key].id, known.key, draft, now))
+        return (known.key, *_related_further(connection, known.key, draft, now))
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation, 0
 
 
-def _related_further(connection: apsw.Connection, memory_id: int, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int]:
+def _related_further(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int]:
     """What a write that is there already states and did not state then is added to it: the operation, and how many relations."""
+    if not draft.relations:
+        return None, 0
+    memory_id = memories.by_keys(connection, [key])[key].id
     added = naming.state_further(connection, memory_id, draft.relations, now)
     if not added:
         return None, 0

@@ -32,7 +32,7 @@ def stated_around(connection: apsw.Connection, question: Question, named: Named)
         return ()
     asked = set(query_tokens(named.rest))
     ends = dict.fromkeys(end for one in near for end in (one.source, one.target) if end not in named.shares)
-    beyond = [one for one in statements.around(connection, list(ends)[:BEYOND], LOOKED_AT_BEYOND) if one not in near]
+    beyond = statements.around(connection, list(ends)[:BEYOND], LOOKED_AT_BEYOND)
     shared = {one: found for one in (*near, *beyond) if (found := _shared(one, named.shares, asked))}
     best = sorted(shared, key=lambda one: -shared[one])[:SHOWN]
     chosen = _with_ways(best, near, named.shares) if best else near[:SHOWN_AT_A_GUESS]

@@ -18,6 +18,15 @@ ENGLISH_NUMBERS = (
 ).split()
 
 
+# What is added to a year of theirs.
+ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
+
+
+def western_year(era: str, year: str) -> int:
+    """令和 and 7, 七 or 元: the year that others count."""
+    return ERAS[era] + (1 if year == "元" else number_of(year))
+
+
 def number_of(text: str) -> int:
     """3, 三, 二十一, three, a."""
     if text.isdecimal():

@@ -3,12 +3,12 @@
 import re
 import unicodedata
 
-from memory_mcp.text.calendar import ENGLISH_NUMBERS, number_of
+from memory_mcp.text.calendar import ENGLISH_NUMBERS, number_of, western_year
 
 NUMBER = r"(\d{1,3}|[一二三四五六七八九十]{1,3})"
 COUNT = rf"(\d{{1,3}}|an?|{'|'.join(sorted(ENGLISH_NUMBERS[1:], key=len, reverse=True))})"
 
-_ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "r": 2018, "h": 1988}
+_LETTERS = {"r": "令和", "h": "平成"}
 _ERA_YEAR = re.compile(r"(令和|平成|昭和)(\d{1,2}|元|[一二三四五六]?十?[一二三四五六七八九]?)年|(?<![a-z])([rh])(\d{1,2})(?=[./年])")
 _YEAR_IN_KANJI = re.compile("[一二][〇一二三四五六七八九]{3}(?=年)")
 # 三月前 is three months ago; 数十日 and 百三十日 are so many days, 三日月 is the moon. Neither 五月雨 nor 一月半 is said of a month of the year.
@@ -31,7 +31,7 @@ def in_digits(text: str) -> str:
 
 
 def _western(found: re.Match[str]) -> str:
-    era, year = found[1] or found[3], found[2] or found[4]
+    era, year = found[1] or _LETTERS[found[3]], found[2] or found[4]
     if not year:
         return found[0]
-    return f"{_ERAS[era] + (1 if year == '元' else number_of(year))}" + ("年" if found[1] else "")
+    return f"{western_year(era, year)}" + ("年" if found[1] else "")

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -64,8 +64,7 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]
 def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     """Whoever is called so, most mentioned first: exactly so if anybody is, else with other honorifics, else the day that is meant, however
     it is written. Merged ones answer as the kept."""
-    day = day_called(name, None)
-    for column, wanted in (("folded", fold(name)), ("bare", bare(name)), *([("folded", fold(day.name))] if day else [])):
+    for column, wanted in _forms(name):
         rows = connection.execute(
             f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
             f"JOIN entities f ON f.id = a.entity WHERE a.{column} = ?) ORDER BY e.extraction_count DESC, e.id",
@@ -84,6 +83,14 @@ def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
         (entity_id,),
     )
     return [_entity(row) for row in rows]
+
+
+def _forms(name: str) -> Iterator[tuple[str, str]]:
+    """How a name may be looked for: the column and what stands there."""
+    yield "folded", fold(name)
+    yield "bare", bare(name)
+    if day := day_called(name, None):
+        yield "folded", fold(day.name)
 
 
 def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:

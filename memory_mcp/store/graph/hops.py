@@ -121,7 +121,7 @@ def hop(
     relation's weight × `decay`; the nearest first, `most` of them. And how many there are."""
     wanted = {**rules.bound(here), "known": json.dumps(list(known)), "decay": decay, "most": -1 if most is None else max(most, 1)}
     rows, total = connection.execute(_HOP, wanted).get
-    return [(_step(row), row[9]) for row in json.loads(rows)[:most]], total or 0
+    return [(_step(row), row[-1]) for row in json.loads(rows)[:most]], total or 0
 
 
 def reached(

@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from memory_mcp.text.calendar import number_of
+from memory_mcp.text.calendar import ERAS, number_of, western_year
 from memory_mcp.text.entities.mention import Mention
 
 # Told by these rules alone: the same words are another day a year later, so they are never looked for as a known name.
 DAY = "day"
-_ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
 _YEARS_ON = {"再来年": 2, "来年": 1, "今年": 0, "本年": 0, "去年": -1, "昨年": -1, "一昨年": -2, "おととし": -2}
-_YEAR = rf"(?:(?P<year>[12]\d{{3}})年|(?P<era>{'|'.join(_ERAS)})(?P<of_era>\d{{1,2}}|元)年|(?P<on>{'|'.join(_YEARS_ON)})の?)"
+_YEAR = rf"(?:(?P<year>[12]\d{{3}})年|(?P<era>{'|'.join(ERAS)})(?P<of_era>\d{{1,2}}|元)年|(?P<on>{'|'.join(_YEARS_ON)})の?)"
 _COUNT = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
 _MAY_NAME_ONE = re.compile("[月/-]")
 _DATE = re.compile(
@@ -75,7 +74,7 @@ def _told(match: re.Match[str]) -> tuple[int | None, int, int | None] | None:
         return None, number_of(match["month_alone"]), number_of(match["day_alone"])
     year = int(match["year"]) if match["year"] else None
     if match["era"]:
-        year = _ERAS[match["era"]] + (1 if match["of_era"] == "元" else int(match["of_era"]))
+        year = western_year(match["era"], match["of_era"])
     return year, number_of(match["month"]), number_of(match["day"]) if match["day"] else None
 
 
