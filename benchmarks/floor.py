@@ -13,22 +13,20 @@ ask a second server without a deadline, over the same memories: there every answ
 
 import argparse
 import asyncio
-import contextlib
 import datetime
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from benchmarks.latency import Bench
+from benchmarks.latency import Bench, benched
 from benchmarks.models import arguments_of, settled, with_models
 from benchmarks.report import Report, machine
-from benchmarks.server import Server, running
+from benchmarks.server import running
 from benchmarks.texts import question, sentence
 from memory_mcp.encoders.prefixes import prefixes_for
 
@@ -115,16 +113,6 @@ async def recalled(bench: Bench, arguments: argparse.Namespace, clients: int, de
     done = [answer for answer in answers if answer["reranked"]]
     whole = sum(not answer["degraded"] for answer in done)
     return Asked(clients, deadline_ms, p50, per_second, round(len(done) / count, 3), round(whole / count, 3))
-
-
-@contextlib.asynccontextmanager
-async def benched(server: Server, report: Report) -> AsyncIterator[tuple[Bench, httpx2.AsyncClient]]:
-    """The server with a client, and where the figures go."""
-    async with (
-        httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120) as http,
-        Bench(server, http, report) as bench,
-    ):
-        yield bench, http
 
 
 async def measure(arguments: argparse.Namespace, report: Report) -> None:

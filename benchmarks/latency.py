@@ -138,21 +138,28 @@ class Bench:
         self.report(what="memory", resident_mb=round(self._server.resident_mb(), 1), **facts)
 
 
+@contextlib.asynccontextmanager
+async def benched(server: Server, report: Report) -> AsyncIterator[tuple[Bench, httpx2.AsyncClient]]:
+    """The server with a client for many callers, and where the figures go."""
+    limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
+    async with (
+        httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120, limits=limits) as http,
+        Bench(server, http, report) as bench,
+    ):
+        yield bench, http
+
+
 def _batched(items: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
     while batch := list(itertools.islice(items, size)):
         yield batch
 
 
 async def _main(arguments: argparse.Namespace) -> None:
-    limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
     report = Report(arguments.out)
     report.add([machine("latency")])
     for memories in arguments.memories:
         with running() as server:
-            async with (
-                httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120, limits=limits) as http,
-                Bench(server, http, report) as bench,
-            ):
+            async with benched(server, report) as (bench, _):
                 await bench.run(arguments, memories)
 
 

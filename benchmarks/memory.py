@@ -10,10 +10,8 @@ import argparse
 import asyncio
 import time
 
-import httpx2
-
 from benchmarks.calls import Tools
-from benchmarks.latency import Bench
+from benchmarks.latency import benched
 from benchmarks.models import arguments_of, settled, with_models
 from benchmarks.report import Report, machine
 from benchmarks.server import NO_MODELS, running
@@ -34,10 +32,7 @@ async def measure(arguments: argparse.Namespace, report: Report) -> None:
             report.add([{"what": "resident", "models": kind, "moment": moment, "mb": round(server.resident_mb(), 1), **facts}])
 
         resident("started")
-        async with (
-            httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120) as http,
-            Bench(server, http, report) as bench,
-        ):
+        async with benched(server, report) as (bench, http):
             if wanted:
                 loaded = await settled(http)
                 resident("models loaded", after_s=round(answered + loaded, 1))

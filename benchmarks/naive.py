@@ -23,11 +23,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx2
-
 from benchmarks.asking import asking
 from benchmarks.floor import asked
-from benchmarks.latency import Bench
+from benchmarks.latency import benched
 from benchmarks.models import arguments_of, settled, with_models
 from benchmarks.report import Report, machine
 from benchmarks.scores import means, of_question, paired_bootstrap
@@ -115,10 +113,7 @@ def _timed(what: str, count: int, clients: int, call: Callable[[int], object]) -
 
 async def server_lines(server: Server, arguments: argparse.Namespace, report: Report) -> None:
     """The speed of this server, over HTTP."""
-    async with (
-        httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120) as http,
-        Bench(server, http, report) as bench,
-    ):
+    async with benched(server, report) as (bench, http):
         await settled(http)
         await bench.fill(arguments.memories)
         embedded = await settled(http)

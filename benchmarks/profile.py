@@ -19,9 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-import httpx2
-
-from benchmarks.latency import Bench, Call
+from benchmarks.latency import Call, benched
 from benchmarks.models import arguments_of, settled, with_models
 from benchmarks.report import Report, machine
 from benchmarks.server import NO_MODELS, running
@@ -65,10 +63,7 @@ def processor_seconds(pid: int) -> float:
 async def measure(arguments: argparse.Namespace, report: Report) -> None:
     wanted = bool(arguments.embedder or arguments.reranker)
     with running(with_models(arguments) if wanted else NO_MODELS) as server:
-        async with (
-            httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": "bench"}, timeout=120) as http,
-            Bench(server, http, report) as bench,
-        ):
+        async with benched(server, report) as (bench, http):
             if wanted:
                 await settled(http)
             await bench.fill(arguments.memories)
