@@ -8,6 +8,7 @@ the relations that its writer stated: what it says itself counts more.
 
 import json
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -22,10 +23,11 @@ from memory_mcp.text.tokens import TOKENS_VERSION, is_single_kanji, tokens
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 REBUILD_PAGE = 1_000
-# From this many rows on, a query drops the tokens that stand in more than this share of them: each costs a walk through a
-# long list and says little beside the rarer ones. A single kanji says even less than a pair.
-MANY_ROWS = 20_000
-COMMON_SHARE, COMMON_KANJI_SHARE = 0.1, 0.02
+# From this many rows on, the rarest tokens of a query find, so many that they stand in about LEADING_ROWS rows, and the others only
+# put what these found in order; what stands in more than a share of all rows is dropped (docs/decisions/0002-lexical-tokens.md).
+MANY_ROWS = 5_000
+LEADING_ROWS = 1_000
+COMMON_SHARE, COMMON_KANJI_SHARE = 0.2, 0.1
 
 _VERSION_PROPERTY = "lexical_version"
 # What the tokens are, and which column holds what.
@@ -86,26 +88,23 @@ def search(
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, and then of those of `also` that match; larger is better.
 
-    `query` holds tokens; one that stands in it twice counts twice. The memories in `also` pass the filters. One walk over all matches finds both.
+    `query` holds tokens; one that stands in it twice counts twice. The memories in `also` pass the filters. In a large store a memory that
+    has only what stands in many is no match, unless there is too little else.
     """
-    wanted = _without_common(connection, query)
-    if not wanted:
+    leading, others = _by_rarity(connection, query)
+    everything = _any_of([*leading, *others])
+    if not query:
         return []
-    condition, values = where(filters) if filters else ("", ())
-    joined = "JOIN memories m ON m.id = lexical.rowid" if filters else ""
-    matching = f"SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}"
-    best = "ORDER BY score DESC LIMIT ?"
-    asked = (_match(wanted), *values, limit)
-    if also:
-        sql = f"""
-            WITH matching AS MATERIALIZED ({matching}), best AS MATERIALIZED (SELECT id, score FROM matching {best})
-            SELECT id, score FROM best UNION ALL
-            SELECT id, score FROM matching WHERE id IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT id FROM best)
-        """
-        found = packed(connection, "id, score", sql, (*asked, json.dumps(list(also))))
-    else:  # to keep every match for a second look costs a tenth of the search
-        found = packed(connection, "id, score", f"{matching} {best}", asked)
-    return [(memory_id, bm25) for memory_id, bm25 in found]
+    if not others or not limit:
+        return _matching(connection, everything, filters, limit, also)
+    found = dict(_matching(connection, _any_of(leading), filters, limit, also)) if leading else {}
+    if len(found) < limit:
+        return _matching(connection, everything, filters, limit, also)
+    # What has the others too is found again, with what both say of it; what has none has its score already.
+    found |= _matching(connection, f"({_any_of(leading)}) AND ({_any_of(others)})", filters, limit, also)
+    ranked = sorted(found.items(), key=itemgetter(1), reverse=True)
+    wanted = set(also)
+    return ranked[:limit] + [(memory_id, score) for memory_id, score in ranked[limit:] if memory_id in wanted]
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
@@ -118,28 +117,58 @@ def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -
     return [row[0] for row in found]
 
 
-def _match(query: Sequence[str]) -> str:
-    return " OR ".join(f'"{token}"' for token in query)
-
-
 def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:
     """The tokens that stand in at most `rows` rows, in their order."""
-    return [token for token in query if not _stands_in_more_than(connection, token, rows)]
+    return [token for token in query if _rows_with(connection, token, rows + 1) <= rows]
 
 
-def _without_common(connection: apsw.Connection, query: Sequence[str]) -> list[str]:
-    """What of a query is looked up: all of it in a small store, in a large one not what stands everywhere, if anything else is left."""
+def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The tokens that find, and those that only order what these found. In a small store all find."""
     rows = connection.execute("SELECT max(id) FROM memories").get or 0
     if rows < MANY_ROWS:
-        return list(query)
-    shares = {token: COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE for token in query}
-    rare = {token for token, share in shares.items() if not _stands_in_more_than(connection, token, int(rows * share))}
-    return [token for token in query if token in rare] or list(query)
+        return list(query), []
+    counted = {token: _rows_with(connection, token, LEADING_ROWS) for token in query}
+    leading: set[str] = set()
+    found = 0
+    for token in sorted(counted, key=counted.__getitem__):
+        if found >= LEADING_ROWS or counted[token] == LEADING_ROWS:
+            break
+        leading.add(token)
+        found += counted[token]
+    shares = {token: COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE for token in counted.keys() - leading}
+    others = {token for token, share in shares.items() if _rows_with(connection, token, int(rows * share) + 1) <= rows * share}
+    kept = others if leading or others else shares
+    return [token for token in query if token in leading], [token for token in query if token in kept]
 
 
-def _stands_in_more_than(connection: apsw.Connection, token: str, rows: int) -> bool:
-    found = connection.execute("SELECT 1 FROM lexical WHERE lexical MATCH ? LIMIT 1 OFFSET ?", (_match([token]), rows)).get
-    return found is not None
+def _rows_with(connection: apsw.Connection, token: str, limit: int) -> int:
+    """How many rows a token stands in, counted up to `limit`."""
+    counted = "SELECT count(*) FROM (SELECT 1 FROM lexical WHERE lexical MATCH ? LIMIT ?)"
+    found: int = connection.execute(counted, (_any_of([token]), limit)).get
+    return found
+
+
+def _any_of(tokens_: Sequence[str]) -> str:
+    return " OR ".join(f'"{token}"' for token in tokens_)
+
+
+def _matching(connection: apsw.Connection, expression: str, filters: Filters, limit: int, also: Sequence[int]) -> list[tuple[int, float]]:
+    """(memory id, BM25) of the best `limit` rows of an expression, best first, then of those of `also` that it matches. One walk finds both."""
+    condition, values = where(filters) if filters else ("", ())
+    joined = "JOIN memories m ON m.id = lexical.rowid" if filters else ""
+    matching = f"SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}"
+    best = "ORDER BY score DESC LIMIT ?"
+    asked = (expression, *values, limit)
+    if also:
+        sql = f"""
+            WITH matching AS MATERIALIZED ({matching}), best AS MATERIALIZED (SELECT id, score FROM matching {best})
+            SELECT id, score FROM best UNION ALL
+            SELECT id, score FROM matching WHERE id IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT id FROM best)
+        """
+        found = packed(connection, "id, score", sql, (*asked, json.dumps(list(also))))
+    else:  # to keep every match for a second look costs a tenth of the search
+        found = packed(connection, "id, score", f"{matching} {best}", asked)
+    return [(memory_id, bm25) for memory_id, bm25 in found]
 
 
 def _neighbours(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int | None, int | None]]:

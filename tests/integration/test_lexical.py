@@ -210,25 +210,94 @@ def test_an_index_of_another_version_is_built_anew_when_the_persona_is_opened(da
     second.close()
 
 
-def test_in_a_large_store_a_common_kanji_is_left_out_beside_its_pairs(say, found, monkeypatch):
+@pytest.fixture
+def large(monkeypatch):
+    """From five rows on a store is large; so many rows are enough to lead; what stands in more than half of them is common."""
+
+    def make(leading_rows, share=0.5):
+        monkeypatch.setattr(lexical, "MANY_ROWS", 5)
+        monkeypatch.setattr(lexical, "LEADING_ROWS", leading_rows)
+        monkeypatch.setattr(lexical, "COMMON_SHARE", share)
+        monkeypatch.setattr(lexical, "COMMON_KANJI_SHARE", share)
+
+    return make
+
+
+def test_in_a_large_store_a_common_kanji_is_left_out_beside_its_pairs(say, found, large):
     for number in range(8):
         say(f"日記 その{number}")
     say("日本の夕日")
     assert len(found("日本")) == 9
-    monkeypatch.setattr(lexical, "MANY_ROWS", 5)
-    monkeypatch.setattr(lexical, "COMMON_SHARE", 0.5)
+    large(leading_rows=2)
     assert found("日本") == ["日本の夕日"]
     assert len(found("日")) == 9  # a query of nothing else keeps it
 
 
-def test_in_a_large_store_a_common_word_is_left_out_beside_a_rare_one(say, found, monkeypatch):
+def test_in_a_large_store_a_common_word_is_left_out_beside_a_rare_one(say, found, large):
     for number in range(8):
         say(f"diary entry {number}")
     say("a dragon")
-    monkeypatch.setattr(lexical, "MANY_ROWS", 5)
-    monkeypatch.setattr(lexical, "COMMON_SHARE", 0.5)
+    large(leading_rows=2)
     assert found("dragon diary") == ["a dragon"]
     assert len(found("diary")) == 8  # a query of nothing else keeps it
+
+
+@pytest.fixture
+def scored(nilou):
+    """What a search answers."""
+
+    def search(words, limit, also=()):
+        with nilou.database.read() as connection:
+            return lexical.search(connection, words, Filters(), limit, also)
+
+    return search
+
+
+@pytest.fixture
+def patterned(say):
+    """Sixty memories; a token of theirs stands in each second, third, fifth, … of them. Their ids."""
+    for number in range(60):
+        say(" ".join(f"every{step}" for step in (2, 3, 5, 7, 11, 13) if number % step == 0) + f" number{number}")
+    return list(range(1, 61))
+
+
+PATTERN = ["every2", "every3", "every5", "every7", "every11", "every13"]
+
+
+def test_in_a_large_store_the_rarest_words_find_and_all_words_order(scored, patterned, large):
+    whole = dict(scored(PATTERN, 60))
+    large(leading_rows=10, share=1.0)
+    found = scored(PATTERN, 6)  # what has neither every11 nor every13 is not looked at
+    expected = [memory_id for memory_id in patterned if (memory_id - 1) % 11 == 0 or (memory_id - 1) % 13 == 0]
+    best = sorted(expected, key=lambda memory_id: -whole[memory_id])[:6]
+    assert [memory_id for memory_id, _ in found] == best
+    assert dict(found) == {memory_id: pytest.approx(whole[memory_id]) for memory_id in best}
+
+
+def test_where_the_rarest_words_find_too_little_all_find(scored, patterned, large):
+    whole = scored(PATTERN, 20)
+    large(leading_rows=10, share=1.0)
+    assert scored(PATTERN, 20) == whole
+
+
+def test_in_a_large_store_a_word_that_stands_twice_in_a_query_counts_twice(scored, patterned, large):
+    whole = dict(scored(["every13", "every13", "every11", "every2"], 60))
+    large(leading_rows=10, share=1.0)
+    found = scored(["every13", "every13", "every11", "every2"], 5)
+    assert len(found) == 5
+    assert dict(found) == {memory_id: pytest.approx(whole[memory_id]) for memory_id, _ in found}
+
+
+def test_in_a_large_store_those_that_are_asked_for_follow_the_best(scored, patterned, large):
+    whole = dict(scored(PATTERN, 60))
+    large(leading_rows=10, share=1.0)
+    best = [memory_id for memory_id, _ in scored(PATTERN, 3)]
+    others = [memory_id for memory_id in (12, 23, 34, 45) if memory_id not in best]  # of every11
+    found = scored(PATTERN, 3, also=[*others, best[0]])
+    assert [memory_id for memory_id, _ in found[:3]] == best
+    assert dict(found[3:]) == {memory_id: pytest.approx(whole[memory_id]) for memory_id in others}
+    # Without a limit the score of those alone is wanted, by all the words.
+    assert dict(scored(PATTERN, 0, also=[3])) == {3: pytest.approx(whole[3])}
 
 
 def test_a_scan_finds_what_has_no_token(say, nilou):
