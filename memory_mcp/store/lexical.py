@@ -119,7 +119,8 @@ def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -
 
 def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:
     """The tokens that stand in at most `rows` rows, in their order."""
-    return [token for token in query if _rows_with(connection, token, rows + 1) <= rows]
+    counted = _rows_with(connection, query, rows + 1)
+    return [token for token in query if counted[token] <= rows]
 
 
 def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -127,7 +128,7 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[
     rows = connection.execute("SELECT max(id) FROM memories").get or 0
     if rows < MANY_ROWS:
         return list(query), []
-    counted = {token: _rows_with(connection, token, LEADING_ROWS) for token in query}
+    counted = _rows_with(connection, query, LEADING_ROWS)
     leading: set[str] = set()
     found = 0
     for token in sorted(counted, key=counted.__getitem__):
@@ -135,17 +136,29 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[
             break
         leading.add(token)
         found += counted[token]
-    shares = {token: COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE for token in counted.keys() - leading}
-    others = {token for token, share in shares.items() if _rows_with(connection, token, int(rows * share) + 1) <= rows * share}
-    kept = others if leading or others else shares
+    others = counted.keys() - leading
+    kept = others - _common(connection, [token for token in others if counted[token] == LEADING_ROWS], rows)
+    if not leading and not kept:
+        kept = others
     return [token for token in query if token in leading], [token for token in query if token in kept]
 
 
-def _rows_with(connection: apsw.Connection, token: str, limit: int) -> int:
-    """How many rows a token stands in, counted up to `limit`."""
-    counted = "SELECT count(*) FROM (SELECT 1 FROM lexical WHERE lexical MATCH ? LIMIT ?)"
-    found: int = connection.execute(counted, (_any_of([token]), limit)).get
-    return found
+def _common(connection: apsw.Connection, candidates: Sequence[str], rows: int) -> set[str]:
+    """Those of these tokens that stand in more than their share of all rows."""
+    kanji = [token for token in candidates if is_single_kanji(token)]
+    common = set()
+    for group, share in ((kanji, COMMON_KANJI_SHARE), ([token for token in candidates if token not in kanji], COMMON_SHARE)):
+        most = int(rows * share)
+        common |= {token for token, count in _rows_with(connection, group, most + 1).items() if count > most}
+    return common
+
+
+def _rows_with(connection: apsw.Connection, tokens_: Sequence[str], limit: int) -> dict[str, int]:
+    """How many rows each of these tokens stands in, counted up to `limit`."""
+    counted = """
+        SELECT value, (SELECT count(*) FROM (SELECT 1 FROM lexical WHERE lexical MATCH '"' || value || '"' LIMIT ?2)) FROM json_each(?1)
+    """
+    return dict(connection.execute(counted, (json.dumps(list(tokens_)), limit)).fetchall()) if tokens_ else {}
 
 
 def _any_of(tokens_: Sequence[str]) -> str:
