@@ -91,10 +91,10 @@ def search(
     `query` holds tokens; one that stands in it twice counts twice. The memories in `also` pass the filters. In a large store a memory that
     has only what stands in many is no match, unless there is too little else.
     """
-    leading, others = _by_rarity(connection, query)
-    everything = _any_of([*leading, *others])
     if not query:
         return []
+    leading, others = _by_rarity(connection, query)
+    everything = _any_of([*leading, *others])
     if not others or not limit:
         return _matching(connection, everything, filters, limit, also)
     found = dict(_matching(connection, _any_of(leading), filters, limit, also)) if leading else {}
@@ -158,7 +158,8 @@ def _rows_with(connection: apsw.Connection, tokens_: Sequence[str], limit: int) 
     counted = """
         SELECT value, (SELECT count(*) FROM (SELECT 1 FROM lexical WHERE lexical MATCH '"' || value || '"' LIMIT ?2)) FROM json_each(?1)
     """
-    return dict(connection.execute(counted, (json.dumps(list(tokens_)), limit)).fetchall()) if tokens_ else {}
+    rows: Iterable[Any] = connection.execute(counted, (json.dumps(list(tokens_)), limit)) if tokens_ else ()
+    return dict(rows)
 
 
 def _any_of(tokens_: Sequence[str]) -> str:
