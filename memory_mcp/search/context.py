@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import apsw
+
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
@@ -18,8 +20,9 @@ from memory_mcp.text.tokens import jaccard, query_tokens, tokens
 AT_MOST = 10
 # So many more matches than places for them: the most diverse are chosen. Each costs the cross-encoder three pairs.
 SPARE_MATCHES = 3
-# Among so many of the latest those are looked for that say something, and among so many summaries those that are of different things.
-LATEST_POOL, SUMMARIES_POOL = 60, 20
+# Among so many of the latest those are looked for that say something: among more where the first few don't say enough. And among so many
+# summaries those that are of different things.
+LATEST_POOLS, SUMMARIES_POOL = (20, 60), 20
 SAME_SUMMARY = 0.6
 
 
@@ -48,7 +51,7 @@ def context(
     """
     layers = settings.context
     with persona.database.read_briefly() as connection:
-        latest = memories.recent(connection, Filters(), LATEST_POOL, without_summaries=True)
+        fresh = _telling(connection, AT_MOST + layers.recent)
         summaries = _unlike(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries)
     places = layers.semantic + layers.summaries - len(summaries)
     recalled = None
@@ -57,7 +60,6 @@ def context(
         recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
     telling = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
     topical = diverse(telling, places, layers.mmr_lambda)
-    fresh = [memory for memory in latest if not low_value(memory.content)]
     layered = _distinct(topical, summaries, fresh, layers.recent)[:AT_MOST]
     return Context(shared(layered, max_tokens, query_tokens(query)), recalled)
 
@@ -81,6 +83,17 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
         chosen.append(best)
         waiting.remove(best)
     return chosen
+
+
+def _telling(connection: apsw.Connection, wanted: int) -> list[Memory]:
+    """The latest memories that say something: so many as are `wanted`, or as there are among the latest."""
+    telling: list[Memory] = []
+    for pool in LATEST_POOLS:
+        latest = memories.recent(connection, Filters(), pool, without_summaries=True)
+        telling = [memory for memory in latest if not low_value(memory.content)]
+        if len(telling) >= wanted or len(latest) < pool:
+            break
+    return telling
 
 
 def _unlike(summaries: Sequence[Memory], count: int) -> list[Memory]:

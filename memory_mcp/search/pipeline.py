@@ -25,7 +25,7 @@ from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
-from memory_mcp.search.statements import budget_beside, stated_around
+from memory_mcp.search.statements import budget_beside, stated_around, tells_relations
 from memory_mcp.store import chunk_owners, memories, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.excerpt import Span, best_window
@@ -89,7 +89,7 @@ def _ranked(
     now: datetime,
     guided: Meant,
 ) -> _Ranked:
-    named = Named() if question.mode == "recent" else named_in(connection, persona.names, question.query)
+    named = named_in(connection, persona.names, question.query) if question.mode == "graph" or tells_relations(question) else Named()
     hints, ranked = (
         _by_graph(connection, question, meaning, settings, now, guided, named)
         if question.mode == "graph"

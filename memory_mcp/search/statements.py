@@ -22,10 +22,15 @@ LINE_OVERHEAD_TOKENS = 3
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
 
 
+def tells_relations(question: Question) -> bool:
+    """Whether an answer has relations beside its hits: no filter holds for a relation, so where there is one, none is told."""
+    return question.mode != "recent" and not question.filters
+
+
 def stated_around(connection: apsw.Connection, question: Question, named: Named) -> tuple[str, ...]:
     """The relations of whom the question names that share a word with it, one hop further where they do, and how one gets there; where none
-    does, the strongest few. No filter holds for a relation: where there is one, none is told."""
-    if not named.shares or question.filters:
+    does, the strongest few."""
+    if not named.shares or not tells_relations(question):
         return ()
     near = statements.around(connection, named.shares, LOOKED_AT)
     if not near:

@@ -222,7 +222,9 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
     if filters.min_importance > 0:
         conditions.append("AND m.importance >= ?")
         values.append(filters.min_importance)
-    if filters.kind:
+    if filters.kind == "summary":  # they are few, and have an index of their own: looked for by time, one would walk past all the others
+        conditions.append("AND m.id IN (SELECT id FROM memories WHERE kind = 'summary')")
+    elif filters.kind:
         conditions.append("AND m.kind = ?")
         values.append(filters.kind)
     if filters.category:
