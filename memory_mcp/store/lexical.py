@@ -128,29 +128,26 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[
     rows = connection.execute("SELECT max(id) FROM memories").get or 0
     if rows < MANY_ROWS:
         return list(query), []
-    counted = _rows_with(connection, query, LEADING_ROWS)
+    counted = _uncommon(connection, query, rows)
+    if not counted:
+        return list(query), []
     leading: set[str] = set()
     found = 0
     for token in sorted(counted, key=counted.__getitem__):
-        if found >= LEADING_ROWS or counted[token] == LEADING_ROWS:
+        if found >= LEADING_ROWS:
             break
         leading.add(token)
         found += counted[token]
-    others = counted.keys() - leading
-    kept = others - _common(connection, [token for token in others if counted[token] == LEADING_ROWS], rows)
-    if not leading and not kept:
-        kept = others
-    return [token for token in query if token in leading], [token for token in query if token in kept]
+    return [token for token in query if token in leading], [token for token in query if token in counted.keys() - leading]
 
 
-def _common(connection: apsw.Connection, candidates: Sequence[str], rows: int) -> set[str]:
-    """Those of these tokens that stand in more than their share of all rows."""
-    kanji = [token for token in candidates if is_single_kanji(token)]
-    common = set()
-    for group, share in ((kanji, COMMON_KANJI_SHARE), ([token for token in candidates if token not in kanji], COMMON_SHARE)):
-        most = int(rows * share)
-        common |= {token for token, count in _rows_with(connection, group, most + 1).items() if count > most}
-    return common
+def _uncommon(connection: apsw.Connection, query: Sequence[str], rows: int) -> dict[str, int]:
+    """In how many rows each of these tokens stands, without those that stand in more than their share of all."""
+    counted: dict[str, int] = {}
+    for kanji, share in ((True, COMMON_KANJI_SHARE), (False, COMMON_SHARE)):
+        group, most = [token for token in query if is_single_kanji(token) is kanji], int(rows * share)
+        counted |= {token: count for token, count in _rows_with(connection, group, most + 1).items() if count <= most}
+    return counted
 
 
 def _rows_with(connection: apsw.Connection, tokens_: Sequence[str], limit: int) -> dict[str, int]:
