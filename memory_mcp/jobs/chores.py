@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.jobs.ledger import Backoff, passed
+from memory_mcp.jobs.stepping import POLL_SECONDS, Stepping
 from memory_mcp.personas.registry import Persona, Personas
 
-POLL_SECONDS = 1.0
 # Where somebody calls day and night, a chore that has been due for so long is done between two calls.
 OVERDUE_SECONDS = 3600.0
 
@@ -95,9 +95,7 @@ class ChoreWorker:
         self._last_done: dict[str, datetime] = {}
         self._last_error: dict[str, str] = {}
         self._called_at = clock()
-        self._something = threading.Event()
-        self._stopping = False
-        self._thread: threading.Thread | None = None
+        self._thread = Stepping("upkeep worker", lambda: self.step(clock()))
 
     def wake(self, persona_name: str) -> None:
         """A write of this persona is on the disk."""
@@ -117,7 +115,7 @@ class ChoreWorker:
         """Does this chore for this persona next, whatever its interval says and whoever calls."""
         with self._guard:
             self._rounds.setdefault((chore_name, persona_name), _Round()).asked += 1
-        self._something.set()
+        self._thread.wake()
 
     def forget(self, persona_name: str) -> None:
         """This persona is no more."""
@@ -134,15 +132,11 @@ class ChoreWorker:
             for name in self._personas.names():
                 for chore in self._chores:
                     self._rounds.setdefault((chore.name, name), _Round())
-        self._thread = threading.Thread(target=self._run, name="upkeep worker", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Ends after the piece that is under way. May be called twice."""
-        self._stopping = True
-        self._something.set()
-        if self._thread:
-            self._thread.join()
+        self._thread.stop()
 
     def status(self) -> Mapping[str, ChoreStatus]:
         """Of each chore, by its name."""
@@ -234,14 +228,3 @@ class ChoreWorker:
             round_.began, round_.due_since, round_.done_at, round_.worked = None, None, now, False
             round_.next_due, round_.settings = next_due, settings
         self._last_done[chore.name] = now
-
-    def _run(self) -> None:
-        while not self._stopping:
-            try:
-                wait = self.step(self._clock())
-            except Exception:  # the top of the thread: whatever it was, upkeep must go on
-                logger.exception("the upkeep worker stumbled and goes on")
-                wait = POLL_SECONDS
-            if wait:
-                self._something.wait(wait)
-                self._something.clear()

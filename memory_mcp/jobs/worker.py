@@ -5,7 +5,6 @@ done lives in `index.sync`, who is next in `ledger`.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,12 +17,10 @@ from memory_mcp.errors import EncoderFailed, MemoryMCPError
 from memory_mcp.index import splitting, sync
 from memory_mcp.jobs.lag import Lag
 from memory_mcp.jobs.ledger import Backoff, Ledger, Progress, Task
+from memory_mcp.jobs.stepping import POLL_SECONDS, Stepping
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store.index_shelf import IndexShelf
-
-# How often to look whether the hour, the models or the settings ask for something that nobody woke us for.
-POLL_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -68,9 +65,7 @@ class IndexWorker:
         self._last_rebuild: datetime | None = None
         self._last_error: str | None = None
         self._settled: Callable[[str], None] = lambda _: None
-        self._something = threading.Event()
-        self._stopping = False
-        self._thread: threading.Thread | None = None
+        self._thread = Stepping("index worker", lambda: self.step(clock()))
 
     def subscribe(self, settled: Callable[[str], None]) -> None:
         """Calls this with the name of a persona whenever all that it has is embedded in the generation that answers."""
@@ -79,7 +74,7 @@ class IndexWorker:
     def wake(self, persona_name: str) -> None:
         """A write of this persona is on the disk."""
         self._ledger.wake(persona_name)
-        self._something.set()
+        self._thread.wake()
 
     def note_call(self) -> None:
         """Somebody uses the server: idle work has to wait."""
@@ -88,26 +83,22 @@ class IndexWorker:
     def request_rebuild(self, persona_name: str) -> None:
         """Makes the index of this persona anew as soon as nothing is left to embed, whatever `vector_rebuild` says."""
         self._ledger.ask_for_rebuild(persona_name)
-        self._something.set()
+        self._thread.wake()
 
     def models_changed(self) -> None:
         """Another model than before is there, or none."""
-        self._something.set()
+        self._thread.wake()
 
     def settings_changed(self) -> None:
         """config.json says something else."""
-        self._something.set()
+        self._thread.wake()
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="index worker", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Ends after the batch that is under way, and saves what is open and unsaved. May be called twice."""
-        self._stopping = True
-        self._something.set()
-        if self._thread:
-            self._thread.join()
+        self._thread.stop()
         for name in self._unsaved():
             self._attempt(name, self._clock(), self._save)
 
@@ -156,17 +147,6 @@ class IndexWorker:
             self._attempt(name, now, self._rebuild)
             return 0
         return POLL_SECONDS
-
-    def _run(self) -> None:
-        while not self._stopping:
-            try:
-                wait = self.step(self._clock())
-            except Exception:  # the top of the thread: whatever it was, the next write must still be indexed
-                logger.exception("the index worker stumbled and goes on")
-                wait = POLL_SECONDS
-            if wait:
-                self._something.wait(wait)
-                self._something.clear()
 
     def _attempt(self, name: str, now: datetime, action: Callable[[Persona, Task], None]) -> None:
         """Does something for one persona. If it fails, that persona is put off, and the others go on."""

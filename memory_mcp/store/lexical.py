@@ -97,7 +97,7 @@ def search(
     everything = _any_of([*leading, *others])
     if not others or not limit:
         return _matching(connection, everything, filters, limit, also)
-    found = dict(_matching(connection, _any_of(leading), filters, limit, also)) if leading else {}
+    found = dict(_matching(connection, _any_of(leading), filters, limit, also))
     if len(found) < limit:
         return _matching(connection, everything, filters, limit, also)
     # What has the others too is found again, with what both say of it; what has none has its score already.

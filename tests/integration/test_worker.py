@@ -15,7 +15,8 @@ from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.index import sync
 from memory_mcp.jobs.lag import Lag
 from memory_mcp.jobs.ledger import Task
-from memory_mcp.jobs.worker import POLL_SECONDS, IndexWorker
+from memory_mcp.jobs.stepping import POLL_SECONDS
+from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.names import directory_name
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.store import index_queue

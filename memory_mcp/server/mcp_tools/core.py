@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastmcp.dependencies import Depends
 from pydantic import Field
 
+from memory_mcp.domain import Remembered
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember import drafts
 from memory_mcp.remember.forget import forget as forget_memories
@@ -95,11 +96,6 @@ def remember(
     with call.writing() as persona:
         stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
         noted = context_views.note_conversation(persona, call, draft.state) if stored.stored else None
-    note = None if stored.stored else "this very write is stored already; revise changes it"
-    if stored.related:
-        note = f"{note}; relations that it did not state yet were added to it: {stored.related}"
-    if stored.rivals:
-        note = f"{supersedes} was replaced before, by {', '.join(stored.rivals)}: both are current now; forget the one that is not true"
     return {
         **before,
         "key": stored.key,
@@ -107,13 +103,23 @@ def remember(
         "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
         "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
         **told(
-            note=note,
+            note=_note_of(stored, supersedes),
             low_value=low_value(draft.content),
             degraded=[noted] if noted else None,
             redacted=dict(stored.redacted),
             flagged=dict(stored.flagged),
         ),
     }
+
+
+def _note_of(stored: Remembered, supersedes: str) -> str | None:
+    """What a writer should know of how it was stored, if anything."""
+    if stored.rivals:
+        return f"{supersedes} was replaced before, by {', '.join(stored.rivals)}: both are current now; forget the one that is not true"
+    if stored.stored:
+        return None
+    added = f"; relations that it did not state yet were added to it: {stored.related}" if stored.related else ""
+    return f"this very write is stored already; revise changes it{added}"
 
 
 @answering
