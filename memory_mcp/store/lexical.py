@@ -27,6 +27,7 @@ REBUILD_PAGE = 1_000
 # put what these found in order; what stands in more than a share of all rows is dropped (docs/decisions/0002-lexical-tokens.md).
 MANY_ROWS = 5_000
 LEADING_ROWS = 1_000
+SAMPLED_PART = 10
 COMMON_SHARE, COMMON_KANJI_SHARE = 0.2, 0.1
 
 _VERSION_PROPERTY = "lexical_version"
@@ -142,20 +143,23 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[
 
 
 def _uncommon(connection: apsw.Connection, query: Sequence[str], rows: int) -> dict[str, int]:
-    """In how many rows each of these tokens stands, without those that stand in more than their share of all."""
-    counted: dict[str, int] = {}
-    for kanji, share in ((True, COMMON_KANJI_SHARE), (False, COMMON_SHARE)):
-        group, most = [token for token in query if is_single_kanji(token) is kanji], int(rows * share)
-        counted |= {token: count for token, count in _rows_with(connection, group, most + 1).items() if count <= most}
-    return counted
+    """In about how many rows each of these tokens stands, without those that stand in more than their share of all."""
+    counted = _rows_with(connection, query, LEADING_ROWS)
+    # To walk all of a long list costs as much as is saved: what a token has in the newest part of the store is taken for the rest.
+    frequent = [token for token, count in counted.items() if count == LEADING_ROWS]
+    newest = _rows_with(connection, frequent, rows, after=rows - rows // SAMPLED_PART)
+    counted |= {token: max(count * SAMPLED_PART, LEADING_ROWS) for token, count in newest.items()}
+    shares = {token: COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE for token in frequent}
+    return {token: count for token, count in counted.items() if token not in shares or count <= rows * shares[token]}
 
 
-def _rows_with(connection: apsw.Connection, tokens_: Sequence[str], limit: int) -> dict[str, int]:
-    """How many rows each of these tokens stands in, counted up to `limit`."""
+def _rows_with(connection: apsw.Connection, tokens_: Sequence[str], limit: int, after: int = 0) -> dict[str, int]:
+    """How many rows beyond the id `after` each of these tokens stands in, counted up to `limit`."""
     counted = """
-        SELECT value, (SELECT count(*) FROM (SELECT 1 FROM lexical WHERE lexical MATCH '"' || value || '"' LIMIT ?2)) FROM json_each(?1)
+        SELECT value, (SELECT count(*) FROM (SELECT 1 FROM lexical WHERE lexical MATCH '"' || value || '"' AND rowid > ?3 LIMIT ?2))
+        FROM json_each(?1)
     """
-    rows: Iterable[Any] = connection.execute(counted, (json.dumps(list(tokens_)), limit)) if tokens_ else ()
+    rows: Iterable[Any] = connection.execute(counted, (json.dumps(list(tokens_)), limit, after)) if tokens_ else ()
     return dict(rows)
 
 

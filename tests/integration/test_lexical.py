@@ -214,8 +214,9 @@ def test_an_index_of_another_version_is_built_anew_when_the_persona_is_opened(da
 def large(monkeypatch):
     """From five rows on a store is large; so many rows are enough to lead; what stands in more than half of them is common."""
 
-    def make(leading_rows, share=0.5):
+    def make(leading_rows, share=0.5, sampled_part=1):
         monkeypatch.setattr(lexical, "MANY_ROWS", 5)
+        monkeypatch.setattr(lexical, "SAMPLED_PART", sampled_part)
         monkeypatch.setattr(lexical, "LEADING_ROWS", leading_rows)
         monkeypatch.setattr(lexical, "COMMON_SHARE", share)
         monkeypatch.setattr(lexical, "COMMON_KANJI_SHARE", share)
@@ -298,6 +299,16 @@ def test_in_a_large_store_those_that_are_asked_for_follow_the_best(scored, patte
     assert dict(found[3:]) == {memory_id: pytest.approx(whole[memory_id]) for memory_id in others}
     # Without a limit the score of those alone is wanted, by all the words.
     assert dict(scored(PATTERN, 0, also=[3])) == {3: pytest.approx(whole[3])}
+
+
+def test_how_common_a_word_is_shows_in_the_newest_part_of_a_large_store(say, found, large):
+    for topic in ("spring", "autumn"):
+        for number in range(20):
+            say(f"{topic} diary {number}")
+    large(leading_rows=3, share=0.3, sampled_part=2)
+    answers = found("spring autumn diary", limit=20)
+    assert len(answers) == 20
+    assert all(answer.startswith("spring") for answer in answers)  # each season has half of the rows; of autumn all lately
 
 
 def test_a_scan_finds_what_has_no_token(say, nilou):
