@@ -235,8 +235,8 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
 
 def counts(connection: apsw.Connection) -> dict[str, int]:
     """How many memories are current, replaced by a newer one, and in the trash."""
-    counted: tuple[int, int] = connection.execute("SELECT count(*), count(deleted_at) FROM memories").get
-    total, deleted = counted
+    total: int = connection.execute("SELECT count(*) FROM memories").get
+    deleted: int = connection.execute("SELECT count(*) FROM memories WHERE deleted_at IS NOT NULL").get
     superseded: int = connection.execute(
         "SELECT count(*) FROM memories m WHERE m.deleted_at IS NULL "
         f"AND m.key IN (SELECT supersedes FROM memories WHERE supersedes IS NOT NULL) AND NOT ({CURRENT})"

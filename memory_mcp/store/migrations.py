@@ -209,6 +209,11 @@ def _more_of_a_memory(connection: apsw.Connection) -> None:
     connection.execute(_MORE_OF_A_MEMORY)
 
 
+def _trash(connection: apsw.Connection) -> None:
+    """How many memories it holds, and since when the oldest, is asked often."""
+    connection.execute("CREATE INDEX memories_in_trash ON memories(deleted_at) WHERE deleted_at IS NOT NULL")
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
@@ -224,6 +229,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0012 background of the graph", background.create),
     ("0013 graph revision", graph_revision.create),
     ("0014 entities by whom they are merged into", graph_schema.by_whom_they_are_merged_into),
+    ("0015 trash", _trash),
 ]
 
 
