@@ -64,7 +64,7 @@ def days_stated(relation: Stated, said_on: date) -> tuple[Mention | None, Mentio
     """The days that a relation's ends are, as they would be in a text: of the year in which it was said, or, a birthday, of none."""
 
     def day(name: str, type_: str | None, beside: str) -> Mention | None:
-        return day_called(name, said_on, f"{relation.relation} {beside}") if type_ in (None, "TimeUnit") else None
+        return day_called(name, said_on, relation.relation, beside) if type_ in (None, "TimeUnit") else None
 
     return day(relation.source, relation.source_type, relation.target), day(relation.target, relation.target_type, relation.source)
 
