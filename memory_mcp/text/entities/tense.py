@@ -10,9 +10,7 @@ from typing import Literal
 Direction = Literal["next", "last"]
 
 _KANJI = "一-龥々"
-PLANNED = (
-    "予定|締切|締め切り|締切り|〆切|しめきり|納期|期限|期日|までに|本番|予約|約束|発売|開催|公開|リリース|開幕|開業|オープン|納品|提出|実施"
-)
+PLANNED = "予定|締切|締め切り|締切り|〆切|しめきり|納期|期限|期日|までに|本番|予約|約束|発売|開催|公開|リリース|開幕|開業|オープン|納品|提出|実施|支払い?日?[はが：:]"
 _EVENTS = (
     "式|会議|打ち?合わせ|ミーティング|面談|面接|試験|テスト|検査|検診|健診|手術|診察|ライブ|コンサート|公演|旅行|出張|引っ?越し|飲み会|同窓会|送別会|歓迎会"
     "|忘年会|新年会|発表会?|デート|試合|大会|運動会|文化祭|パーティー?|歯医者|病院|集合|出発|帰国|締め|退院|入院|会食|ランチ会?|セミナー|研修|イベント|祭り?"
@@ -25,7 +23,7 @@ _GOES_ON = rf"(?=\s*(?:$|[{_KANJI}ァ-ヶ、，,.)）」』…ー~〜！!？?]|�
 _TO_COME = re.compile(
     rf"(?:[行書聞着働歩続開届動弾引描泣置招磨]く|[{_KANJI}かもらま]う|[{_KANJI}ご]す|[立待持勝打育]つ|[{_KANJI}]む|[{_KANJI}]ぶ|[泳急継注]ぐ|死ぬ"
     rf"|[がもは]ある|(?<!あ)(?<!てい)(?<!でい)(?<![てで])(?:[{_KANJI}]|[うくけげさざすせちてねびべまみめらりれえいきぎしじなやわかがった])る){_GOES_ON}"
-    r"|(?<!てい)(?<!でい)(?<!てお)(?<!でお)(?<!で)(?<!ござい)ます|(?<!てい)(?<!でい)ません(?!でし)|[おこそとのぼもろごよ]う(?=$|[よねか、]|と)|(?:て|で)(?:ください|下さい|ね?$)"
+    r"|(?<!てい)(?<!でい)(?<!てお)(?<!でお)(?<!で)(?<!ござい)ます|(?<!てい)(?<!でい)ません(?!でし)|[おこそとのぼもろごよ]う(?=$|[よねか、]|と)|(?:て|で)(?:ください|下さい|ほしい|欲しい|ね?$)|ましょう"
     r"|[きしちにみりいびぎじえけせてねべめれげ]たい(?=$|[なねよ、]|と|です|ので|けど)|[らかさまばわがえけせてれべめいきしみりぜ]ない(?=$|[よねな、]|と|です|ので|から|予定)"
     r"|なきゃ|なければ|なくては|なくちゃ|べき|だろう|でしょう|つもり"
 )
@@ -45,6 +43,7 @@ _CALLED_OFF = re.compile("延期|中止|変更|キャンセル|なくな|流れ"
 _WAS_UNTIL_MOVED = re.compile(
     r"^(?:まで)?(?:だった|でした)(?:が|けど|けれど|のが|のを|のに|もの)(?:.*(?:延|伸び|変|ずれ|なっ|早ま)|[、\s]*$)"
 )
+_WAS_INTENDED = re.compile("(?:予定|つもり|はず)(?:だった|でした)")
 _OF_IT = re.compile(rf"^の|^(?:[がに]|\s)?(?:{PLANNED})(?:の|を|、)")
 _IT_WAS = re.compile(r"(?:は|も|で|では|が)[^、]*$")
 _TAKEN_PART = re.compile("に(?:勝|負|出た|行[っき]|参加)")
@@ -58,7 +57,7 @@ _PLAIN = re.compile(
     r"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{0,2}時半?(?:\d{1,2}分)?)?(?:に|から|で|まで)?(?:です|だ|である)?(?:よ|ね|よね|から|ので|そう(?:だ|です)?|らしい|、.*)?\s*$"
 )
 _IS_THE_DAY = re.compile(
-    rf"^(?:\s?[(（][^)）]*[)）])?(?:は|が|に|から|も)[^、]{{0,20}}?(?:{_EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
+    rf"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?)?(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?(?:{_EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
 )
 _PLANS = re.compile(PLANNED)
 
@@ -96,7 +95,7 @@ def direction_of_relation(type_: str, beside: str) -> Direction | None:
 def _japanese(before: str, after: str) -> Direction | None:
     if spoken := _SPEECH.search(after):
         after = after[: spoken.start()]
-    if _WAS_UNTIL_MOVED.match(after):
+    if _WAS_UNTIL_MOVED.match(after) or _WAS_INTENDED.search(after):
         return None
     if _FIXED.match(after) and re.search(f"{PLANNED}|{_EVENTS}", before):
         return "next"
@@ -134,7 +133,8 @@ def _without_a_verb(before: str, after: str) -> Direction | None:
         return "last"
     if _LATELY.search(before):
         return "last"
-    if _PLANS.search(before + after) or _WILL_HAPPEN.search(before):
+    here = before.rstrip("、 ").rpartition("、")[2] + " " + after.lstrip("、 ").partition("、")[0]
+    if _PLANS.search(here) or _WILL_HAPPEN.search(before):
         return "next"
     happens = (_HAPPENS_ON.search(before) and _PLAIN.match(after)) or _IS_THE_DAY.match(after)
     return "next" if happens else None
