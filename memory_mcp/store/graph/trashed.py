@@ -23,8 +23,13 @@ EXCEPT SELECT g.root FROM wanted g JOIN entities e ON e.id = g.id WHERE e.made_b
 EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.source = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 """
+# All memories that name most entities are current: only of the others they are looked at, which takes long where there are thousands.
+_NOT_ALL_CURRENT = f"""
+SELECT g.root, g.id FROM ({_WANTED}) g JOIN entities r ON r.id = g.root WHERE r.extraction_count < (
+    SELECT count(DISTINCT em.memory) FROM entities o JOIN entity_mentions em ON em.entity = o.id WHERE coalesce(o.merged_into, o.id) = +g.root)
+"""
 _NAMES = f"""
-WITH wanted AS MATERIALIZED ({_WANTED})
+WITH wanted AS MATERIALIZED ({_NOT_ALL_CURRENT})
 SELECT g.root, a.alias FROM wanted g JOIN entities k ON k.id = g.root JOIN entities e ON e.id = g.id AND e.made_by = 'text'
 JOIN entity_aliases a ON a.entity = g.id AND a.alias <> k.name JOIN entity_mentions em ON em.entity = g.id JOIN memories m ON m.id = em.memory AND instr(m.content, a.alias)
 GROUP BY a.id HAVING min(m.deleted_at IS NOT NULL)
