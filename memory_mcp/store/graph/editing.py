@@ -153,7 +153,7 @@ def _type_called(connection: apsw.Connection, word: str) -> str:
 def _check_names(connection: apsw.Connection, said: Sequence[str], type_: str, own: Sequence[int]) -> None:
     """Nobody else may be called so: one name leads to one entity of a type."""
     for name in said:
-        rows = connection.execute(
+        rows: list[Any] = connection.execute(
             "SELECT k.id, k.name, k.type, k.entity_id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
             "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.folded = ?",
             (fold(name),),

@@ -106,7 +106,7 @@ def distinguished(connection: apsw.Connection) -> set[tuple[int, int]]:
 def history(connection: apsw.Connection, limit: int, *, of: int | None = None) -> list[Merge]:
     """The last merges, undone ones too, the latest first; those of one entity and of all that is one with it where it is given.
     Those of whom only the trash speaks are left out while it does."""
-    rows = connection.execute(
+    rows: list[Any] = connection.execute(
         "SELECT g.id, g.kept, g.merged, k.name, m.name, g.reason, g.merged_at, g.undone_at FROM entity_merges g "
         "JOIN entities k ON k.id = g.kept JOIN entities m ON m.id = g.merged "
         f"WHERE ?1 IS NULL OR g.kept IN ({_GROUP}) OR g.merged IN ({_GROUP}) ORDER BY g.id DESC LIMIT ?2",
