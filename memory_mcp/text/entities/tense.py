@@ -21,14 +21,14 @@ _SPEECH = re.compile(
 # Behind a verb in its plain form: the end, a noun, or what goes on from a whole sentence.
 _GOES_ON = rf"(?=\s*(?:$|[{_KANJI}ァ-ヶ、，,.)）」』…ー~〜！!？?]|こと|の[はをでがに]|ので|から|けど|が|し|よ|ね|な[ぁあ]?$|か|ため|そう|らしい|みたい|はず|つもり|とき|まえ|んだ|んで|って|わ|ぞ))"
 _TO_COME = re.compile(
-    rf"(?:[行書聞着働歩続開届動弾引描泣置招磨]く|[{_KANJI}かもらま]う|[{_KANJI}ご]す|[立待持勝打育]つ|[{_KANJI}]む|[{_KANJI}]ぶ|[泳急継注]ぐ|死ぬ"
-    rf"|[がもは]ある|(?<!あ)(?<!てい)(?<!でい)(?<![てで])(?:[{_KANJI}]|[うくけげさざすせちてねびべまみめらりれえいきぎしじなやわかがった])る){_GOES_ON}"
+    rf"(?:[行書聞着働歩続開届動弾引描泣置招磨咲]く|[{_KANJI}かもらま]う|[{_KANJI}ご]す|[立待持勝打育]つ|[{_KANJI}]む|[{_KANJI}]ぶ|[泳急継注]ぐ|死ぬ"
+    rf"|[がもは]ある|(?:[{_KANJI}]|[うくけげさざすせちねびべまみめらりれえきぎしじなやわかがった]|(?<![てで])い|(?<=[捨育立建当])て)る){_GOES_ON}"
     r"|(?<!てい)(?<!でい)(?<!てお)(?<!でお)(?<!で)(?<!ござい)ます|(?<!てい)(?<!でい)ません(?!でし)|[おこそとのぼもろごよ]う(?=$|[よねか、]|と)|(?:て|で)(?:ください|下さい|ほしい|欲しい|ね?$)|ましょう"
     r"|[きしちにみりいびぎじえけせてねべめれげ]たい(?=$|[なねよ、]|と|です|ので|けど)|[らかさまばわがえけせてれべめいきしみりぜ]ない(?=$|[よねな、]|と|です|ので|から|予定)"
     r"|なきゃ|なければ|なくては|なくちゃ|べき|だろう|でしょう|つもり"
 )
 _WAS = re.compile(
-    rf"(?:[っいしきえけせてめれべねげみりちびじ]|[{_KANJI}])た(?![いちくぶらりめだくほ]|方が|が[りるっ])|[{_KANJI}しらこ]んだ(?!ろ)|[{_KANJI}なそ]いだ(?!ろ)|でした|てる?た"
+    rf"(?:[っいしきえけせてめれべねげみりちびじ]|[{_KANJI}])た(?![いちくぶりめだほ]|ら(?!しい)|方が|が[りるっ])|[{_KANJI}しらこ]んだ(?!ろ)|[{_KANJI}なそ]いだ(?!ろ)|でした|てる?た"
 )
 # What was done so that something comes.
 _PLAN_MADE = re.compile(
@@ -50,6 +50,7 @@ _TAKEN_PART = re.compile("に(?:勝|負|出た|行[っき]|参加)")
 _SINCE = re.compile(r"^から[^、]*(?:て|で)(?:い(?:る|ます)|る|ます)")
 _RECORD = re.compile("^(?:の[^、]*)?(?:議事録|感想|写真|日記|振り返り|反省)")
 _LATELY = re.compile("先日|この前|このまえ|こないだ|この間|前回|先週|先月|昨日|きのう|さっき|以前|過ぎ")
+_NEXT_TIME = re.compile("次|次回|今度|来週|来月|もうすぐ|まもなく|楽しみ|待ち遠し")
 _IT_HAPPENED = re.compile(rf"(?:{_WAS.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
 _WILL_HAPPEN = re.compile(rf"(?:{_TO_COME.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
 _HAPPENS_ON = re.compile(rf"(?:{_EVENTS})(?:は|が|の日は|の日程は|日程は|日は|も)[、\s]*$")
@@ -64,7 +65,7 @@ _PLANS = re.compile(PLANNED)
 _NOT_PAST = "need|needed|indeed|speed|feed|exceed|hundred|naked|red|bed|wed|shed|united|limited"
 _ENGLISH = re.compile(
     r"\b(?:(?P<was>(?:was|were) due|(?:had|missed)(?: an?| my| the)?(?: \w+)? (?:appointment|deadline|reservation)|used to)"
-    r"|(?P<plan>due|deadline|will|won't|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|booked|reserved|reservation|invited"
+    r"|(?P<plan>due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|booked|reserved|reservation|invited"
     r"|postponed|rescheduled|moved (?:to|until)(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|todo"
     r"|(?:is|are|it's)(?: on| at| set for)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
     rf"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote|ran|flew|drove|spoke|heard"
@@ -72,6 +73,7 @@ _ENGLISH = re.compile(
     re.IGNORECASE,
 )
 _BY = re.compile(r"\b(?:by|until|till|before)\s*$", re.IGNORECASE)
+_SINCE_IN_ENGLISH = re.compile(r"\bsince\s*$", re.IGNORECASE)
 _ENGLISH_CLAUSE = re.compile(r"[,;:]|\bbut\b|\bwho\b|\bso\b|\bbecause\b", re.IGNORECASE)
 _RELATION_PLANNED = re.compile(rf"{PLANNED}|due|deadline|schedule|plan|appointment|reserv|expire|until", re.IGNORECASE)
 
@@ -134,7 +136,7 @@ def _without_a_verb(before: str, after: str) -> Direction | None:
     if _LATELY.search(before):
         return "last"
     here = before.rstrip("、 ").rpartition("、")[2] + " " + after.lstrip("、 ").partition("、")[0]
-    if _PLANS.search(here) or _WILL_HAPPEN.search(before):
+    if _PLANS.search(here) or _NEXT_TIME.search(here) or _WILL_HAPPEN.search(before):
         return "next"
     happens = (_HAPPENS_ON.search(before) and _PLAIN.match(after)) or _IS_THE_DAY.match(after)
     return "next" if happens else None
@@ -144,6 +146,8 @@ def _english(before: str, after: str) -> Direction | None:
     """By the last verb before the day in its clause, else the first behind it, else by those of the whole sentence."""
     if not re.search("[a-z]{2}", before + after, re.IGNORECASE):
         return None
+    if _SINCE_IN_ENGLISH.search(before):
+        return "last"
     near = _ENGLISH_CLAUSE.split(before)[-1], _ENGLISH_CLAUSE.split(after)[0]
     for one, other in (near, (before, after)):
         found = [*reversed(list(_ENGLISH.finditer(one))), *_ENGLISH.finditer(other)]
