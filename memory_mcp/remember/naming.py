@@ -30,7 +30,7 @@ STATED_WEIGHT = 0.8
 def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
     """Puts down whom a new memory names, and the relations that its writer states."""
     happened = draft.occurred_at or draft.restored.created_at or now
-    named = _named(connection, names, draft.content, happened.astimezone(now.tzinfo).date(), now)
+    named = _named(connection, names, draft.content, _day(happened, now), now)
     mentions.add(connection, memory_id, named, now)
     if draft.restored.deleted_at is None:
         mentions.count_one_more(connection, {entity for entity, _ in named}, happened)
@@ -154,7 +154,15 @@ def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int]
 
 def _day_of(connection: apsw.Connection, memory_id: int, now: datetime) -> date:
     """The day, where `now` is, on which a memory happened: from it a date is reckoned that its text tells without a year."""
-    return datetime.fromisoformat(memories.origins(connection, [memory_id])[memory_id].happened).astimezone(now.tzinfo).date()
+    return _day(datetime.fromisoformat(memories.origins(connection, [memory_id])[memory_id].happened), now)
+
+
+def _day(moment: datetime, now: datetime) -> date:
+    """The day of a moment where `now` is."""
+    try:
+        return moment.astimezone(now.tzinfo).date()
+    except OverflowError:  # at the ends of time
+        return moment.date()
 
 
 def _named(connection: apsw.Connection, names: KnownNames, content: str, said_on: date, now: datetime) -> list[tuple[int, Mention]]:

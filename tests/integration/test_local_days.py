@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import Draft, Stated
+from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.relating import relate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
@@ -58,3 +59,10 @@ def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_morning(say, nilo
 def test_a_relation_that_is_stated_that_morning_is_of_the_new_year(nilou, zone, days):
     relate(nilou, [Stated("健太", "met_on", "1月1日")], now=MORNING.astimezone(zone), privacy=Privacy())
     assert days("1月1日") == ["2026-01-01"]
+
+
+@pytest.mark.parametrize("end", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"])
+def test_the_ends_of_time_have_days_too(nilou, zone, end):
+    told = Draft("1月1日に会った。12月31日に会う", occurred_at=datetime.fromisoformat(end))
+    (outcome,) = remember_many(nilou, [told], now=MORNING, zone=zone, privacy=Privacy())
+    assert outcome.outcome == "stored"
