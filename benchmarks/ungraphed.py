@@ -18,6 +18,9 @@ class WithoutGraph:
 
     def name_entities(self, *_: Any) -> None: ...
 
+    def state_further(self, *_: Any) -> list[Any]:
+        return []
+
     def after_coming_or_going(self, *_: Any) -> None: ...
 
 

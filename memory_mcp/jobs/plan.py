@@ -38,7 +38,7 @@ def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexShelf,
 
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
         known = dictionary.get() if settings.graph.names_by == "sudachi" else None
-        return weave(persona, now, known) or embed_entities(persona, models_for(settings))
+        return weave(persona, now.astimezone(settings.zone), known) or embed_entities(persona, models_for(settings))
 
     return [
         Chore("graph", keep_graph, only_after_writes=True),

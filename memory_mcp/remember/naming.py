@@ -1,6 +1,7 @@
 """The graph's part of writing: whom a memory names and what it says of them, in the transaction that stores it.
 
 What is made of it later (who is named together, what follows what) waits in the graph's queue: `weaving` does it while nobody calls.
+`now` is in the zone in which its caller lives: the year of 10月17日, and 今年, are reckoned from the local day.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +30,7 @@ STATED_WEIGHT = 0.8
 def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
     """Puts down whom a new memory names, and the relations that its writer states."""
     happened = draft.occurred_at or draft.restored.created_at or now
-    named = _named(connection, names, draft.content, happened.date(), now)
+    named = _named(connection, names, draft.content, _day(happened, now), now)
     mentions.add(connection, memory_id, named, now)
     if draft.restored.deleted_at is None:
         mentions.count_one_more(connection, {entity for entity, _ in named}, happened)
@@ -46,7 +47,7 @@ def state_relations(
         return []
     evidence, of_one = [], []
     types = entities.types(connection)
-    said_on = _day_of(connection, memory_id) if memory_id else now.date()
+    said_on = _day_of(connection, memory_id, now) if memory_id else now.date()
     for relation in (with_types(one, types) for one in stated):
         source_day, target_day = days_stated(relation, said_on)
         source = _stated_end(connection, relation.source, relation.source_type, source_day, now)
@@ -64,7 +65,7 @@ def days_stated(relation: Stated, said_on: date) -> tuple[Mention | None, Mentio
     """The days that a relation's ends are, as they would be in a text: of the year in which it was said, or, a birthday, of none."""
 
     def day(name: str, type_: str | None, beside: str) -> Mention | None:
-        return day_called(name, said_on, f"{relation.relation} {beside}") if type_ in (None, "TimeUnit") else None
+        return day_called(name, said_on, relation.relation, beside) if type_ in (None, "TimeUnit") else None
 
     return day(relation.source, relation.source_type, relation.target), day(relation.target, relation.target_type, relation.source)
 
@@ -116,7 +117,7 @@ def name_again(
     the same text, too."""
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, besides=() if changed else ("model",))
-    named = _named(connection, names, content, _day_of(connection, memory_id), now)
+    named = _named(connection, names, content, _day_of(connection, memory_id, now), now)
     mentions.add(connection, memory_id, named, now)
     mentions.count_again(connection, before | {entity for entity, _ in named})
     relations.sum_up(
@@ -151,9 +152,17 @@ def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int]
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
 
 
-def _day_of(connection: apsw.Connection, memory_id: int) -> date:
-    """When a memory happened: a date that its text tells without a year is near to that."""
-    return datetime.fromisoformat(memories.origins(connection, [memory_id])[memory_id].happened).date()
+def _day_of(connection: apsw.Connection, memory_id: int, now: datetime) -> date:
+    """The day, where `now` is, on which a memory happened: from it a date is reckoned that its text tells without a year."""
+    return _day(datetime.fromisoformat(memories.origins(connection, [memory_id])[memory_id].happened), now)
+
+
+def _day(moment: datetime, now: datetime) -> date:
+    """The day of a moment where `now` is."""
+    try:
+        return moment.astimezone(now.tzinfo).date()
+    except OverflowError:  # at the ends of time
+        return moment.date()
 
 
 def _named(connection: apsw.Connection, names: KnownNames, content: str, said_on: date, now: datetime) -> list[tuple[int, Mention]]:

@@ -98,7 +98,7 @@ def _store(
     naming.check_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
-        return (known.key, *_related_further(connection, known.key, draft, now))
+        return (known.key, *_related_further(connection, known.key, draft, now.astimezone(zone)))
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation, 0
@@ -141,7 +141,7 @@ def _store_many(
                 changed += [memory_id, *_superseded_ids(connection, draft)]
             elif outcome.outcome == "revised":
                 stored = memories.by_keys(connection, [outcome.key])[outcome.key]
-                done += revise_stored(connection, names, outcome.key, _as_revision(draft, stored), now, privacy)[1]
+                done += revise_stored(connection, names, outcome.key, _as_revision(draft, stored), now.astimezone(zone), privacy)[1]
         except MemoryMCPError as error:
             outcome = Outcome(draft.restored.key or "", "refused", str(error))
         outcomes.append(outcome)
@@ -173,7 +173,7 @@ def _insert(
         vector_table.take_over(connection, memory_id, draft.embedded)
     replaced = _superseded_ids(connection, draft)
     index_queue.enqueue(connection, [memory_id, *replaced])
-    naming.name_entities(connection, names, memory_id, draft, now)
+    naming.name_entities(connection, names, memory_id, draft, now.astimezone(zone))
     naming.after_coming_or_going(connection, replaced, now)
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)

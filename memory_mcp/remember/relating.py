@@ -15,7 +15,7 @@ from memory_mcp.remember.drafts import label
 from memory_mcp.remember.naming import days_stated, state_relations
 from memory_mcp.remember.redact import relations_redacted
 from memory_mcp.store import operations
-from memory_mcp.store.graph import entities, relations
+from memory_mcp.store.graph import entities, relations, trashed
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.entities.stated import with_types
@@ -49,7 +49,8 @@ def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, da
 
 
 def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime, privacy: Privacy, when: Lasting | None = None) -> None:
-    """Puts relations down, with when they hold. What was taken back before is good again, and what was said before of when is not.
+    """Puts relations down, with when they hold. What was taken back before is good again, and what was said before of when is not. `now` is in
+    the zone in which their writer lives.
 
     Raises:
         InvalidInput: both ends of one are names of the same entity. Nothing was put down.
@@ -77,14 +78,18 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
 
     Raises:
         EntityNotFound: one of the two is not known.
+        InvalidInput: several are called so, and none by its own name.
     """
     found = Redaction(privacy)
     said = found.optional(reason)
     (stated,) = relations_redacted([told], found)  # as `relate` has put it down
 
     def work(connection: apsw.Connection) -> Operation | None:
-        there = _meant(connection, stated, now.date(), of_other_years=True)
+        meant = _meant(connection, stated, now.date(), of_other_years=True)
+        untold = trashed.untold(connection, {end for ends in meant for end in ends})
+        there = [ends for ends in meant if untold.isdisjoint(ends)]
         if not there:
+            _refuse_ambiguous(connection, stated)
             raise EntityNotFound(
                 "one of the two is not known", f"{stated.source[:80]!r} or {stated.target[:80]!r}", "Look at entity_neighbors"
             )
@@ -112,6 +117,17 @@ def _meant(connection: apsw.Connection, stated: Stated, said_on: date, *, of_oth
 
     sources, targets = known(told.source, told.source_type, first_day), known(told.target, told.target_type, second_day)
     return [(source, target) for source in sources for target in targets]
+
+
+def _refuse_ambiguous(connection: apsw.Connection, stated: Stated) -> None:
+    """Says whom a relation may mean that names one end by a further name of several."""
+    told = with_types(stated, entities.types(connection))
+    for name, type_ in ((told.source, told.source_type), (told.target, told.target_type)):
+        called = entities.told(connection, entities.by_name(connection, name))
+        fitting = [one for one in called if type_ in (None, one.type)]
+        if len(fitting) > 1 and entities.find(connection, name, type_) is None:
+            who = ", ".join(f"{one.name} ({one.type})" for one in fitting[: entities.SUGGESTIONS])
+            raise InvalidInput(f"{len(fitting)} are called {name[:80]!r}", f"they are {who}", "Name the one that you mean by its own name")
 
 
 def _told(stated: Stated) -> dict[str, str]:

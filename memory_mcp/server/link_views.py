@@ -5,6 +5,7 @@ from typing import Any
 
 from memory_mcp.domain import Memory
 from memory_mcp.errors import MemoryNotFound
+from memory_mcp.server.graph_arguments import types as known_types
 from memory_mcp.server.organize_views import brief
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, told
@@ -20,12 +21,14 @@ def links_view(call: Call, key: str, types: Sequence[str], limit: int) -> dict[s
 
     Raises:
         MemoryNotFound: there is no such memory, or it is in the trash.
+        InvalidInput: no link can be of one of these types.
     """
     with call.reading() as persona, persona.database.read() as connection:
         memory = memories.by_keys(connection, [key]).get(key)
         if memory is None or memory.deleted_at:
             raise MemoryNotFound(f"no memory has the key {key}", "it is in the trash" if memory else "", "Take the key from a recall")
-        found, total = links.of_memory(connection, memory.id, types, limit)
+        wanted = known_types(types, links.types(connection)) if types else []
+        found, total = links.of_memory(connection, memory.id, wanted, limit)
         others = memories.by_ids(connection, {end for link in found for end in (link.source, link.target)} - {memory.id})
         waiting = "the memory waits to be linked, which is done while nobody calls" if queue.holds(connection, memory.id) else None
         return {

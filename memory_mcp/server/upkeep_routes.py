@@ -38,7 +38,7 @@ async def restore(request: Request) -> Response:
     def told() -> dict[str, Any]:
         with call.changing() as persona:
             wanted = Revision(revision=asked["revision"], reason=drafts.label(asked.get("reason"), "reason"))
-            memory = revise(persona, key, wanted, now=call.now, privacy=call.settings.privacy)
+            memory = revise(persona, key, wanted, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy)
             view = memory_view(memory, memory.content, call.settings.zone, call.now)
             return {**heading(call, persona), **view, "revision": memory.revision}
 

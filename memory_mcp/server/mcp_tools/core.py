@@ -192,7 +192,7 @@ def revise(
     )
     _, found = private(revision, call.settings.privacy)
     with call.changing() as persona:
-        memory = revise_memory(persona, key, revision, now=call.now, privacy=call.settings.privacy)
+        memory = revise_memory(persona, key, revision, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy)
         view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
         return {**heading(call, persona), **view, "revision": memory.revision, **privacy_view(found)}
 

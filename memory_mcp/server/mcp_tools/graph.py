@@ -102,7 +102,7 @@ def relate(
     for name in (end for one in said for end in (one.source, one.target) if "|" in end):
         _types([name.rpartition("|")[2]], types)
     with call.writing() as persona:
-        relating.relate(persona, said, now=call.now, privacy=call.settings.privacy, when=when)
+        relating.relate(persona, said, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy, when=when)
     related = [f"{one.source} > {one.relation} > {one.target}" for one in said]
     return {**before, "related": related, **told(valid_from=when.valid_from, valid_to=when.valid_to)}
 
@@ -115,7 +115,8 @@ def unrelate(
     with call.changing() as persona:
         with persona.database.read() as connection:
             said = stated(relation, entities.types(connection))
-        gone = relating.unrelate(persona, said, reason=drafts.label(reason, "reason"), now=call.now, privacy=call.settings.privacy)
+        now, why = call.now.astimezone(call.settings.zone), drafts.label(reason, "reason")
+        gone = relating.unrelate(persona, said, reason=why, now=now, privacy=call.settings.privacy)
         note = None if gone else "there was no such relation"
         return {**heading(call, persona), "unrelated": gone, **told(note=note)}
 

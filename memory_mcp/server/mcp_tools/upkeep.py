@@ -38,7 +38,7 @@ def restore_version(
         raise InvalidInput("revision is missing", "", "Take one that history shows")
     with call.changing() as persona:
         asked = Revision(revision=revision, reason=drafts.label(reason, "reason"))
-        memory = revise_memory(persona, key, asked, now=call.now, privacy=call.settings.privacy)
+        memory = revise_memory(persona, key, asked, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy)
         return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
 
 

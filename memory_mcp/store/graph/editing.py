@@ -10,7 +10,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import lexical
-from memory_mcp.store.graph import entities, merging, names, queue, relations
+from memory_mcp.store.graph import entities, merging, names, queue, relations, trashed
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.overview import PRESENT
 from memory_mcp.store.timestamps import to_text
@@ -49,7 +49,7 @@ def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offs
     )
     ids = [int(row[0]) for row in rows]
     found = entities.by_ids(connection, ids)
-    return [found[one] for one in ids], total
+    return entities.told(connection, [found[one] for one in ids]), total
 
 
 def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity:
@@ -59,6 +59,9 @@ def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity
         InvalidInput: there is no such type, or somebody else of it is called so.
     """
     type_ = check_new(connection, wanted)
+    forgotten = _of_the_trash(connection, wanted.name or "", type_)
+    if forgotten:
+        return change(connection, forgotten, replace(wanted, type=type_, aliases=wanted.aliases or ()), now)
     made = entities.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
     return change(connection, entities.by_ids(connection, [made])[made], replace(wanted, name=None, type=None, description=None), now)
 
@@ -117,6 +120,13 @@ def delete(connection: apsw.Connection, entity: Entity) -> None:
     lexical.refresh(connection, stating)
 
 
+def _of_the_trash(connection: apsw.Connection, name: str, type_: str) -> Entity | None:
+    """Whom only the trash tells of by this very name: whoever makes one anew takes it over, so that restoring brings no second one."""
+    found = [one for one in entities.by_name(connection, name) if fold(one.name) == fold(name) and merging.compatible(type_, one.type)]
+    untold = trashed.untold(connection, [one.id for one in found])
+    return next((one for one in found if one.id in untold), None)
+
+
 def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases: Sequence[str]) -> None:
     kept = {fold(alias) for alias in (name, *aliases)}
     known = connection.execute("SELECT id, folded, alias FROM entity_aliases WHERE entity = ?", (entity.id,)).fetchall()
@@ -143,13 +153,14 @@ def _type_called(connection: apsw.Connection, word: str) -> str:
 def _check_names(connection: apsw.Connection, said: Sequence[str], type_: str, own: Sequence[int]) -> None:
     """Nobody else may be called so: one name leads to one entity of a type."""
     for name in said:
-        rows = connection.execute(
+        rows: list[Any] = connection.execute(
             "SELECT k.id, k.name, k.type, k.entity_id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
             "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.folded = ?",
             (fold(name),),
-        )
+        ).fetchall()
+        untold = trashed.untold(connection, [row[0] for row in rows])
         for other, called, other_type, entity_id in rows:
-            if other not in own and merging.compatible(type_, other_type):
+            if other not in own and other not in untold and merging.compatible(type_, other_type):
                 raise InvalidInput(
                     f"{name[:80]!r} is a name of another entity",
                     f"it belongs to {called!r}, a {other_type} with the id {entity_id}",

@@ -2,14 +2,15 @@
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import apsw
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
+from memory_mcp.store.graph import trashed
 from memory_mcp.store.timestamps import optional_from_text, to_text
 from memory_mcp.text.entities import mention
 from memory_mcp.text.entities.days import day_called
@@ -17,6 +18,8 @@ from memory_mcp.text.entities.folding import bare, fold
 
 UNKNOWN_TYPE = mention.UNKNOWN_TYPE
 SUGGESTIONS = 5
+# Of whom only the trash speaks nothing is told: so many more are looked at.
+ALSO_LOOKED_AT = 50
 # +e.id: with the affinity of a column SQLite would not use the index of the groups.
 _COLUMNS = (
     "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
@@ -76,6 +79,32 @@ def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     return []
 
 
+def told(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
+    """Of these entities those of whom something else than memories in the trash speaks, without the further names that only such hold."""
+    untold = trashed.untold(connection, [entity.id for entity in found if not entity.extraction_count])
+    names = trashed.names(connection, [entity.id for entity in found if entity.aliases or entity.merged_names])
+    return [_without(entity, names.get(entity.id, set())) for entity in found if entity.id not in untold]
+
+
+def _without(entity: Entity, names: Set[str]) -> Entity:
+    if not names:
+        return entity
+    aliases, merged = ([name for name in said if name not in names] for said in (entity.aliases, entity.merged_names))
+    return replace(entity, aliases=tuple(aliases), merged_names=tuple(merged))
+
+
+def _told_by_name(connection: apsw.Connection, name: str) -> list[Entity]:
+    """Whoever is called so by a name that is told."""
+    found = by_name(connection, name)
+    there = {entity.id: entity for entity in told(connection, found)}
+    gone = [(entity, there.get(entity.id)) for entity in found]
+    return [now for was, now in gone if now and (now == was or not _is_called(was, name) or _is_called(now, name))]
+
+
+def _is_called(entity: Entity, name: str) -> bool:
+    return bare(name) in map(bare, (entity.name, *entity.aliases, *entity.merged_names))
+
+
 def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
     """The entity with this id, or what it is merged into; none where there is no such id."""
     rows = connection.execute(
@@ -94,12 +123,14 @@ def _forms(name: str) -> Iterator[tuple[str, str]]:
 
 
 def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
-    """The entities of that name or id: whose own name it is before whose further name, then the most mentioned first.
+    """The entities of that name or id: whose own name it is before whose further name, then the most mentioned first. What only memories in
+    the trash say is not told.
 
     Raises:
         EntityNotFound: nobody is called so; says who is called alike.
     """
-    found = by_entity_id(connection, name) or sorted(by_name(connection, name), key=lambda entity: not _is_own(entity, name))
+    by_id = told(connection, by_entity_id(connection, name))
+    found = by_id or sorted(_told_by_name(connection, name), key=lambda entity: not _is_own(entity, name))
     if not found:
         near = alike(connection, name, SUGGESTIONS)
         known = f"known are {', '.join(entity.name for entity in near)}" if near else "no name is like it"
@@ -122,15 +153,15 @@ def the_one(connection: apsw.Connection, name: str) -> Entity:
 
 
 def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
-    """Entities with a name that holds this one or is held by it, most mentioned first."""
+    """Entities with a name that holds this one or is held by it, most mentioned first; none of whom only the trash speaks."""
     wanted = bare(name)
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
         "JOIN entities f ON f.id = a.entity WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) "
         "ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
-        (wanted, limit),
+        (wanted, limit + ALSO_LOOKED_AT),
     )
-    return [_entity(row) for row in rows]
+    return told(connection, [_entity(row) for row in rows])[:limit]
 
 
 def find_or_make(

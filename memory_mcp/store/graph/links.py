@@ -14,6 +14,7 @@ from memory_mcp.store.timestamps import to_text
 
 # The ways of finding a link that follow from the memories, and are found anew.
 DERIVED = ("rule", "vectors", "contradiction")
+MADE = ("temporal_sequence", "same_session", "reference", "semantic_similarity", "contradiction")
 NAMED_LIMIT = 8
 # Links that lead from one memory to the other; the others lie between two.
 DIRECTED = ("temporal_sequence", "reference", "causality")
@@ -123,6 +124,12 @@ def replace(connection: apsw.Connection, memory_ids: Iterable[int], method: str,
         "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,?,?,?,?)",
         [(one.source, one.target, one.type, one.weight, one.confidence, one.method, to_text(now)) for one in found],
     )
+
+
+def types(connection: apsw.Connection) -> tuple[str, ...]:
+    """The types that links can have: those that are made here, and those that an import has brought."""
+    brought = connection.execute("SELECT DISTINCT type FROM memory_links ORDER BY type")
+    return tuple(dict.fromkeys((*MADE, *(row[0] for row in brought))))
 
 
 def of_memory(connection: apsw.Connection, memory_id: int, types: Sequence[str], limit: int) -> tuple[list[Link], int]:

@@ -91,7 +91,8 @@ def _held(connection: apsw.Connection, hidden: Set[int]) -> dict[int, set[str]]:
 def entities_after(connection: apsw.Connection, last: int) -> list[Entity]:
     """The next page of those that are there, in the order in which they became known."""
     rows = connection.execute(f"SELECT e.id FROM entities e WHERE e.id > ? AND {PRESENT} ORDER BY e.id LIMIT ?", (last, PAGE))
-    return sorted(entities.by_ids(connection, [int(row[0]) for row in rows]).values(), key=lambda entity: entity.id)
+    found = entities.by_ids(connection, [int(row[0]) for row in rows])
+    return sorted(entities.told(connection, list(found.values())), key=lambda entity: entity.id)
 
 
 def relations_after(connection: apsw.Connection, last: tuple[int, int, str]) -> list[Relation]:

@@ -1,7 +1,8 @@
 """Days and months that a Japanese text names, as ISO writes them: 2025年10月17日, 令和7年10月17日, 10月17日, 10/17, 来年4月.
 
-A date without its year is the one nearest to when that was said: 10月17日 of this year and of the last are two days. What is of every
-year, such as a birthday, keeps no year. 明日 and 明後日 name nothing: what was meant is told by when the memory was stored.
+A date without its year is the next one where its sentence speaks of what is to come, the last one where it speaks of what is past, and
+else the one nearest to when that was said: 10月17日 of this year and of the last are two days. What is of every year, such as a birthday,
+keeps no year. 明日 and 明後日 name nothing: what was meant is told by when the memory was stored.
 """
 
 import re
@@ -10,6 +11,7 @@ from datetime import date
 
 from memory_mcp.text.calendar import ERAS, number_of, western_year
 from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text.entities.tense import Direction, direction, direction_of_relation
 
 # Told by these rules alone: the same words are another day a year later, so they are never looked for as a known name.
 DAY = "day"
@@ -21,7 +23,7 @@ _DATE = re.compile(
     r"(?<!\d)(?P<y>[12]\d{3})[/-](?P<m>\d{1,2})[/-](?P<d>\d{1,2})(?!\d)"
     rf"|{_YEAR}(?P<month>{_COUNT})月(?:(?P<day>{_COUNT})日(?!間)|(?![\d間号]))"
     rf"|(?<![\d年一二三四五六七八九十])(?P<month_alone>{_COUNT})月(?P<day_alone>{_COUNT})日(?!間)"
-    r"|(?<![\d/.,])(?P<before_slash>\d{1,2})/(?P<after_slash>\d{1,2})(?P<follows>\s?[(（][月火水木金土日]|から|まで|以降|締|頃|ごろ|[にのはもか、。]|\Z)"
+    r"|(?<![\d/.,])(?P<before_slash>\d{1,2})/(?P<after_slash>\d{1,2})(?P<follows>\s?[(（][月火水木金土日]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z)"
 )
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
 _SURELY_A_DAY = re.compile(r"\s?[(（]|から|まで|以降|締|頃|ごろ")
@@ -29,11 +31,18 @@ _LARGEST_PART = 10
 LEAP_YEAR = 2000
 _EVERY_YEAR = re.compile("誕生日|記念日|命日|毎年|生まれ|祝日|何の日")
 _EVERY_YEAR_IN_ENGLISH = re.compile("birthday|anniversary|born|every_year", re.IGNORECASE)
-_SENTENCE_END = re.compile("[。！？!?\n]")
+_SENTENCE_END = re.compile(r"[。！？!?\n]|(?<!\d)\.(?=\s|$)")
+# Between two days of which one thing is said.
+_AND = re.compile(r"(?:[とや、,・〜~～–-]|から|まで|か|または|及び|および|and|\s|[(（][^)）]*[)）])*")
+# A sentence is looked at so far around a day.
+_REACH = 60
+# In which years there may be such a day, from when it was said on: the 29th of February may be eight years off.
+_YEARS_OFF = range(9)
 
 
-def days(text: str, said_on: date | None) -> Iterator[Mention]:
-    """The days and months that a text names. `said_on`: what a date without a year is near to; where it is not known, such a date has none."""
+def days(text: str, said_on: date | None, ahead: Direction | None = None) -> Iterator[Mention]:
+    """The days and months that a text names. `said_on`: from when a date without a year is reckoned; where it is not known, such a date has none.
+    `ahead`: which one it is where that is known otherwise than by the sentence."""
     if not _MAY_NAME_ONE.search(text):
         return
     for match in _DATE.finditer(text):
@@ -45,21 +54,22 @@ def days(text: str, said_on: date | None) -> Iterator[Mention]:
             year = said_on.year + _YEARS_ON[match["on"]] if said_on else None
             if year is None and day is None:
                 continue
-        elif year is None and said_on and day and not _of_every_year(text, match):
-            year = _nearest(said_on, month, day)
+        elif year is None and said_on and day:
+            year = _year_of(text, match, said_on, month, day, ahead)
         if not _exists(year, month, day):
             continue
         name, aliases = _names(match, year, month, day)
-        end = match.start("follows") if match["follows"] is not None else match.end()
-        yield Mention(name, "TimeUnit", match.start(), end, "rule", subtype=DAY, aliases=aliases)
+        yield Mention(name, "TimeUnit", match.start(), _end(match), "rule", subtype=DAY, aliases=aliases)
 
 
-def day_called(name: str, said_on: date | None, beside: str = "") -> Mention | None:
-    """The day or month that a name is of as a whole; None where it is another name. `beside`: what is said of it, such as a relation's type,
-    which may tell that it comes back each year."""
-    if _EVERY_YEAR.search(beside) or _EVERY_YEAR_IN_ENGLISH.search(beside):
+def day_called(name: str, said_on: date | None, relation: str = "", beside: str = "") -> Mention | None:
+    """The day or month that a name is of as a whole; None where it is another name. `relation`: the type of the one that has it at an end;
+    `beside`: its other end. They may tell that it comes back each year, or is to come."""
+    said = f"{relation} {beside}"
+    if _EVERY_YEAR.search(said) or _EVERY_YEAR_IN_ENGLISH.search(said):
         said_on = None
-    return next((day for day in days(name, said_on) if (day.start, day.end) == (0, len(name))), None)
+    ahead = direction_of_relation(relation, beside) if said_on else None
+    return next((day for day in days(name, said_on, ahead) if (day.start, day.end) == (0, len(name))), None)
 
 
 def _told(match: re.Match[str]) -> tuple[int | None, int, int | None] | None:
@@ -78,11 +88,36 @@ def _told(match: re.Match[str]) -> tuple[int | None, int, int | None] | None:
     return year, number_of(match["month"]), number_of(match["day"]) if match["day"] else None
 
 
-def _of_every_year(text: str, match: re.Match[str]) -> bool:
-    """Whether its sentence speaks of what comes back each year."""
-    before = _SENTENCE_END.split(text[max(match.start() - 60, 0) : match.start()])[-1]
-    after = _SENTENCE_END.split(text[match.end() : match.end() + 60])[0]
-    return _EVERY_YEAR.search(before + after) is not None
+def _end(match: re.Match[str]) -> int:
+    return match.start("follows") if match["follows"] is not None else match.end()
+
+
+def _year_of(text: str, match: re.Match[str], said_on: date, month: int, day: int, ahead: Direction | None) -> int | None:
+    """The year that the sentence means; None where that is each year, or there is no such day."""
+    before = _SENTENCE_END.split(text[max(match.start() - _REACH, 0) : match.start()])[-1]
+    after = _SENTENCE_END.split(text[_end(match) : match.end() + _REACH])[0]
+    if _EVERY_YEAR.search(before + after):
+        return None
+    ahead = ahead or direction(before, _of_this_day(after))
+    return _nearest(said_on, month, day) if ahead is None else _next_or_last(said_on, month, day, ahead)
+
+
+def _of_this_day(after: str) -> str:
+    """What follows a day up to the next one, unless of both the same is said."""
+    begin = 0
+    for other in _DATE.finditer(after):
+        if _AND.fullmatch(after, begin, other.start()) is None:
+            return after[begin : other.start()]
+        begin = _end(other)
+    return after[begin:]
+
+
+def _next_or_last(said_on: date, month: int, day: int, ahead: Direction) -> int | None:
+    """The year of the next such day, or the last; the day itself when it was said is both."""
+    towards = 1 if ahead == "next" else -1
+    years = (said_on.year + towards * off for off in _YEARS_OFF)
+    there = (year for year in years if 0 < year <= date.max.year and _exists(year, month, day))
+    return next((year for year in there if (date(year, month, day) - said_on).days * towards >= 0), None)
 
 
 def _nearest(said_on: date, month: int, day: int) -> int | None:

@@ -201,6 +201,10 @@ def test_a_memory_tells_to_which_it_is_linked_and_how(ask, http, server, name):
     assert (replaced["type"], replaced["direction"], replaced["memory"]["superseded_by"]) == ("reference", "to", "memory_all")
     assert "no memory has the key" in ask("memory-links", 404, key="memory_x")
     assert "key is missing" in ask("memory-links", 400)
+    refused = ask("memory-links", 400, key="memory_4", types=["same_session", "same_sesion"])
+    assert "there is no type 'same_sesion'" in refused
+    assert "temporal_sequence, same_session, reference, semantic_similarity, contradiction" in refused
+    assert ask("memory-links", key="memory_4", types=["contradiction"])["links"] == []
 
 
 def test_a_memory_in_the_trash_is_linked_to_nothing(ask, http, server, name, persona):

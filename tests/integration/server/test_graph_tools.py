@@ -113,7 +113,7 @@ def test_what_a_write_states_beyond_the_one_that_is_there_is_added_to_it(persona
     assert {near["name"] for near in persona("entity_neighbors", entity="健太")["neighbors"]} == {"苺", "桃"}
     assert persona("remember", **said, relations=["健太 > likes > 桃"])["note"] == "this very write is stored already; revise changes it"
     persona("forget", keys=[first["key"]])
-    assert persona("entity_neighbors", entity="健太")["neighbors"] == []
+    assert "nobody and nothing is called '健太'" in persona.refusal("entity_neighbors", entity="健太")
 
 
 def test_where_no_relation_is_of_a_type_that_was_asked_for_the_answer_says_of_which_they_are(persona, project):
@@ -196,3 +196,19 @@ def test_asking_about_a_persona_that_does_not_exist_creates_nothing(server, pers
     persona.refusal("entity_neighbors", entity="田中")
     persona.refusal("unrelate", relation="a > b > c")
     assert not server.directory_of(name).exists()
+
+
+def test_to_take_a_relation_back_of_a_further_name_of_several_is_refused_with_who_they_are(persona):
+    persona("remember", content="[[健太|ケン]]と[[健二|ケン]]に会った", relations=["健太|Person > likes > 苺", "健二|Person > likes > 苺"])
+    words = persona.refusal("unrelate", relation="ケン > likes > 苺")
+    assert "2 are called 'ケン'" in words
+    assert "健太 (Person)" in words
+    assert "健二 (Person)" in words
+    assert persona("unrelate", relation="健太 > likes > 苺")["unrelated"]
+    assert "one of the two is not known" in persona.refusal("unrelate", relation="誰か > likes > 苺")
+
+
+def test_to_take_back_what_only_the_trash_states_is_refused_as_of_nobody(persona):
+    key = persona("remember", content="[[健太|Person]]は[[苺|Object]]が好き", relations=["健太 > likes > 苺"])["key"]
+    persona("forget", keys=[key])
+    assert "one of the two is not known" in persona.refusal("unrelate", relation="健太 > likes > 苺")

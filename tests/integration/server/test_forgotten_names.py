@@ -1,0 +1,143 @@
+"""What only memories in the trash name is told at no door of the graph, and is there again when they are restored."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def server(serving, tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("server"), toolsets=["core", "graph"]) as served:
+        yield served
+
+
+@pytest.fixture
+def get(http, name):
+    """get(path, **params): the answer as text, whatever its status."""
+
+    def get(path, **params):
+        return http.get(path, params=params, headers={"X-Persona": name}).text
+
+    return get
+
+
+@pytest.fixture
+def doors(get, persona):
+    """doors(name): what every door of the graph says when it is asked about a name, by the door."""
+
+    def doors(asked):
+        said = {
+            path: get(f"/api/graph/{path}", **params)
+            for path, params in {
+                "entity": {"entity": asked},
+                "entities": {"query": asked[:2]},
+                "neighbors": {"entity": asked},
+                "paths": {"source": asked, "target": "健太"},
+                "snapshot": {"format": "json"},
+                "statistics": {},
+                "analytics": {},
+                "communities": {},
+                "merges": {},
+                "export": {"format": "json"},
+            }.items()
+        }
+        said["export of memories"] = get("/api/export")
+        said["entity suggestions"] = get("/api/graph/entity", entity=f"{asked}の")
+        said["entity_neighbors"] = persona.result("entity_neighbors", {"entity": f"{asked}の"}).content[0].text
+        said["recall"] = persona.result("recall", {"query": f"{asked}のことは？", "mode": "graph"}).content[0].text
+        said["organize"] = persona.result("graph_snapshot", {}).content[0].text
+        return said
+
+    return doors
+
+
+def telling(said, secret, asked):
+    """The doors that tell `secret`, beside repeating the name that they were asked by."""
+    repeats = (f"'{asked}'", f"'{asked}の'", f"{asked}のことは")
+    for repeat in repeats:
+        said = {door: text.replace(repeat, "") for door, text in said.items()}
+    return sorted(door for door, text in said.items() if secret in text or secret in json.dumps(text, ensure_ascii=False))
+
+
+@pytest.fixture
+def secret(persona):
+    persona("remember", content="健太は元気")
+    persona("remember", content="[[健太|Person]]が来た")
+    return persona("remember", content="[[ダイズモ|Object]]を拾った", relations=["健太 > 飼っている > ダイズモ"])["key"]
+
+
+def test_whom_only_the_trash_names_is_told_at_no_door(persona, secret, doors):
+    assert "entity" in telling(doors("ダイズモ"), "ダイズモ", "ダイズモ")
+    persona("forget", keys=[secret])
+    assert telling(doors("ダイズモ"), "ダイズモ", "ダイズモ") == []
+    assert "健太" not in persona.refusal("entity_neighbors", entity="ダイズモ").partition("known are")[0]
+
+
+def test_it_is_all_there_again_when_the_memory_is_restored(persona, secret, doors, get):
+    before = {door: text for door, text in doors("ダイズモ").items() if door not in ("export of memories", "recall")}
+    persona("forget", keys=[secret])
+    persona("revise", key=secret, restore=True)
+    after = doors("ダイズモ")
+    assert telling(after, "ダイズモ", "ダイズモ") == telling(
+        before | {"export of memories": after["export of memories"]} | {"recall": after["recall"]}, "ダイズモ", "ダイズモ"
+    )
+    assert json.loads(after["entity"])["entity"] == json.loads(before["entity"])["entity"]
+
+
+def test_who_is_named_elsewhere_too_stays(persona, secret):
+    persona("remember", content="ダイズモは石")
+    persona("forget", keys=[secret])
+    assert persona("entity_neighbors", entity="ダイズモ")["entity"]["mentions"] == 1
+
+
+def test_whom_somebody_related_by_hand_stays(persona, secret):
+    persona("relate", relations=["ダイズモ > is_a > 石"])
+    persona("forget", keys=[secret])
+    assert [one["name"] for one in persona("entity_neighbors", entity="ダイズモ")["neighbors"]] == ["石"]
+
+
+def test_whom_somebody_changed_by_hand_stays(persona, secret, http, name):
+    answer = http.patch("/api/graph/entity", json={"entity": "ダイズモ", "description": "丸い石"}, headers={"X-Persona": name})
+    assert answer.status_code == 200
+    persona("forget", keys=[secret])
+    assert persona("entity_neighbors", entity="ダイズモ")["entity"]["description"] == "丸い石"
+
+
+def test_a_further_name_that_only_the_trash_holds_is_told_no_more(persona, doors):
+    persona("remember", content="[[田中太郎|Person]]が来た")
+    key = persona("remember", content="[[田中太郎|たなっち]]と散歩した")["key"]
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["aliases"] == ["たなっち"]
+    persona("forget", keys=[key])
+    assert telling(doors("田中太郎"), "たなっち", "田中太郎") == []
+    assert "たなっち" not in persona.refusal("entity_neighbors", entity="たなっち").replace("'たなっち'", "")
+    persona("revise", key=key, restore=True)
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "田中太郎"
+
+
+def test_merges_of_whom_only_the_trash_names_are_not_listed(persona, secret, doors):
+    persona("remember", content="[[ダイズ|Object]]は丸い")
+    persona("merge_entities", entity="ダイズモ", into="ダイズ")
+    persona("forget", keys=[secret])
+    assert telling(doors("ダイズ"), "ダイズモ", "ダイズ") == []
+    persona("revise", key=secret, restore=True)
+    assert [one["entity"] for one in persona("merge_entities")["merges"]] == ["ダイズモ"]
+
+
+def test_somebody_may_be_made_by_a_name_that_only_the_trash_holds_and_restoring_brings_no_second_one(persona, secret, http, name):
+    persona("forget", keys=[secret])
+    made = http.post("/api/graph/entities", json={"name": "ダイズモ", "type": "Person"}, headers={"X-Persona": name})
+    assert made.status_code == 200, made.text
+    first = http.patch("/api/graph/entity", json={"entity": "健太", "aliases": ["ケンタン"]}, headers={"X-Persona": name})
+    assert first.status_code == 200, first.text
+    persona("revise", key=secret, restore=True)
+    assert {one["type"] for one in persona("graph_snapshot", format="json")["entities"]} >= {"Person", "Object"}
+
+
+def test_whoever_is_made_anew_is_the_one_that_comes_back(persona, secret, http, name):
+    persona("forget", keys=[secret])
+    made = http.post("/api/graph/entities", json={"name": "ダイズモ", "type": "Object"}, headers={"X-Persona": name})
+    assert made.status_code == 200, made.text
+    assert persona("entity_neighbors", entity="ダイズモ")["neighbors"] == []
+    persona("revise", key=secret, restore=True)
+    told = persona("entity_neighbors", entity="ダイズモ")
+    assert ([one["name"] for one in told["neighbors"]], told.get("namesakes")) == (["健太"], None)

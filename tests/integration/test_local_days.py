@@ -1,0 +1,68 @@
+"""A date without its year is reckoned from the day it was where the memory's owner lives, not from that of UTC."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Draft, Stated
+from memory_mcp.remember.pipeline import remember_many
+from memory_mcp.remember.relating import relate
+from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.weaving import weave
+from memory_mcp.store.graph import entities
+
+# Five o'clock on New Year's morning in Tokyo.
+MORNING = datetime(2025, 12, 31, 20, tzinfo=UTC)
+
+
+@pytest.fixture
+def days(nilou):
+    """The days that are named."""
+
+    def days(name):
+        with nilou.database.read() as connection:
+            return [one.name for one in entities.by_name(connection, name) if one.type == "TimeUnit"]
+
+    return days
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "day"),
+    [
+        ("1月1日に会った", "1月1日", "2026-01-01"),
+        ("1月3日に初詣に行く", "1月3日", "2026-01-03"),
+        ("今年10月に引っ越す", "2026年10月", "2026-10"),
+        ("12月31日は寒かった", "12月31日", "2025-12-31"),
+    ],
+)
+def test_a_memory_of_new_years_morning_is_of_the_new_year(say, nilou, zone, days, text, asked, day):
+    key = say(text, at=MORNING).key
+    assert days(asked) == [day]
+    revise(nilou, key, Revision(content=f"{text}。"), now=MORNING.astimezone(zone), privacy=Privacy())
+    assert days(asked) == [day]
+
+
+def test_what_is_told_later_of_that_morning_is_too(say, days):
+    say("1月1日に会った", at=datetime(2026, 6, 1, tzinfo=UTC), occurred_at="2026-01-01T05:00:00+09:00")
+    assert days("1月1日") == ["2026-01-01"]
+
+
+def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_morning(say, nilou, zone, days):
+    say("桃香と1月1日に会った", at=MORNING)
+    say("[[桃香]]は元気", at=MORNING)
+    while weave(nilou, MORNING.astimezone(zone)):
+        pass
+    assert days("1月1日") == ["2026-01-01"]
+
+
+def test_a_relation_that_is_stated_that_morning_is_of_the_new_year(nilou, zone, days):
+    relate(nilou, [Stated("健太", "met_on", "1月1日")], now=MORNING.astimezone(zone), privacy=Privacy())
+    assert days("1月1日") == ["2026-01-01"]
+
+
+@pytest.mark.parametrize("end", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"])
+def test_the_ends_of_time_have_days_too(nilou, zone, end):
+    told = Draft("1月1日に会った。12月31日に会う", occurred_at=datetime.fromisoformat(end))
+    (outcome,) = remember_many(nilou, [told], now=MORNING, zone=zone, privacy=Privacy())
+    assert outcome.outcome == "stored"
