@@ -1,7 +1,7 @@
 """Days and months that a Japanese text names, as ISO writes them: 2025年10月17日, 令和7年10月17日, 10月17日, 10/17, 来年4月.
 
-A date without its year is the next one where its sentence speaks of what is to come, the last one where it speaks of what is past, and
-else the one nearest to when that was said: 10月17日 of this year and of the last are two days. What is of every year, such as a birthday,
+A date without its year is the next one where its sentence speaks of what is to come (unless it has just passed), the last one where it speaks
+of what is past, and else the one nearest to when that was said: 10月17日 of this year and of the last are two days. What is of every year, such as a birthday,
 keeps no year. 明日 and 明後日 name nothing: what was meant is told by when the memory was stored.
 """
 
@@ -38,6 +38,10 @@ _AND = re.compile(r"(?:[とや、,・〜~～–-]|から|まで|か|または|�
 _REACH = 60
 # In which years there may be such a day, from when it was said on: the 29th of February may be eight years off.
 _YEARS_OFF = range(9)
+# 10/17(金) tells the year by itself: in three that follow each other it is another day of the week.
+_DAY_OF_WEEK = re.compile(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)）]|の?([月火水木金土日])曜)")
+# Nobody leaves out the year of a plan that is so nearly a year off: it is of this one, and written down late.
+_LATE_DAYS = 45
 
 
 def days(text: str, said_on: date | None, ahead: Direction | None = None) -> Iterator[Mention]:
@@ -99,7 +103,22 @@ def _year_of(text: str, match: re.Match[str], said_on: date, month: int, day: in
     if _EVERY_YEAR.search(before + after):
         return None
     ahead = ahead or direction(before, _of_this_day(after))
-    return _nearest(said_on, month, day) if ahead is None else _next_or_last(said_on, month, day, ahead)
+    if year := _on_its_day_of_week(text, match, said_on, month, day):
+        return year
+    nearest = _nearest(said_on, month, day)
+    if ahead is None or (ahead == "next" and nearest and 0 < (said_on - date(nearest, month, day)).days <= _LATE_DAYS):
+        return nearest
+    return _next_or_last(said_on, month, day, ahead)
+
+
+def _on_its_day_of_week(text: str, match: re.Match[str], said_on: date, month: int, day: int) -> int | None:
+    """The year around then in which that day is on the day of the week that stands behind it; None where none stands there, or it never is."""
+    named = _DAY_OF_WEEK.match(text, _end(match))
+    if named is None:
+        return None
+    wanted = "月火水木金土日".index(named[1] or named[2])
+    near = (year for year in range(max(said_on.year - 1, 1), min(said_on.year + 2, date.max.year + 1)) if _exists(year, month, day))
+    return next((year for year in near if date(year, month, day).weekday() == wanted), None)
 
 
 def _of_this_day(after: str) -> str:
