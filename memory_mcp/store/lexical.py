@@ -121,7 +121,7 @@ def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -
 def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:
     """The tokens that stand in at most `rows` rows, in their order."""
     counted = _rows_with(connection, query, rows + 1)
-    return [token for token in query if counted[token] <= rows]
+    return [token for token in query if counted[token][0] <= rows]
 
 
 def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -133,7 +133,7 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[
     if not counted:
         return list(query), []
     leading: set[str] = set()
-    found = 0
+    found = 0.0
     for token in sorted(counted, key=counted.__getitem__):
         if found >= LEADING_ROWS:
             break
@@ -142,25 +142,36 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[
     return [token for token in query if token in leading], [token for token in query if token in counted.keys() - leading]
 
 
-def _uncommon(connection: apsw.Connection, query: Sequence[str], rows: int) -> dict[str, int]:
-    """In about how many rows each of these tokens stands, without those that stand in more than their share of all."""
-    counted = _rows_with(connection, query, LEADING_ROWS)
-    # To walk all of a long list costs as much as is saved: what a token has in the newest part of the store is taken for the rest.
-    frequent = [token for token, count in counted.items() if count == LEADING_ROWS]
-    newest = _rows_with(connection, frequent, rows, after=rows - rows // SAMPLED_PART)
-    counted |= {token: max(count * SAMPLED_PART, LEADING_ROWS) for token, count in newest.items()}
-    shares = {token: COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE for token in frequent}
-    return {token: count for token, count in counted.items() if token not in shares or count <= rows * shares[token]}
+def _uncommon(connection: apsw.Connection, query: Sequence[str], rows: int) -> dict[str, float]:
+    """In about how many rows each of these tokens stands, without those that stand in more than their share of all.
+
+    To walk all of a long list would cost as much as is saved. How many rows a frequent token stands in is told from how far its first ones
+    reach and from the newest part of the store; it is common if it is so in both: what is spoken of only lately is what is asked for.
+    """
+    counted: dict[str, float] = {}
+    reaching: dict[str, int] = {}
+    for token, (count, last) in _rows_with(connection, query, LEADING_ROWS).items():
+        if count < LEADING_ROWS:
+            counted[token] = count
+        else:
+            reaching[token] = last
+    newest = _rows_with(connection, list(reaching), rows, after=rows - rows // SAMPLED_PART)
+    for token, last in reaching.items():
+        early, late = LEADING_ROWS * rows / last, newest[token][0] * SAMPLED_PART
+        if min(early, late) <= rows * (COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE):
+            counted[token] = max((early + late) / 2, LEADING_ROWS)
+    return counted
 
 
-def _rows_with(connection: apsw.Connection, tokens_: Sequence[str], limit: int, after: int = 0) -> dict[str, int]:
-    """How many rows beyond the id `after` each of these tokens stands in, counted up to `limit`."""
+def _rows_with(connection: apsw.Connection, tokens_: Sequence[str], limit: int, after: int = 0) -> dict[str, tuple[int, int]]:
+    """How many rows beyond the id `after` each of these tokens stands in, counted up to `limit`, and the id of the last that was counted."""
     counted = """
-        SELECT value, (SELECT count(*) FROM (SELECT 1 FROM lexical WHERE lexical MATCH '"' || value || '"' AND rowid > ?3 LIMIT ?2))
+        SELECT value, (SELECT json_array(count(*), max(id))
+            FROM (SELECT rowid AS id FROM lexical WHERE lexical MATCH '"' || value || '"' AND rowid > ?3 LIMIT ?2))
         FROM json_each(?1)
     """
     rows: Iterable[Any] = connection.execute(counted, (json.dumps(list(tokens_)), limit, after)) if tokens_ else ()
-    return dict(rows)
+    return {token: (count, last or 0) for token, found in rows for count, last in [json.loads(found)]}
 
 
 def _any_of(tokens_: Sequence[str]) -> str:

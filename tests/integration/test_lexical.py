@@ -301,14 +301,15 @@ def test_in_a_large_store_those_that_are_asked_for_follow_the_best(scored, patte
     assert dict(scored(PATTERN, 0, also=[3])) == {3: pytest.approx(whole[3])}
 
 
-def test_how_common_a_word_is_shows_in_the_newest_part_of_a_large_store(say, found, large):
+def test_in_a_large_store_a_word_is_common_that_was_so_first_and_lately(say, found, large):
     for topic in ("spring", "autumn"):
         for number in range(20):
             say(f"{topic} diary {number}")
+    say("a dragon")
     large(leading_rows=3, share=0.3, sampled_part=2)
-    answers = found("spring autumn diary", limit=20)
-    assert len(answers) == 20
-    assert all(answer.startswith("spring") for answer in answers)  # each season has half of the rows; of autumn all lately
+    assert found("dragon diary") == ["a dragon"]
+    for season in ("spring", "autumn"):  # each has half of the rows, one of the first of them, the other of the latest
+        assert len(found(f"dragon {season}", limit=50)) == 21
 
 
 def test_a_scan_finds_what_has_no_token(say, nilou):
