@@ -1,6 +1,6 @@
 """How long the graph's tools and analyses take over real HTTP at a chosen size, and what recalls feel of the analyses.
 
-    python -m benchmarks.graph [--entities 10000] [--relations 50000] [--memories 5000] [--clients 8] [--calls 800] [--seconds 20]
+    python -m benchmarks.graph [--entities 10000] [--relations 50000] [--memories 5000] [--clients 1 8] [--calls 800] [--seconds 20]
 
 The relations come in through `/api/import`, stated by memories. A few entities have thousands of them, most have a handful. `floor` is
 an empty call (`/health`) by as many clients: the rest of a figure is the server's. `analysis` is computed from the rows on; `kept` is
@@ -92,12 +92,22 @@ class Bench:
     def __init__(self, server: Server, arguments: argparse.Namespace) -> None:
         self._server, self._arguments, self._report = server, arguments, Report(arguments.out)
         self._changes = itertools.count()
+        self._clients = 1
 
     async def run(self) -> None:
         """Every measurement once."""
         self._report.add([machine("graph")])
         await self._fill()
-        await self._timed("floor", "/health")
+        for clients in self._arguments.clients:
+            self._clients = clients
+            await self._timed("floor", "/health")
+            await self._tools()
+        for analysis in ANALYSES:
+            await self._analysis(analysis)
+        await self._beside()
+
+    async def _tools(self) -> None:
+        """Every tool of the graph, and neighbours by their route."""
         pick, hubs = random.Random(3), 10
         somebody = [name_of(pick.randrange(self._arguments.entities)) for _ in range(self._arguments.calls)]
         await self._called("neighbors", ({"entity": name, "depth": 1} for name in somebody), depth=1)
@@ -114,9 +124,6 @@ class Bench:
             )
         await self._called("snapshot", ({"limit": 50} for _ in somebody), limit=50)
         await self._called("snapshot", ({"limit": 500} for _ in somebody), limit=500)
-        for analysis in ANALYSES:
-            await self._analysis(analysis)
-        await self._beside()
 
     async def _fill(self) -> None:
         begun, stored, all_lines = time.perf_counter(), 0, lines(self._arguments)
@@ -154,7 +161,9 @@ class Bench:
             await tools.call(tool, arguments)
             return time.perf_counter() - begun
 
-        self._report.add([{"what": what, **facts, **summary(await self._all(lambda: Tools(self._server.url, PERSONA), calls))}])
+        self._report.add(
+            [{"what": what, "clients": self._clients, **facts, **summary(await self._all(lambda: Tools(self._server.url, PERSONA), calls))}]
+        )
 
     async def _timed(self, what: str, *paths: str) -> None:
         """These addresses in turn, by all clients."""
@@ -168,7 +177,7 @@ class Bench:
             await caller.get(path)
             return time.perf_counter() - begun
 
-        self._report.add([{"what": what, **summary(await self._all(self._caller, calls))}])
+        self._report.add([{"what": what, "clients": self._clients, **summary(await self._all(self._caller, calls))}])
 
     async def _all(self, client: Callable[[], Any], call: Callable[[Any], Awaitable[float | None]]) -> list[float]:
         waits: list[float] = []
@@ -178,7 +187,7 @@ class Bench:
                 while (wait := await call(connection)) is not None:
                     waits.append(wait)
 
-        await asyncio.gather(*(one() for _ in range(self._arguments.clients)))
+        await asyncio.gather(*(one() for _ in range(self._clients)))
         return sorted(waits)
 
     async def _analysis(self, analysis: str) -> None:
@@ -260,7 +269,9 @@ if __name__ == "__main__":
     parser.add_argument("--entities", type=int, default=10_000)
     parser.add_argument("--relations", type=int, default=50_000)
     parser.add_argument("--memories", type=int, default=5_000)
-    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument(
+        "--clients", type=int, nargs="+", default=[1, 8], help="for the tools; the last is for what is kept and for recalls, too"
+    )
     parser.add_argument("--calls", type=int, default=800)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long recalls are measured")
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two analyses beside recalls")

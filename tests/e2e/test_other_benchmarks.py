@@ -72,6 +72,7 @@ def test_the_graph_is_measured_with_its_analyses_and_recalls_beside_them(tmp_pat
         "--memories",
         "20",
         "--clients",
+        "1",
         "2",
         "--calls",
         "4",
@@ -86,4 +87,5 @@ def test_the_graph_is_measured_with_its_analyses_and_recalls_beside_them(tmp_pat
     assert filled["entities"] >= 30
     assert filled["relations"] >= 60
     assert {line["of"] for line in found if line["what"] == "analysis"} >= {"communities", "statistics"}
+    assert {line["clients"] for line in found if line["what"] in ("floor", "neighbors")} == {1, 2}
     assert {"neighbors", "path", "snapshot", "recall at rest", "recall beside analyses", "ratio"} <= {line["what"] for line in found}
