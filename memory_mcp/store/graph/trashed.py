@@ -39,14 +39,22 @@ GROUP BY a.id HAVING min(m.deleted_at IS NOT NULL)
 def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool = False) -> set[int]:
     """Those of these entities of whom only memories in the trash speak: each with all that is merged into it, or `alone`. Whoever was made or
     changed by hand, or was related so, is told."""
-    asked = json.dumps(list(entities))
+    asked = list(entities)
+    if not asked or _is_empty(connection):
+        return set()
     sql = _UNTOLD.format(wanted=_ALONE if alone else _WANTED, speaks=_SPEAKS)
-    return {row[0] for row in connection.execute(sql, (asked,))} if asked != "[]" else set()
+    return {row[0] for row in connection.execute(sql, (json.dumps(asked),))}
 
 
 def names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[str]]:
     """By entity, those of its further names that only memories in the trash hold."""
-    asked, found = json.dumps(list(entities)), dict[int, set[str]]()
-    for entity, alias in connection.execute(_NAMES, (asked,)) if asked != "[]" else ():
+    asked, found = list(entities), dict[int, set[str]]()
+    if not asked or _is_empty(connection):
+        return found
+    for entity, alias in connection.execute(_NAMES, (json.dumps(asked),)):
         found.setdefault(entity, set()).add(alias)
     return found
+
+
+def _is_empty(connection: apsw.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM memories WHERE deleted_at IS NOT NULL LIMIT 1").get is None
