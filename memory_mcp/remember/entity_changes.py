@@ -128,9 +128,8 @@ def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now:
         number = merging.merge(connection, kept.id, merged.id, said, now)
         told = {"names": [merged.name, kept.name], "number": number}
         metadata = {"reason": said} if said else {}
-        return MadeOne(entities.by_ids(connection, [kept.id])[kept.id], number), Operation(
-            "merge_entities", None, now, after=told, metadata=metadata
-        )
+        one = entities.without_the_trash(connection, entities.by_ids(connection, [kept.id])[kept.id])
+        return MadeOne(one, number), Operation("merge_entities", None, now, after=told, metadata=metadata)
 
     return _done(persona, work)
 
@@ -146,7 +145,8 @@ def take_apart(persona: Persona, number: int, *, now: datetime) -> tuple[Entity,
         kept, merged = merging.undo(connection, number, now)
         found = entities.by_ids(connection, [kept, merged])
         told = {"names": [found[merged].name, found[kept].name], "number": number}
-        return (found[kept], found[merged]), Operation("unmerge_entities", None, now, after=told)
+        one, other = (entities.without_the_trash(connection, found[id_]) for id_ in (kept, merged))
+        return (one, other), Operation("unmerge_entities", None, now, after=told)
 
     return _done(persona, work)
 

@@ -90,17 +90,18 @@ def search(
     """(memory id, BM25) of the best `limit` matches, best first, and then of those of `also` that match; larger is better.
 
     `query` holds tokens; one that stands in it twice counts twice. The memories in `also` pass the filters. In a large store a memory that
-    has only what stands in many is no match, unless there is too little else.
+    has none of the rarest tokens is no match, nor is one of `also`, unless these find fewer than `limit`.
     """
     if not query:
         return []
     leading, others = _by_rarity(connection, query)
-    everything = _any_of([*leading, *others])
-    if not others or not limit:
-        return _matching(connection, everything, filters, limit, also)
+    if not limit or len(leading) == len(query):
+        return _matching(connection, _any_of(query), filters, limit, also)
     found = dict(_matching(connection, _any_of(leading), filters, limit, also))
     if len(found) < limit:
-        return _matching(connection, everything, filters, limit, also)
+        return _matching(connection, _any_of(query), filters, limit, also)
+    if not others:
+        return list(found.items())
     # What has the others too is found again, with what both say of it; what has none has its score already.
     found |= _matching(connection, f"({_any_of(leading)}) AND ({_any_of(others)})", filters, limit, also)
     ranked = sorted(found.items(), key=itemgetter(1), reverse=True)
@@ -126,10 +127,11 @@ def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[
 
 def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[str], list[str]]:
     """The tokens that find, and those that only order what these found. In a small store all find."""
-    rows = connection.execute("SELECT max(id) FROM memories").get or 0
-    if rows < MANY_ROWS:
+    first = connection.execute("SELECT rowid FROM lexical ORDER BY rowid LIMIT 1").get or 0
+    last = connection.execute("SELECT rowid FROM lexical ORDER BY rowid DESC LIMIT 1").get or 0
+    if last - first < MANY_ROWS:
         return list(query), []
-    counted = _uncommon(connection, query, rows)
+    counted = _uncommon(connection, query, range(first, last + 1))
     if not counted:
         return list(query), []
     leading: set[str] = set()
@@ -142,8 +144,8 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[
     return [token for token in query if token in leading], [token for token in query if token in counted.keys() - leading]
 
 
-def _uncommon(connection: apsw.Connection, query: Sequence[str], rows: int) -> dict[str, float]:
-    """In about how many rows each of these tokens stands, without those that stand in more than their share of all.
+def _uncommon(connection: apsw.Connection, query: Sequence[str], ids: range) -> dict[str, float]:
+    """In about how many rows each of these tokens stands, without those that stand in more than their share of all. `ids`: of all rows.
 
     To walk all of a long list would cost as much as is saved. How many rows a frequent token stands in is told from how far its first ones
     reach and from the newest part of the store; it is common if it is so in both: what is spoken of only lately is what is asked for.
@@ -155,9 +157,10 @@ def _uncommon(connection: apsw.Connection, query: Sequence[str], rows: int) -> d
             counted[token] = count
         else:
             reaching[token] = last
-    newest = _rows_with(connection, list(reaching), rows, after=rows - rows // SAMPLED_PART)
+    rows = len(ids)
+    newest = _rows_with(connection, list(reaching), rows, after=ids.stop - 1 - rows // SAMPLED_PART)
     for token, last in reaching.items():
-        early, late = LEADING_ROWS * rows / last, newest[token][0] * SAMPLED_PART
+        early, late = LEADING_ROWS * rows / (last - ids.start + 1), newest[token][0] * SAMPLED_PART
         if min(early, late) <= rows * (COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE):
             counted[token] = max((early + late) / 2, LEADING_ROWS)
     return counted

@@ -13,6 +13,14 @@ NEXT, LAST, NEAREST = "2026-10-17", "2025-10-17", "2025-10-17"
 IN_JUNE = date(2026, 6, 10)
 
 PLANS = [
+    "10月17日の夜は空いてる？",
+    "10月17日まで有効",
+    "10月17日まであと少し",
+    "入籍日は10月17日",
+    "10月17日に Left 4 Dead を遊ぶ",
+    "10月17日に会いたいけど忙しい",
+    "10月17日の席を予約したが、まだ払っていない",
+    "10月17日に行くのを楽しみにしている",
     "結婚式は10月17日",
     "結婚式は10月17日です。",
     "田中さんの結婚式は10月17日(土)だよ",
@@ -72,6 +80,13 @@ PLANS = [
     "10月17日が楽しみ",
 ]
 TOLD = [
+    "10月17日以来会っていない",
+    "10月17日から連絡がない",
+    "10月17日に泊まった宿をまた予約した",
+    "10月17日に雪が降るのを見た",
+    "10月17日に Must Buy の店へ行った",
+    "10月17日(日)に会った",
+    "10月17日日曜大工をした",
     "10月17日に行った",
     "10月17日に田中さんに会った。",
     "10月17日に会いました",
@@ -105,7 +120,13 @@ TOLD = [
     "健太が10月17日に引っ越したらしい",
     "10月17日は一日中寝ていた",
 ]
+# Something was to be and was not: the sentence alone does not tell when.
 NEITHER = [
+    "10月17日に来ると言ったが来なかった",
+    "10月17日に行くと聞いていたのに行かなかった",
+    "10月17日に行こうとしたけど行けなかった",
+    "10月17日に遊ぶ約束をしたのに来なかった",
+    "I planned to go on 10月17日 but it rained",
     "10月17日は休み",
     "10月17日のメモ",
     "10月17日",
@@ -121,6 +142,15 @@ NEITHER = [
     "10月17日の打ち合わせで、納期は11月20日に決まった",
 ]
 ENGLISH = [
+    ("Ken is getting married on 10月17日", NEXT),
+    ("See you on 10月17日", NEXT),
+    ("Can we meet on 10月17日?", NEXT),
+    ("Are you free on 10月17日?", NEXT),
+    ("Dad has surgery on 10月17日", NEXT),
+    ("The contract renews on 10月17日", NEXT),
+    ("I was going to call him on 10月17日", LAST),
+    ("I should have gone on 10月17日", LAST),
+    ("I had planned to go on 10月17日", LAST),
     ("The report is due 10月17日", NEXT),
     ("The deadline is 10月17日.", NEXT),
     ("I will meet Ken on 10月17日", NEXT),

@@ -86,6 +86,11 @@ def told(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
     return [_without(entity, names.get(entity.id, set())) for entity in found if entity.id not in untold]
 
 
+def without_the_trash(connection: apsw.Connection, entity: Entity) -> Entity:
+    """An entity that somebody just spoke of, without the further names that only memories in the trash hold."""
+    return _without(entity, trashed.names(connection, [entity.id]).get(entity.id, set()))
+
+
 def _without(entity: Entity, names: Set[str]) -> Entity:
     if not names:
         return entity

@@ -3,8 +3,11 @@ names that only they have."""
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import apsw
+
+from memory_mcp.text.entities.folding import fold
 
 # Who or what is asked about, by ?1, with all that is one with it.
 _WANTED = (
@@ -23,17 +26,12 @@ EXCEPT SELECT g.root FROM wanted g JOIN entities e ON e.id = g.id WHERE e.made_b
 EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.source = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 """
-# All memories that name most entities are current: only of the others they are looked at, which takes long where there are thousands.
-_NOT_ALL_CURRENT = f"""
-SELECT g.root, g.id FROM ({_WANTED}) g JOIN entities r ON r.id = g.root WHERE r.extraction_count < (
-    SELECT count(DISTINCT em.memory) FROM entities o JOIN entity_mentions em ON em.entity = o.id WHERE coalesce(o.merged_into, o.id) = +g.root)
+# The memories that name somebody, and what they say, those in the trash or the others. Days are told by rules: one name stands for every form.
+_SAYING = f"""
+SELECT g.root, m.content FROM ({_WANTED}) g JOIN entities e ON e.id = g.id AND e.made_by = 'text' AND coalesce(e.subtype, '') <> 'day'
+JOIN entity_mentions em ON em.entity = g.id JOIN memories m ON m.id = em.memory WHERE m.deleted_at IS {{}}NULL
 """
-_NAMES = f"""
-WITH wanted AS MATERIALIZED ({_NOT_ALL_CURRENT})
-SELECT g.root, a.alias FROM wanted g JOIN entities k ON k.id = g.root JOIN entities e ON e.id = g.id AND e.made_by = 'text'
-JOIN entity_aliases a ON a.entity = g.id AND a.alias <> k.name JOIN entity_mentions em ON em.entity = g.id JOIN memories m ON m.id = em.memory AND instr(m.content, a.alias)
-GROUP BY a.id HAVING min(m.deleted_at IS NOT NULL)
-"""
+_ALIASES = f"SELECT g.root, a.alias FROM ({_WANTED}) g JOIN entities k ON k.id = g.root JOIN entity_aliases a ON a.entity = g.id AND a.alias <> k.name"
 
 
 def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool = False) -> set[int]:
@@ -47,13 +45,29 @@ def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool 
 
 
 def names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[str]]:
-    """By entity, those of its further names that only memories in the trash hold."""
-    asked, found = list(entities), dict[int, set[str]]()
+    """By entity, those of its further names that only memories in the trash hold, in whatever case and width."""
+    asked = list(entities)
     if not asked or _is_empty(connection):
-        return found
-    for entity, alias in connection.execute(_NAMES, (json.dumps(asked),)):
-        found.setdefault(entity, set()).add(alias)
-    return found
+        return {}
+    forgotten: dict[int, list[str]] = {}
+    for entity, content in _rows(connection, _SAYING.format("NOT "), asked):
+        forgotten.setdefault(entity, []).append(fold(content))
+    aliases: dict[int, dict[str, str]] = {}
+    for entity, alias in _rows(connection, _ALIASES, list(forgotten)):
+        if any(fold(alias) in text for text in forgotten[entity]):
+            aliases.setdefault(entity, {})[alias] = fold(alias)
+    for entity, left in aliases.items():
+        for _, content in _rows(connection, _SAYING.format(""), [entity]):
+            text = fold(content)
+            for alias in [alias for alias, folded in left.items() if folded in text]:
+                del left[alias]
+            if not left:
+                break
+    return {entity: set(left) for entity, left in aliases.items() if left}
+
+
+def _rows(connection: apsw.Connection, sql: str, asked: list[int]) -> Iterable[Any]:
+    return connection.execute(sql, (json.dumps(asked),)) if asked else ()
 
 
 def _is_empty(connection: apsw.Connection) -> bool:

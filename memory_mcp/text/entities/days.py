@@ -39,7 +39,7 @@ _REACH = 60
 # In which years there may be such a day, from when it was said on: the 29th of February may be eight years off.
 _YEARS_OFF = range(9)
 # 10/17(金) tells the year by itself: in three that follow each other it is another day of the week.
-_DAY_OF_WEEK = re.compile(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)）]|の?([月火水木金土日])曜)")
+_DAY_OF_WEEK = re.compile(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)）]|の?([月火水木金土日])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
 # Nobody leaves out the year of a plan that is so nearly a year off: it is of this one, and written down late.
 _LATE_DAYS = 45
 
@@ -103,16 +103,18 @@ def _year_of(text: str, match: re.Match[str], said_on: date, month: int, day: in
     if _EVERY_YEAR.search(before + after):
         return None
     ahead = ahead or direction(before, _of_this_day(after))
-    if year := _on_its_day_of_week(text, match, said_on, month, day):
-        return year
     nearest = _nearest(said_on, month, day)
+    year = _on_its_day_of_week(text, match, said_on, month, day)
+    if year and (ahead is None or (ahead == "next") is (date(year, month, day) >= said_on) or year == nearest):
+        return year
     if ahead is None or (ahead == "next" and nearest and 0 < (said_on - date(nearest, month, day)).days <= _LATE_DAYS):
         return nearest
     return _next_or_last(said_on, month, day, ahead)
 
 
 def _on_its_day_of_week(text: str, match: re.Match[str], said_on: date, month: int, day: int) -> int | None:
-    """The year around then in which that day is on the day of the week that stands behind it; None where none stands there, or it never is."""
+    """The year around then in which that day is on the day of the week that stands behind it; None where none stands there, or it never is.
+    A slip of the pen is no year: it counts only where the sentence does not speak of the other side of then."""
     named = _DAY_OF_WEEK.match(text, _end(match))
     if named is None:
         return None

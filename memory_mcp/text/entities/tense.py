@@ -1,4 +1,4 @@
-"""Whether a sentence speaks of a day that is to come or of one that is past: 10月17日に会う, 10月17日に会った, due 10/17.
+"""Whether a sentence speaks of a day that is to come or of one that is past: 10月17日に会う, 10月17日に会った, due on 10月17日.
 
 What decides is the first verb behind the day, as in 10月17日に行った店にまた行く予定, in English the last one before it; then what is planned.
 Rules of a few words: what they don't know says neither.
@@ -10,7 +10,7 @@ from typing import Literal
 Direction = Literal["next", "last"]
 
 _KANJI = "一-龥々"
-PLANNED = "予定|締切|締め切り|締切り|〆切|しめきり|納期|期限|期日|までに|本番|予約|約束|発売|開催|公開|リリース|開幕|開業|オープン|納品|提出|実施|支払い?日?[はが：:]"
+PLANNED = "予定|締切|締め切り|締切り|〆切|しめきり|納期|期限|期日|までに|本番|予約|約束|発売|開催|公開|リリース|開幕|開業|オープン|納品|提出|実施|入籍|まで有効|まであと|空いて|支払い?日?[はが：:]"
 _EVENTS = (
     "式|会議|打ち?合わせ|ミーティング|面談|面接|試験|テスト|検査|検診|健診|手術|診察|ライブ|コンサート|公演|旅行|出張|引っ?越し|飲み会|同窓会|送別会|歓迎会"
     "|忘年会|新年会|発表会?|デート|試合|大会|運動会|文化祭|パーティー?|歯医者|病院|集合|出発|帰国|締め|退院|入院|会食|ランチ会?|セミナー|研修|イベント|祭り?"
@@ -47,7 +47,10 @@ _WAS_INTENDED = re.compile("(?:予定|つもり|はず)(?:だった|でした)")
 _OF_IT = re.compile(rf"^の|^(?:[がに]|\s)?(?:{PLANNED})(?:の|を|、)")
 _IT_WAS = re.compile(r"(?:は|も|で|では|が)[^、]*$")
 _TAKEN_PART = re.compile("に(?:勝|負|出た|行[っき]|参加)")
-_SINCE = re.compile(r"^から[^、]*(?:て|で)(?:い(?:る|ます)|る|ます)")
+_SINCE = re.compile(r"^(?:以来|から[^、]*(?:(?:て|で)(?:い(?:る|ます|ない|ません)|る|ます|ない)|[がも]な(?:い|かった)|[がも]ありません))")
+# What was to be, and was not, or was otherwise: on that day or not, nobody can tell.
+_CONTRAST = re.compile(r"(?:のに|けど|けれど|(?<=[たいだる])が)[、\s]*(?P<rest>[^。]*)$")
+_SEEN = re.compile(r"のを[^、]{0,6}(?:見た|見て|見まし|聞いた|聞こえ|手伝っ|忘れ|待っ)")
 _RECORD = re.compile("^(?:の[^、]*)?(?:議事録|感想|写真|日記|振り返り|反省)")
 _LATELY = re.compile("先日|この前|このまえ|こないだ|この間|前回|先週|先月|昨日|きのう|さっき|以前|過ぎ")
 _NEXT_TIME = re.compile("次|次回|今度|来週|来月|もうすぐ|まもなく|楽しみ|待ち遠し")
@@ -64,10 +67,10 @@ _PLANS = re.compile(PLANNED)
 
 _NOT_PAST = "need|needed|indeed|speed|feed|exceed|hundred|naked|red|bed|wed|shed|united|limited"
 _ENGLISH = re.compile(
-    r"\b(?:(?P<was>(?:was|were) due|(?:had|missed)(?: an?| my| the)?(?: \w+)? (?:appointment|deadline|reservation)|used to)"
+    r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned|planning)|(?:should|could|would|might) have|had (?:planned|scheduled|booked)|(?:had|missed)(?: an?| my| the)?(?: \w+)? (?:appointment|deadline|reservation)|used to)"
     r"|(?P<plan>due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|booked|reserved|reservation|invited"
     r"|postponed|rescheduled|moved (?:to|until)(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|todo"
-    r"|(?:is|are|it's)(?: on| at| set for)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
+    r"|(?:is|are|it's)(?: on| at| set for)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|has (?:an? )?(?:surgery|exam|appointment|meeting|game|flight)|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
     rf"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote|ran|flew|drove|spoke|heard"
     rf"|broke|fell|found|paid|sent|spent|sold|taught|thought|built|kept|slept|died|(?!(?:{_NOT_PAST})\b)[a-z]{{2,}}ed))\b",
     re.IGNORECASE,
@@ -75,6 +78,8 @@ _ENGLISH = re.compile(
 _BY = re.compile(r"\b(?:by|until|till|before)\s*$", re.IGNORECASE)
 _SINCE_IN_ENGLISH = re.compile(r"\bsince\s*$", re.IGNORECASE)
 _ENGLISH_CLAUSE = re.compile(r"[,;:]|\bbut\b|\bwho\b|\bso\b|\bbecause\b", re.IGNORECASE)
+_BUT = re.compile(r"\b(?:but|however)\b", re.IGNORECASE)
+_KANA = re.compile("[\u3041-\u30ff]")
 _RELATION_PLANNED = re.compile(rf"{PLANNED}|due|deadline|schedule|plan|appointment|reserv|expire|until", re.IGNORECASE)
 
 
@@ -95,6 +100,7 @@ def direction_of_relation(type_: str, beside: str) -> Direction | None:
 
 
 def _japanese(before: str, after: str) -> Direction | None:
+    whole = after
     if spoken := _SPEECH.search(after):
         after = after[: spoken.start()]
     if _WAS_UNTIL_MOVED.match(after) or _WAS_INTENDED.search(after):
@@ -106,9 +112,13 @@ def _japanese(before: str, after: str) -> Direction | None:
     told = _tense(after)
     if told == "next" and after.startswith("のこと"):
         return None
+    if told == "next" and _SEEN.search(after):
+        return "last"
     if told == "last":
-        return _though_it_was(after)
-    return told or _without_a_verb(before, after)
+        told = _though_it_was(after)
+    told = told or _without_a_verb(before, after)
+    otherwise = _CONTRAST.search(whole) if told == "next" else None
+    return None if otherwise and _WAS.search(otherwise["rest"]) else told
 
 
 def _tense(after: str) -> Direction | None:
@@ -121,7 +131,8 @@ def _tense(after: str) -> Direction | None:
 
 def _though_it_was(after: str) -> Direction | None:
     """Something was done: on that day, for it, or nobody can tell."""
-    if _PLAN_MADE.search(after) and not _CALLED_OFF.search(after):
+    made, was = _PLAN_MADE.search(after), _WAS.search(after)
+    if made and was and was.start() >= made.start() and not _CALLED_OFF.search(after):
         return "next"
     if _MAYBE_AHEAD.search(after):
         return None
@@ -144,7 +155,7 @@ def _without_a_verb(before: str, after: str) -> Direction | None:
 
 def _english(before: str, after: str) -> Direction | None:
     """By the last verb before the day in its clause, else the first behind it, else by those of the whole sentence."""
-    if not re.search("[a-z]{2}", before + after, re.IGNORECASE):
+    if not re.search("[a-z]{2}", before + after, re.IGNORECASE) or _KANA.search(before + after):
         return None
     if _SINCE_IN_ENGLISH.search(before):
         return "last"
@@ -152,6 +163,8 @@ def _english(before: str, after: str) -> Direction | None:
     for one, other in (near, (before, after)):
         found = [*reversed(list(_ENGLISH.finditer(one))), *_ENGLISH.finditer(other)]
         if found:
-            is_planned = found[0]["plan"] is not None
-            return "next" if is_planned else None if _BY.search(one) else "last"
+            if found[0]["plan"] is None:
+                return None if _BY.search(one) else "last"
+            otherwise = _BUT.split(before + " " + after, maxsplit=1)[1:]
+            return None if otherwise and any(verb["past"] for verb in _ENGLISH.finditer(otherwise[0])) else "next"
     return "next" if _BY.search(before) else None
