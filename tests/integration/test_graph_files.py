@@ -44,7 +44,7 @@ def test_what_is_read_back_is_the_graph(say, written, nilou):
     say("田中さんがプロジェクトAの担当になった", relations=["田中|Person > works_on > プロジェクトA|Task"])
     say("プロジェクトAの締切は10月17日")
     expected = [
-        ("プロジェクトA", "co_occurrence", "2026-10-17", 0.2),
+        ("プロジェクトA", "co_occurrence", "2025-10-17", 0.2),
         ("田中", "co_occurrence", "プロジェクトA", 0.2),
         ("田中", "works_on", "プロジェクトA", 0.8),
     ]
