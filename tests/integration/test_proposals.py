@@ -15,6 +15,8 @@ from memory_mcp.store import vector_table
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.upkeep.proposals import COMPARED, proposals
 
+AT_LEISURE = "takes the better part of a minute: pytest tests/integration --thorough"
+
 
 @pytest.fixture
 def tidy(nilou, now):
@@ -131,7 +133,9 @@ def test_very_long_texts_are_not_compared(say, tidy):
 
 
 @pytest.mark.slow
-def test_what_takes_too_much_memory_is_not_compared(nilou, now, zone, tidy):
+def test_what_takes_too_much_memory_is_not_compared(nilou, now, zone, tidy, thorough):
+    if not thorough:
+        pytest.skip(AT_LEISURE)
     chance = random.Random(3)
     rows = [Draft("".join(chr(chance.randrange(0x4E00, 0x9000)) for _ in range(1_900))) for _ in range(500)]
     remember_many(nilou, rows, now=now, zone=zone, privacy=Privacy())
@@ -140,7 +144,9 @@ def test_what_takes_too_much_memory_is_not_compared(nilou, now, zone, tidy):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["as people talk", "one template", "nearly one text"])
-def test_ten_thousand_memories_are_compared(nilou, now, zone, tidy, figure, kind):
+def test_ten_thousand_memories_are_compared(nilou, now, zone, tidy, figure, kind, thorough):
+    if not thorough and kind != "one template":
+        pytest.skip(AT_LEISURE)
     chance = random.Random(3)
     letters = "あいうえおかきくけこさしすせそたちつてとなにぬねのはひふへほ山川空海花鳥風月雨雪"
 
