@@ -119,8 +119,7 @@ def _on_its_day_of_week(text: str, match: re.Match[str], said_on: date, month: i
     if named is None:
         return None
     wanted = "月火水木金土日".index(named[1] or named[2])
-    near = (year for year in range(max(said_on.year - 1, 1), min(said_on.year + 2, date.max.year + 1)) if _exists(year, month, day))
-    return next((year for year in near if date(year, month, day).weekday() == wanted), None)
+    return next((there.year for there in _around(said_on, month, day) if there.weekday() == wanted), None)
 
 
 def _of_this_day(after: str) -> str:
@@ -143,12 +142,14 @@ def _next_or_last(said_on: date, month: int, day: int, ahead: Direction) -> int 
 
 def _nearest(said_on: date, month: int, day: int) -> int | None:
     """The year in which that day is nearest to when it was said; None where there is no such day."""
-    near = [
-        (abs((date(year, month, day) - said_on).days), year)
-        for year in range(max(said_on.year - 1, 1), said_on.year + 2)
-        if _exists(year, month, day)
-    ]
+    near = [(abs((there - said_on).days), there.year) for there in _around(said_on, month, day)]
     return min(near)[1] if near else None
+
+
+def _around(said_on: date, month: int, day: int) -> list[date]:
+    """That day of the year before, of the one in which it was said, and of the one after, as far as there is such a day."""
+    years = range(max(said_on.year - 1, 1), said_on.year + 2)
+    return [date(year, month, day) for year in years if _exists(year, month, day)]
 
 
 def _exists(year: int | None, month: int, day: int | None) -> bool:

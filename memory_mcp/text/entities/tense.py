@@ -85,9 +85,7 @@ _RELATION_PLANNED = re.compile(rf"{PLANNED}|due|deadline|schedule|plan|appointme
 
 def direction(before: str, after: str) -> Direction | None:
     """Whether the sentence that goes on `before` and `after` a day takes it for the next such day or the last; None where it says neither."""
-    if told := _english(before, after):
-        return told
-    return _japanese(before, after)
+    return _english(before, after) or _japanese(before, after)
 
 
 def direction_of_relation(type_: str, beside: str) -> Direction | None:
