@@ -22,11 +22,13 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Memory MCP needs Python 3.11 or later, and $(PYTHON) is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 
-# torch first and alone, so that nothing else pulls a build of its own choice.
+# torch first and alone, so that nothing else pulls a build of its own choice. Compiled here, the modules cost the first start nothing,
+# nor any start where Python may not write bytecode.
 $(READY): requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$$(grep '^torch==' requirements.txt)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --editable .
+	$(BIN)/python -m compileall -q memory_mcp
 	@touch $@
 
 $(READY_DEV): requirements-dev.txt $(READY)
