@@ -13,6 +13,7 @@ from memory_mcp.store.keys import Keys
 from memory_mcp.store.operations import OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
+from memory_mcp.store.word_counts import WordCounts
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def opened_beside(data_directory: Path, name: str, keys: Keys) -> Iterator[Perso
     database = Database(directory / DATABASE_NAME, key)
     log = OperationsLog(data_directory)
     try:
-        yield Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), log, KnownNames())
+        yield Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), log, KnownNames(), WordCounts())
     finally:
         database.close()
         log.close()

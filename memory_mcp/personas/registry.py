@@ -27,6 +27,7 @@ from memory_mcp.store.keys import Keys, PersonaKey, is_encrypted
 from memory_mcp.store.operations import Operation, OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.persona_context import PersonaContext
+from memory_mcp.store.word_counts import WordCounts
 
 OPEN_LIMIT = 128
 # Opening takes milliseconds, unless an older store is taken over or an index of words is built anew: then callers are told to
@@ -48,6 +49,7 @@ class Persona:
     context: PersonaContext
     log: OperationsLog
     names: KnownNames
+    words: WordCounts
     exists: bool = True
 
 
@@ -100,7 +102,7 @@ class Personas:
         database = Database(None)
         database.prepare(prepare)
         try:
-            yield Persona(name, database, PersonaContext(None), self.log, KnownNames(), exists=False)
+            yield Persona(name, database, PersonaContext(None), self.log, KnownNames(), WordCounts(), exists=False)
         finally:
             database.close()
 
@@ -247,7 +249,7 @@ class Personas:
             if isinstance(error, OSError):
                 raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
             raise
-        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), self.log, KnownNames())
+        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), self.log, KnownNames(), WordCounts())
 
     def _key(self, directory: Path) -> PersonaKey | None:
         """The key of an encrypted persona. Whether a new one is encrypted is settled before its database has a byte."""

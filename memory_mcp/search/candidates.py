@@ -8,17 +8,20 @@ import apsw
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
 from memory_mcp.search.meaning import Meaning, cosines
 from memory_mcp.store import lexical, memories
+from memory_mcp.store.word_counts import WordCounts
 from memory_mcp.text.tokens import query_tokens
 
 # A question such as 「昨日どうだった？」 shares no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10
 
 
-def from_words(connection: apsw.Connection, question: Question, limit: int, others: Sequence[int] = ()) -> dict[int, float]:
+def from_words(
+    connection: apsw.Connection, counts: WordCounts, question: Question, limit: int, others: Sequence[int] = ()
+) -> dict[int, float]:
     """The best lexical matches of the query and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25."""
     query = _sought(question)
     if query:
-        return dict(lexical.search(connection, query, question.filters, limit, others))
+        return dict(lexical.search(connection, query, question.filters, limit, others, counts))
     return dict.fromkeys(lexical.scan(connection, question.query, question.filters, limit), 1.0)
 
 

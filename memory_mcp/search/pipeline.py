@@ -28,6 +28,7 @@ from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.search.statements import budget_beside, stated_around, tells_relations
 from memory_mcp.store import chunk_owners, memories, vector_table
 from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.word_counts import WordCounts
 from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import named_speakers
 from memory_mcp.text.timewords import named_dates
@@ -91,9 +92,9 @@ def _ranked(
 ) -> _Ranked:
     named = named_in(connection, persona.names, question.query) if question.mode == "graph" or tells_relations(question) else Named()
     hints, ranked = (
-        _by_graph(connection, question, meaning, settings, now, guided, named)
+        _by_graph(connection, persona.words, question, meaning, settings, now, guided, named)
         if question.mode == "graph"
-        else _fused(connection, question, meaning, settings, now)
+        else _fused(connection, persona.words, question, meaning, settings, now)
     )
     by_meaning_alone = question.mode == "semantic" and meaning.index is not None
     led = settings.fusion.graph_weight_dense if meaning.index else settings.fusion.graph_weight
@@ -109,7 +110,7 @@ def _ranked(
 
 
 def _fused(
-    connection: apsw.Connection, question: Question, meaning: Meaning, settings: Settings, now: datetime
+    connection: apsw.Connection, counts: WordCounts, question: Question, meaning: Meaning, settings: Settings, now: datetime
 ) -> tuple[Hints, list[Candidate]]:
     """The candidates by meaning, words and named dates, each with every score, in one order."""
     named = named_dates(question.query, now, settings.zone)
@@ -117,7 +118,7 @@ def _fused(
     near = from_meaning(connection, meaning, question.filters, limit)
     dates = from_named_dates(connection, named, question.filters)
     by_meaning_alone = question.mode == "semantic" and near
-    words = from_words(connection, question, 0 if by_meaning_alone else limit, (*near, *dates))
+    words = from_words(connection, counts, question, 0 if by_meaning_alone else limit, (*near, *dates))
     candidates = union(connection, meaning, words, near, dates)
     hints = _hints(connection, question, named, [candidate.memory_id for candidate in candidates], settings, now)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
@@ -156,6 +157,7 @@ def _guided(persona: Persona, question: Question, models: Models) -> Meant:
 
 def _by_graph(
     connection: apsw.Connection,
+    counts: WordCounts,
     question: Question,
     meaning: Meaning,
     settings: Settings,
@@ -164,9 +166,9 @@ def _by_graph(
     named: Named,
 ) -> tuple[Hints, list[Candidate]]:
     """The memories around whom the question names, or means; what else it says puts them in order."""
-    start = named.shares or guided.shares or named_by_the_best(connection, _fused(connection, question, meaning, settings, now)[1])
+    start = named.shares or guided.shares or named_by_the_best(connection, _fused(connection, counts, question, meaning, settings, now)[1])
     led = along_the_graph(connection, start, question)
-    words = from_words(connection, replace(question, query=named.rest), 0, list(led))
+    words = from_words(connection, counts, replace(question, query=named.rest), 0, list(led))
     hints = replace(_hints(connection, question, named_dates(question.query, now, settings.zone), list(led), settings, now), graph=led)
     weights = settings.fusion.model_copy(update={"graph_weight": NEARNESS_WEIGHT, "graph_weight_dense": NEARNESS_WEIGHT})
     return hints, fuse(union(connection, meaning, words, led), weights, hints)

@@ -18,17 +18,16 @@ from memory_mcp.store.graph import relations
 from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.rows import packed
 from memory_mcp.store.session_order import stands, time_of
-from memory_mcp.text.tokens import TOKENS_VERSION, is_single_kanji, tokens
+from memory_mcp.store.word_counts import WordCounts, rows_with
+from memory_mcp.text.tokens import TOKENS_VERSION, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 REBUILD_PAGE = 1_000
 # From this many rows on, the rarest tokens of a query find, so many that they stand in about LEADING_ROWS rows, and the others only
-# put what these found in order; what stands in more than a share of all rows is dropped (docs/decisions/0002-lexical-tokens.md).
+# put what these found in order; what is common is dropped (docs/decisions/0002-lexical-tokens.md).
 MANY_ROWS = 5_000
 LEADING_ROWS = 1_000
-SAMPLED_PART = 10
-COMMON_SHARE, COMMON_KANJI_SHARE = 0.2, 0.1
 
 _VERSION_PROPERTY = "lexical_version"
 # What the tokens are, and which column holds what.
@@ -85,16 +84,22 @@ def _note_version(connection: apsw.Connection) -> None:
 
 
 def search(
-    connection: apsw.Connection, query: Sequence[str], filters: Filters, limit: int, also: Sequence[int] = ()
+    connection: apsw.Connection,
+    query: Sequence[str],
+    filters: Filters,
+    limit: int,
+    also: Sequence[int] = (),
+    counts: WordCounts | None = None,
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, and then of those of `also` that match; larger is better.
 
     `query` holds tokens; one that stands in it twice counts twice. The memories in `also` pass the filters. In a large store a memory that
-    has none of the rarest tokens is no match, nor is one of `also`, unless these find fewer than `limit`.
+    has none of the rarest tokens is no match, nor is one of `also`, unless these find fewer than `limit`. `counts` has what this persona's
+    index was counted for already.
     """
     if not query:
         return []
-    leading, others = _by_rarity(connection, query)
+    leading, others = _by_rarity(connection, query, counts or WordCounts())
     if not limit or len(leading) == len(query):
         return _matching(connection, _any_of(query), filters, limit, also)
     found = dict(_matching(connection, _any_of(leading), filters, limit, also))
@@ -121,17 +126,17 @@ def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -
 
 def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:
     """The tokens that stand in at most `rows` rows, in their order."""
-    counted = _rows_with(connection, query, rows + 1)
+    counted = rows_with(connection, query, rows + 1)
     return [token for token in query if counted[token][0] <= rows]
 
 
-def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[str], list[str]]:
+def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: WordCounts) -> tuple[list[str], list[str]]:
     """The tokens that find, and those that only order what these found. In a small store all find."""
     first = connection.execute("SELECT rowid FROM lexical ORDER BY rowid LIMIT 1").get or 0
     last = connection.execute("SELECT rowid FROM lexical ORDER BY rowid DESC LIMIT 1").get or 0
     if last - first < MANY_ROWS:
         return list(query), []
-    counted = _uncommon(connection, query, range(first, last + 1))
+    counted = counts.uncommon(connection, query, range(first, last + 1))
     if not counted:
         return list(query), []
     leading: set[str] = set()
@@ -142,39 +147,6 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str]) -> tuple[list[
         leading.add(token)
         found += counted[token]
     return [token for token in query if token in leading], [token for token in query if token in counted.keys() - leading]
-
-
-def _uncommon(connection: apsw.Connection, query: Sequence[str], ids: range) -> dict[str, float]:
-    """In about how many rows each of these tokens stands, without those that stand in more than their share of all. `ids`: of all rows.
-
-    To walk all of a long list would cost as much as is saved. How many rows a frequent token stands in is told from how far its first ones
-    reach and from the newest part of the store; it is common if it is so in both: what is spoken of only lately is what is asked for.
-    """
-    counted: dict[str, float] = {}
-    reaching: dict[str, int] = {}
-    for token, (count, last) in _rows_with(connection, query, LEADING_ROWS).items():
-        if count < LEADING_ROWS:
-            counted[token] = count
-        else:
-            reaching[token] = last
-    rows = len(ids)
-    newest = _rows_with(connection, list(reaching), rows, after=ids.stop - 1 - rows // SAMPLED_PART)
-    for token, last in reaching.items():
-        early, late = LEADING_ROWS * rows / (last - ids.start + 1), newest[token][0] * SAMPLED_PART
-        if min(early, late) <= rows * (COMMON_KANJI_SHARE if is_single_kanji(token) else COMMON_SHARE):
-            counted[token] = max((early + late) / 2, LEADING_ROWS)
-    return counted
-
-
-def _rows_with(connection: apsw.Connection, tokens_: Sequence[str], limit: int, after: int = 0) -> dict[str, tuple[int, int]]:
-    """How many rows beyond the id `after` each of these tokens stands in, counted up to `limit`, and the id of the last that was counted."""
-    counted = """
-        SELECT value, (SELECT json_array(count(*), max(id))
-            FROM (SELECT rowid AS id FROM lexical WHERE lexical MATCH '"' || value || '"' AND rowid > ?3 LIMIT ?2))
-        FROM json_each(?1)
-    """
-    rows: Iterable[Any] = connection.execute(counted, (json.dumps(list(tokens_)), limit, after)) if tokens_ else ()
-    return {token: (count, last or 0) for token, found in rows for count, last in [json.loads(found)]}
 
 
 def _any_of(tokens_: Sequence[str]) -> str:

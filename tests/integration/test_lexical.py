@@ -11,7 +11,8 @@ from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import lexical, memories
+from memory_mcp.store import lexical, memories, word_counts
+from memory_mcp.store.word_counts import WordCounts
 from memory_mcp.text.tokens import query_tokens, tokens
 
 
@@ -216,10 +217,11 @@ def large(monkeypatch):
 
     def make(leading_rows, share=0.5, sampled_part=1):
         monkeypatch.setattr(lexical, "MANY_ROWS", 5)
-        monkeypatch.setattr(lexical, "SAMPLED_PART", sampled_part)
         monkeypatch.setattr(lexical, "LEADING_ROWS", leading_rows)
-        monkeypatch.setattr(lexical, "COMMON_SHARE", share)
-        monkeypatch.setattr(lexical, "COMMON_KANJI_SHARE", share)
+        monkeypatch.setattr(word_counts, "COUNTED_ROWS", leading_rows)
+        monkeypatch.setattr(word_counts, "SAMPLED_PART", sampled_part)
+        monkeypatch.setattr(word_counts, "COMMON_SHARE", share)
+        monkeypatch.setattr(word_counts, "COMMON_KANJI_SHARE", share)
 
     return make
 
@@ -319,6 +321,49 @@ def test_in_a_large_store_a_word_is_common_that_was_so_first_and_lately(say, fou
     assert found("dragon diary", limit=1) == ["a dragon"]
     for season in ("spring", "autumn"):  # each has half of the rows, one of the first of them, the other of the latest
         assert len(found(f"dragon {season}", limit=21)) == 21
+
+
+@pytest.fixture
+def counted(nilou):
+    """In how many rows a token stands, as far as is known. What was counted is kept, as in an open persona."""
+    counts = WordCounts()
+
+    def count(token):
+        with nilou.database.read() as connection:
+            rows = connection.execute("SELECT max(rowid) FROM lexical").get
+            return counts.uncommon(connection, [token], range(1, rows + 1)).get(token)
+
+    return count
+
+
+def test_what_was_counted_is_kept_until_the_store_has_grown(say, counted):
+    for number in range(40):
+        say(f"{'dragon' if number % 10 == 0 else 'entry'} {number}")
+    assert counted("dragon") == 4
+    say("a dragon again")
+    assert (counted("dragon"), counted("again"), counted("never")) == (4, 1, 0)
+    say("the dragon")
+    say("dragon")
+    assert counted("dragon") == 7
+
+
+def test_what_was_counted_is_counted_anew_after_a_while(say, counted, monkeypatch):
+    for number in range(40):
+        say(f"{'dragon' if number % 10 == 0 else 'entry'} {number}")
+    monkeypatch.setattr(word_counts, "KEPT_SECONDS", -1)
+    assert counted("dragon") == 4
+    say("a dragon again")
+    assert counted("dragon") == 5
+
+
+def test_what_a_recall_counted_the_next_finds_counted(say, ask, nilou, large):
+    for number in range(40):
+        say(f"{'dragon' if number % 10 == 0 else 'entry'} {number}")
+    large(leading_rows=10)
+    ask("a dragon")
+    say("a dragon again")
+    with nilou.database.read() as connection:
+        assert nilou.words.uncommon(connection, ["dragon"], range(1, 42)) == {"dragon": 4}
 
 
 def test_a_scan_finds_what_has_no_token(say, nilou):
