@@ -45,7 +45,11 @@ def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool,
             if not 0 < undo <= NUMBER_LIMIT:
                 raise InvalidInput(f"undo is {undo}", "it is the number of a merge", "Look at the merges that are listed")
             one, other = entity_changes.take_apart(persona, undo, now=call.now)
-            return {**heading(call, persona), "undone": undo, "into": _entity(one, call), "entity": _entity(other, call)}
+            return {
+                **heading(call, persona),
+                "undone": undo,
+                **told(into=one and _entity(one, call), entity=other and _entity(other, call)),
+            }
         why, privacy = drafts.label(reason, "reason"), call.settings.privacy
         if distinct:
             entity_changes.keep_apart(persona, name, kept, reason=why, now=call.now, privacy=privacy)

@@ -18,6 +18,11 @@ def fold(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
+def is_invisible(name: str) -> bool:
+    """Whether nothing of a name can be seen: blanks, marks of direction, control characters."""
+    return all(unicodedata.category(sign)[0] in "CZ" for sign in fold(name))
+
+
 def bare(name: str) -> str:
     """The folded name without what politeness adds: 田中さん, 田中様, 田中部長 → 田中."""
     folded = fold(name)

@@ -183,3 +183,13 @@ def test_types_count_what_is_told_and_one_that_the_trash_needs_stays(persona, ht
         assert (gone.status_code, "trash" in gone.text) == (400, True)
     persona("revise", key=key, restore=True)
     assert types() == {"Pet": 2, "rivals": 1}
+
+
+def test_a_merge_that_is_undone_does_not_tell_whom_only_the_trash_names(persona, secret):
+    persona("remember", content="[[ダイズ|Object]]は丸い")
+    number = persona("merge_entities", entity="ダイズモ", into="ダイズ")["merge"]
+    persona("forget", keys=[secret])
+    undone = persona("merge_entities", undo=number)
+    assert (undone["undone"], undone["into"]["name"], "entity" in undone) == (number, "ダイズ", False)
+    persona("revise", key=secret, restore=True)
+    assert persona("entity_neighbors", entity="ダイズモ")["entity"]["name"] == "ダイズモ"
