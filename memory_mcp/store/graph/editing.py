@@ -174,16 +174,17 @@ def _type_called(connection: apsw.Connection, word: str) -> str:
 
 
 def _check_names(connection: apsw.Connection, said: Sequence[str], type_: str, own: Sequence[int]) -> None:
-    """Nobody else may be called so: one name leads to one entity of a type."""
+    """Nobody else may be called so: one name leads to one entity of a type. What only the trash holds is free, as nobody is told of it."""
     for name in said:
         rows: list[Any] = connection.execute(
             "SELECT k.id, k.name, k.type, k.entity_id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
             "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.folded = ?",
             (fold(name),),
         ).fetchall()
-        untold = trashed.untold(connection, [row[0] for row in rows])
+        found = list(entities.by_ids(connection, [row[0] for row in rows]).values())
+        there = {one.id for one in entities.told_as(connection, found, name)}
         for other, called, other_type, entity_id in rows:
-            if other not in own and other not in untold and merging.compatible(type_, other_type):
+            if other not in own and other in there and merging.compatible(type_, other_type):
                 raise InvalidInput(
                     f"{name[:80]!r} is a name of another entity",
                     f"it belongs to {called!r}, a {other_type} with the id {entity_id}",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import apsw
 
@@ -25,7 +26,7 @@ class Type:
 
 def of_entities(connection: apsw.Connection) -> list[Type]:
     """The types that an entity can have, those of every persona first."""
-    rows = connection.execute(
+    rows: list[Any] = connection.execute(
         "SELECT name, display_name, description, user_defined, color FROM entity_types ORDER BY user_defined, name"
     ).fetchall()
     used = counts_by_type(connection).entities
@@ -35,7 +36,7 @@ def of_entities(connection: apsw.Connection) -> list[Type]:
 def of_relations(connection: apsw.Connection) -> list[Type]:
     """The types that a relation can have, those of every persona first. Words that are used without being a type have a direction, and are
     not among these."""
-    rows = connection.execute(
+    rows: list[Any] = connection.execute(
         "SELECT name, display_name, description, user_defined, directed FROM relation_types ORDER BY user_defined, name"
     ).fetchall()
     used = counts_by_type(connection).relations

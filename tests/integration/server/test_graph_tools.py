@@ -229,6 +229,12 @@ def test_a_relation_of_a_name_that_nobody_can_see_is_refused(persona, unseen):
         assert persona.refusal("remember", content="来た", relations=[relation])
 
 
+@pytest.mark.parametrize("seen", ["\U0001fae8", "\U0001fac6", "\ue000", "👨\u200d👩", "אבג"])
+def test_a_relation_of_any_name_that_can_be_seen_is_kept(persona, seen):
+    persona("relate", relations=[f"{seen} > knows > 苺"])
+    assert persona("entity_neighbors", entity=seen)["neighbors"][0]["name"] == "苺"
+
+
 def test_a_mark_around_nothing_that_can_be_seen_names_nobody(persona):
     persona("remember", content="[[\u200b]]と[[\ufeff|Person]]と[[苺|\u200b]]")
     told = persona("graph_snapshot", format="json")["entities"]

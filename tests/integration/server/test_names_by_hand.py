@@ -200,3 +200,20 @@ def test_a_name_of_one_who_was_merged_is_hidden_unless_somebody_wrote_it(persona
     persona("revise", key=both, restore=True)
     persona("revise", key=walk, restore=True)
     assert (aliases("田中太郎"), aliases("タロウ")) == (["たなっち"], ["たーくん", "タロさん"])
+
+
+def test_nobody_is_suggested_for_one_who_was_merged_and_is_in_the_trash(persona):
+    persona("remember", content="[[丙野|Person]]が来た")
+    key = persona("remember", content="[[乙野|Person]]が寝た", relations=["乙野 > likes > 梨"])["key"]
+    persona("merge_entities", entity="乙野", into="丙野")
+    persona("forget", keys=[key])
+    assert "丙野" not in persona.refusal("entity_neighbors", entity="乙野")
+
+
+def test_a_name_that_only_the_trash_holds_may_be_given_to_somebody_else(persona, api, walk):
+    persona("forget", keys=[walk])
+    api("POST", "entities", name="他人", type="Person", aliases=["たなっち"])
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "他人"
+    persona("revise", key=walk, restore=True)
+    told = persona("entity_neighbors", entity="たなっち")
+    assert {told["entity"]["name"], *(one["name"] for one in told["namesakes"])} == {"他人", "田中太郎"}
