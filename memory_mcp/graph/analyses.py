@@ -94,14 +94,15 @@ class Analyses:
         """
         key, deadline = (persona.name, min_weight), Deadline.after(self._deadline_seconds, self._clock)
         mark = _read(persona, revision.of)
-        whole = self._kept(key, mark, "network", lambda: _read(persona, lambda connection: network.read(connection, min_weight)), deadline)
         what = analysis.__qualname__
 
-        def compute() -> Found:
-            found = analysis(whole, deadline)
-            self._keep(key, mark, what, found)  # also where nobody waits for it any more
-            return found
+        def read() -> Network:
+            return self._keep(key, mark, "network", _read(persona, lambda connection: network.read(connection, min_weight)))
 
+        def compute() -> Found:  # what it finds is kept also where nobody waits for it any more
+            return self._keep(key, mark, what, analysis(whole, deadline))
+
+        whole = self._kept(key, mark, "network", read, deadline)
         return whole, self._kept(key, mark, what, lambda: self._in_time(persona.name, what, compute, deadline), deadline)
 
     def read(self, persona: Persona, reading: Callable[[apsw.Connection], Found]) -> Found:
@@ -110,9 +111,9 @@ class Analyses:
         Raises:
             AnalysisTooLong: its turn did not come.
         """
-        deadline = Deadline.after(self._deadline_seconds, self._clock)
+        deadline, key, what = Deadline.after(self._deadline_seconds, self._clock), (persona.name, None), reading.__qualname__
         mark = _read(persona, revision.of)
-        return self._kept((persona.name, None), mark, reading.__qualname__, lambda: _read(persona, reading), deadline)
+        return self._kept(key, mark, what, lambda: self._keep(key, mark, what, _read(persona, reading)), deadline)
 
     @contextmanager
     def turn(self, do: str) -> Iterator[Deadline]:
@@ -132,7 +133,7 @@ class Analyses:
             return sum(state.nbytes for state in self._states.values())
 
     def _kept(self, key: _Key, mark: str, what: str, compute: Callable[[], Found], deadline: Deadline) -> Found:
-        """What is known of this state of the graph, computed if it is not."""
+        """What is known of this state of the graph; where it is not, `compute` finds and keeps it."""
         known: Found | None = self._known(key, mark, what)
         if known is not None:
             return known
@@ -141,7 +142,6 @@ class Analyses:
             if known is None:
                 deadline.check()
                 known = compute()
-                self._keep(key, mark, what, known)
             return known
 
     @contextmanager
@@ -190,7 +190,7 @@ class Analyses:
             self._states.move_to_end(key)
             return state.results.get(what)
 
-    def _keep(self, key: _Key, mark: str, what: str, found: Result) -> None:
+    def _keep(self, key: _Key, mark: str, what: str, found: Found) -> Found:
         with self._guard:
             now = self._clock()
             for over in [other for other, kept in self._states.items() if now >= kept.until]:
@@ -203,3 +203,4 @@ class Analyses:
             # What takes more than there is room for is for this answer only.
             while self._states and sum(kept.nbytes for kept in self._states.values()) > self._limit_bytes:
                 self._states.popitem(last=False)
+        return found

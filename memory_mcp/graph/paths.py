@@ -70,7 +70,9 @@ def find_path(
     (one, *like_one), (other, *like_other) = known_as(connection, source), known_as(connection, target)
     depth, rules = min(max_depth, hops.HOPS_LIMIT), Rules(types, min_confidence)
     search = _Search(connection, other.id, depth, rules)
-    if algorithm == "shortest":
+    if one.id == other.id:  # by two of its names
+        found: list[tuple[Step, ...]] = [()]
+    elif algorithm == "shortest":
         way = hops.shortest_path(connection, one.id, other.id, depth, rules)
         found = [] if way is None else [tuple(way)]
     elif algorithm == "strongest":

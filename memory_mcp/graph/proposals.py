@@ -10,7 +10,7 @@ import apsw
 
 from memory_mcp.graph.deadline import Deadline
 from memory_mcp.store.graph import hops, merging, overview
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph.entities import Entity, told
 from memory_mcp.text.entities import likeness
 from memory_mcp.text.entities.days import DAY
 from memory_mcp.text.entities.folding import bare
@@ -49,7 +49,7 @@ def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDL
     Raises:
         AnalysisTooLong: the deadline came first.
     """
-    present = {entity.id: entity for entity in overview.most_connected(connection, ENTITIES_LIMIT)}
+    present = {entity.id: entity for entity in told(connection, overview.most_connected(connection, ENTITIES_LIMIT))}
     deadline.check()
     around = _Around(connection, present)
     deadline.check()

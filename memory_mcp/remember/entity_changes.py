@@ -1,7 +1,6 @@
 """What somebody does to the graph's entities by hand: make, change, delete, take for one, tell apart; each with a row in the operations."""
 
 import math
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +18,7 @@ from memory_mcp.store.graph.editing import Wanted
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.clean import storable
-from memory_mcp.text.entities.folding import fold
+from memory_mcp.text.entities.folding import is_invisible
 from memory_mcp.text.entities.marks import NAME_LIMIT
 from memory_mcp.text.entities.stated import RELATION_TYPE_LIMIT
 from memory_mcp.text.privacy.redaction import Redaction
@@ -134,19 +133,19 @@ def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now:
     return _done(persona, work)
 
 
-def take_apart(persona: Persona, number: int, *, now: datetime) -> tuple[Entity, Entity]:
-    """Undoes a merge. Returns the one that was kept and the one that is itself again.
+def take_apart(persona: Persona, number: int, *, now: datetime) -> tuple[Entity | None, Entity | None]:
+    """Undoes a merge. Returns the one that was kept and the one that is itself again, None for whom only memories in the trash name.
 
     Raises:
         InvalidInput: there is no such merge, or it is undone.
     """
 
-    def work(connection: apsw.Connection) -> tuple[tuple[Entity, Entity], Operation]:
+    def work(connection: apsw.Connection) -> tuple[tuple[Entity | None, Entity | None], Operation]:
         kept, merged = merging.undo(connection, number, now)
         found = entities.by_ids(connection, [kept, merged])
         told = {"names": [found[merged].name, found[kept].name], "number": number}
-        one, other = (entities.without_the_trash(connection, found[id_]) for id_ in (kept, merged))
-        return (one, other), Operation("unmerge_entities", None, now, after=told)
+        there = {entity.id: entity for entity in entities.told(connection, [found[kept], found[merged]])}
+        return (there.get(kept), there.get(merged)), Operation("unmerge_entities", None, now, after=told)
 
     return _done(persona, work)
 
@@ -254,7 +253,7 @@ def checked_type(wanted: NewType, privacy: Privacy) -> NewType:
 
 def _name(name: str, field: str) -> str:
     called = " ".join(storable(name, field).split())
-    if all(unicodedata.category(sign)[0] in "CZ" for sign in fold(called)):
+    if is_invisible(called):
         raise InvalidInput(f"{field} has an empty name", "", "Send what it is called")
     if len(called) > NAME_LIMIT:
         raise InvalidInput(

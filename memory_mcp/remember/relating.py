@@ -15,7 +15,7 @@ from memory_mcp.remember.drafts import label
 from memory_mcp.remember.naming import days_stated, state_relations
 from memory_mcp.remember.redact import relations_redacted
 from memory_mcp.store import operations
-from memory_mcp.store.graph import entities, relations, trashed
+from memory_mcp.store.graph import entities, relations
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.entities.stated import with_types
@@ -85,9 +85,7 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     (stated,) = relations_redacted([told], found)  # as `relate` has put it down
 
     def work(connection: apsw.Connection) -> Operation | None:
-        meant = _meant(connection, stated, now.date(), of_other_years=True)
-        untold = trashed.untold(connection, {end for ends in meant for end in ends})
-        there = [ends for ends in meant if untold.isdisjoint(ends)]
+        there = _meant(connection, stated, now.date(), to_take_back=True)
         if not there:
             _refuse_ambiguous(connection, stated)
             raise EntityNotFound(
@@ -105,15 +103,17 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     return done is not None
 
 
-def _meant(connection: apsw.Connection, stated: Stated, said_on: date, *, of_other_years: bool = False) -> list[tuple[int, int]]:
-    """The known entities that a relation is between, as stating it would find them; of a day without its year also those `of_other_years`."""
+def _meant(connection: apsw.Connection, stated: Stated, said_on: date, *, to_take_back: bool = False) -> list[tuple[int, int]]:
+    """The known entities that a relation is between, as stating it would find them. `to_take_back`: of a day without its year also those of
+    other years, and nobody by what only the trash tells."""
     told = with_types(stated, entities.types(connection))
     first_day, second_day = days_stated(told, said_on)
 
     def known(name: str, type_: str | None, day: Mention | None) -> list[int]:
         one = entities.find(connection, day.name, day.type) if day else entities.find(connection, name, type_)
-        others = [other for other in entities.by_name(connection, name) if other.type == day.type] if day and of_other_years else []
-        return list(dict.fromkeys(entity.id for entity in (one, *others) if entity))
+        others = [other for other in entities.by_name(connection, name) if other.type == day.type] if day and to_take_back else []
+        found = list({entity.id: entity for entity in (one, *others) if entity}.values())
+        return [entity.id for entity in (entities.told_as(connection, found, name) if to_take_back else found)]
 
     sources, targets = known(told.source, told.source_type, first_day), known(told.target, told.target_type, second_day)
     return [(source, target) for source in sources for target in targets]

@@ -16,7 +16,7 @@ import apsw
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.search.may_be_meant import with_others
 from memory_mcp.store.graph import hops, mentions
-from memory_mcp.store.graph.entities import by_name
+from memory_mcp.store.graph.entities import Entity, by_name, told_as
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.text.entities.finding import found_in
 from memory_mcp.text.entities.mention import Mention
@@ -79,14 +79,22 @@ def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], que
 
 
 def named_in(connection: apsw.Connection, names: KnownNames, query: str) -> Named:
-    """Whom the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell."""
-    known = names.find(connection, query)
+    """Whom the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell. Nobody by a name that only
+    the trash holds."""
     kin = [mention for mention in found_in(query, ()) if mention.subtype in ("family", "day")]
-    asked = cache(partial(by_name, connection))  # a long question names somebody many times
-    called = {mention: asked(query[mention.start : mention.end]) for _, mention in known}
-    called |= {mention: namesakes for mention in kin if (namesakes := asked(mention.name))}
-    ids = [*(entity for entity, _ in known), *(namesake.id for namesakes in called.values() for namesake in namesakes)]
+    asked = cache(partial(_called, connection))  # a long question names somebody many times
+    written = [(entity, mention, asked(query[mention.start : mention.end])) for entity, mention in names.find(connection, query)]
+    known = [(entity, mention, told) for entity, mention, (told, untold) in written if entity not in untold]
+    called = {mention: told for _, mention, told in known} | {mention: told for mention in kin if (told := asked(mention.name)[0])}
+    ids = [*(entity for entity, *_ in known), *(namesake.id for namesakes in called.values() for namesake in namesakes)]
     return Named(dict.fromkeys(ids, 1.0), _without(query, called))
+
+
+def _called(connection: apsw.Connection, name: str) -> tuple[list[Entity], set[int]]:
+    """Whoever is called so and told by that name, and the ids of those who are not told."""
+    found = by_name(connection, name)
+    told = told_as(connection, found, name)
+    return told, {entity.id for entity in found} - {entity.id for entity in told}
 
 
 def _without(query: str, mentions: Iterable[Mention]) -> str:

@@ -1,7 +1,9 @@
 """Entities, their types and their merges as a client sees them: for the tool `merge_entities` and the routes below /api/graph/."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import apsw
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.proposals import proposals
@@ -24,6 +26,8 @@ ENTITIES_SHOWN, ENTITIES_LIMIT = 50, 500
 # SQLite's whole numbers end there.
 NUMBER_LIMIT = 2**63 - 1
 
+Seen = TypeVar("Seen")
+
 
 def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool, reason: str, limit: int | None) -> dict[str, Any]:
     """Merges `entity` into `into`, or says that they are two, or undoes a merge; lists proposals and merges where none of these is asked for.
@@ -45,7 +49,11 @@ def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool,
             if not 0 < undo <= NUMBER_LIMIT:
                 raise InvalidInput(f"undo is {undo}", "it is the number of a merge", "Look at the merges that are listed")
             one, other = entity_changes.take_apart(persona, undo, now=call.now)
-            return {**heading(call, persona), "undone": undo, "into": _entity(one, call), "entity": _entity(other, call)}
+            return {
+                **heading(call, persona),
+                "undone": undo,
+                **told(into=one and _entity(one, call), entity=other and _entity(other, call)),
+            }
         why, privacy = drafts.label(reason, "reason"), call.settings.privacy
         if distinct:
             entity_changes.keep_apart(persona, name, kept, reason=why, now=call.now, privacy=privacy)
@@ -83,42 +91,39 @@ def entities_view(call: Call, query: str, type_: str, limit: int, offset: int) -
         return {**heading(call, persona), "entities": [_entity(one, call) for one in found], "in_all": total}
 
 
-def whom(call: Call, persona: Persona, name: str) -> tuple[str, dict[str, Any]]:
-    """By what the entity of a name is to be looked up: the name itself where somebody is called so, else the id of whoever it is nearest to by
-    meaning, and what is to be said of that.
+def of_whom(call: Call, persona: Persona, name: str, view: Callable[[apsw.Connection, str], Seen]) -> tuple[Seen, dict[str, Any]]:
+    """What `view` sees of the entity of a name, or, where nobody is called so, by the id of whoever it is nearest to by meaning; and what is to
+    be said of that.
 
     Raises:
         EntityNotFound: nobody is called so, and nobody is near; it says so too where no model could be asked.
     """
-    with persona.database.read() as connection:
-        try:
-            entities.known_as(connection, name)
-        except EntityNotFound as error:
-            unknown = error
-        else:
-            return name, {}
+    try:
+        with persona.database.read() as connection:
+            return view(connection, name), {}
+    except EntityNotFound as error:
+        unknown = error
     found = meant(persona, name, call.models)
     if not found.entities:
         asked = f"by meaning nobody could be looked for ({found.skipped})" if found.skipped else "nobody is near by meaning"
         raise EntityNotFound(unknown.what, f"{unknown.why}; {asked}", unknown.do) from unknown
     (best, similarity), *others = found.entities
-    said = {"asked": name, "similarity": similarity}
-    return best.entity_id, {"by_meaning": {**said, **told(others=[{"name": one.name, "similarity": near} for one, near in others])}}
+    said = {"asked": name, "similarity": similarity, **told(others=[{"name": one.name, "similarity": near} for one, near in others])}
+    with persona.database.read() as connection:
+        return view(connection, best.entity_id), {"by_meaning": said}
 
 
 def one_view(call: Call, name: str) -> dict[str, Any]:
     """One entity with its namesakes and what was merged into it or taken apart again."""
+
+    def seen(connection: apsw.Connection, known: str) -> dict[str, Any]:
+        found, *namesakes = entities.known_as(connection, known)
+        merges = [_merge(one, call) for one in merging.history(connection, SHOWN_LIMIT, of=found.id)]
+        return {"entity": _entity(found, call), **told(namesakes=[_entity(one, call) for one in namesakes], merges=merges)}
+
     with call.reading() as persona:
-        known, by_meaning = whom(call, persona, name)
-        with persona.database.read() as connection:
-            found, *namesakes = entities.known_as(connection, known)
-            merges = [_merge(one, call) for one in merging.history(connection, SHOWN_LIMIT, of=found.id)]
-        return {
-            **heading(call, persona),
-            **by_meaning,
-            "entity": _entity(found, call),
-            **told(namesakes=[_entity(one, call) for one in namesakes], merges=merges),
-        }
+        view, by_meaning = of_whom(call, persona, name, seen)
+        return {**heading(call, persona), **by_meaning, **view}
 
 
 def types_view(call: Call) -> dict[str, Any]:

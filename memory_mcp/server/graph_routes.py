@@ -10,17 +10,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.neighbours import neighbours
-from memory_mcp.graph.paths import find_path
 from memory_mcp.graph.snapshot import snapshot
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import drafts
-from memory_mcp.server import entity_views
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
 from memory_mcp.server.api_route import ApiRoute, whole_number
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, why_nobody
+from memory_mcp.server.graph_views import snapshot_view
 from memory_mcp.server.link_views import LINKS_LIMIT, LINKS_SHOWN, links_view
+from memory_mcp.server.neighbour_views import neighbours_answer, paths_answer
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
 from memory_mcp.store.graph import entities
@@ -75,29 +73,16 @@ async def graph_neighbours(request: Request) -> Response:
     depth, limit = _whole(request, "depth", arguments.DEPTH_LIMIT, 1), _whole(request, "limit", arguments.NEIGHBOURS_LIMIT, 20)
     least = arguments.share(_number(request, "min_confidence"))
 
-    def told(call: Call, persona: Persona) -> dict[str, Any]:
-        known, by_meaning = entity_views.whom(call, persona, name)
-        with persona.database.read() as connection:
-            found = neighbours(connection, known, depth, types, least, limit)
-            note = None if found.neighbours else why_nobody(connection, types, found.entity.name, found.types_there)
-            return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, note)}
-
-    return await _told(request, told)
+    return await _told(request, lambda call, persona: neighbours_answer(call, persona, name, depth, types, least, limit))
 
 
 async def graph_paths(request: Request) -> Response:
     """How two entities hang together."""
-    source, target = (arguments.name(_text(request, end), end) for end in ("source", "target"))
+    ends = arguments.name(_text(request, "source"), "source"), arguments.name(_text(request, "target"), "target")
     algorithm, depth = arguments.algorithm(_text(request, "algorithm")), _whole(request, "max_depth", arguments.PATH_LIMIT, 4)
     types, least = request.query_params.getlist("relation_types"), arguments.share(_number(request, "min_confidence"))
 
-    def told(call: Call, persona: Persona) -> dict[str, Any]:
-        with persona.database.read() as connection:
-            found = find_path(connection, source, target, algorithm, depth, types, least)
-            note = None if found.paths else why_nobody(connection, types, found.source.name, found.types_there)
-            return {**heading(call, persona), **paths_view(found, note)}
-
-    return await _told(request, told)
+    return await _told(request, lambda call, persona: paths_answer(call, persona, ends, algorithm, depth, types, least))
 
 
 async def memory_links(request: Request) -> Response:

@@ -230,6 +230,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0013 graph revision", graph_revision.create),
     ("0014 entities by whom they are merged into", graph_schema.by_whom_they_are_merged_into),
     ("0015 trash", _trash),
+    ("0016 names by hand", graph_schema.names_by_hand),
 ]
 
 

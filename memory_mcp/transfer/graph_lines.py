@@ -36,7 +36,7 @@ GRAPH_FIELDS: Mapping[str, Mapping[str, Check]] = {
     "relation_type": {"relation_type": TEXT, "display_name": TEXT, "description": TEXT, "directed": FLAG},
     "entity": {
         **dict.fromkeys(("entity", "type", "subtype", "description", "made_by", "entity_id", "created_at"), TEXT),
-        "aliases": TEXTS,
+        **dict.fromkeys(("aliases", "names_by_hand"), TEXTS),
         "attributes": OBJECT,
         "importance": SHARE,
         "confidence": SHARE,
@@ -100,8 +100,6 @@ def checked(kind: str, row: Mapping[str, Any], zone: ZoneInfo, now: datetime) ->
     if lacking:
         raise InvalidInput(f"{lacking[0]} is missing", f"a line of {kind} has it", "Take the line as the export wrote it")
     told = {name: _value(name, value, zone) for name, value in row.items()}
-    if len(told.get("aliases", ())) > ALIASES_LIMIT:
-        raise InvalidInput(f"there are {len(told['aliases'])} aliases", f"{ALIASES_LIMIT} are the limit", "Leave some out")
     if "entity_id" in told and not _UUID.fullmatch(told["entity_id"]):
         raise InvalidInput(f"entity_id is {told['entity_id'][:80]!r}", "names are looked up as ids too", "Leave it out, or send a UUID")
     if told.get("made_by", "text") not in _MAKERS:
@@ -196,6 +194,8 @@ def _value(name: str, value: Any, zone: ZoneInfo) -> Any:
     if isinstance(value, str):
         return to_text(moment_of(name, value, zone)) if name in _TIMES else _text(name, value)
     if isinstance(value, list):
+        if len(value) > ALIASES_LIMIT:
+            raise InvalidInput(f"there are {len(value)} {name}", f"{ALIASES_LIMIT} are the limit", "Leave some out")
         return [_text(name, entry) for entry in value]
     if isinstance(value, dict):
         if len(json.dumps(value, ensure_ascii=False)) > TEXT_LIMIT:

@@ -6,10 +6,9 @@ from fastmcp.dependencies import Depends
 from pydantic import Field
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.neighbours import neighbours
-from memory_mcp.graph.paths import find_path as find_paths
 from memory_mcp.graph.snapshot import snapshot
 from memory_mcp.remember import drafts, relating
+from memory_mcp.remember.naming import check_types
 from memory_mcp.server import entity_views
 from memory_mcp.server.graph_arguments import DEPTH_LIMIT, NEIGHBOURS_LIMIT, PATH_LIMIT, SNAPSHOT_LIMIT
 from memory_mcp.server.graph_arguments import algorithm as _algorithm
@@ -18,8 +17,9 @@ from memory_mcp.server.graph_arguments import name as _name
 from memory_mcp.server.graph_arguments import share as _share
 from memory_mcp.server.graph_arguments import types as _types
 from memory_mcp.server.graph_arguments import within as _within
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, snapshot_view, why_nobody
+from memory_mcp.server.graph_views import snapshot_view
 from memory_mcp.server.mcp_tools.arguments import Flag, Number, ScopedTool, Text, TextList, WholeNumber, tool_of
+from memory_mcp.server.neighbour_views import neighbours_answer, paths_answer
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, told
@@ -41,11 +41,7 @@ def entity_neighbors(
     """Whom or what a person, place or project is related to."""
     hops, many = _within(depth, "depth", 1, DEPTH_LIMIT, 1), _within(limit, "limit", 1, NEIGHBOURS_LIMIT, 20)
     with call.reading() as persona:
-        name, by_meaning = entity_views.whom(call, persona, _name(entity, "entity"))
-        with persona.database.read() as connection:
-            found = neighbours(connection, name, hops, relation_types, _share(min_confidence), many)
-            note = None if found.neighbours else why_nobody(connection, relation_types, found.entity.name, found.types_there)
-        return {**heading(call, persona), **by_meaning, **neighbourhood_view(found, call.settings.zone, note)}
+        return neighbours_answer(call, persona, _name(entity, "entity"), hops, relation_types, _share(min_confidence), many)
 
 
 @answering
@@ -60,11 +56,9 @@ def find_path(
 ) -> dict[str, Any]:
     """How two people, places or projects hang together, step by step."""
     depth, least = _within(max_depth, "max_depth", 1, PATH_LIMIT, 4), _share(min_confidence)
-    one, other, how = _name(source, "source"), _name(target, "target"), _algorithm(algorithm)
-    with call.reading() as persona, persona.database.read() as connection:
-        found = find_paths(connection, one, other, how, depth, relation_types, least)
-        note = None if found.paths else why_nobody(connection, relation_types, found.source.name, found.types_there)
-        return {**heading(call, persona), **paths_view(found, note)}
+    ends, how = (_name(source, "source"), _name(target, "target")), _algorithm(algorithm)
+    with call.reading() as persona:
+        return paths_answer(call, persona, ends, how, depth, relation_types, least)
 
 
 @answering
@@ -98,9 +92,8 @@ def relate(
         before = heading(call, persona)
         with persona.database.read() as connection:
             types = entities.types(connection)
-    said = [stated(text, types) for text in relations]
-    for name in (end for one in said for end in (one.source, one.target) if "|" in end):
-        _types([name.rpartition("|")[2]], types)
+            said = [stated(text, types) for text in relations]
+            check_types(connection, said)
     with call.writing() as persona:
         relating.relate(persona, said, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy, when=when)
     related = [f"{one.source} > {one.relation} > {one.target}" for one in said]

@@ -100,12 +100,16 @@ class Arrivals:
             importance=row.get("importance", 0.5),
             aliases=tuple(row.get("aliases", ())),
         )
-        taking.keep_what_was_said(self._connection, id_, found, row.get("made_by", "text"), self._now)
+        made_by = row.get("made_by", "text")
+        # An older export says nothing of who put a name down.
+        by_hand = row.get("names_by_hand", () if made_by == "text" else (found.name, *found.aliases))
+        taking.keep_what_was_said(self._connection, id_, found, made_by, by_hand, self._now)
 
     def _told_of(self, id_: int) -> object:
         entity = entities.by_ids(self._connection, [id_])[id_]
         made_by = self._connection.execute("SELECT made_by FROM entities WHERE id = ?", (id_,)).get
-        return entity.type, entity.subtype, entity.description, entity.attributes, entity.importance, entity.aliases, made_by
+        by_hand = entities.names_by_hand(self._connection, id_)
+        return entity.type, entity.subtype, entity.description, entity.attributes, entity.importance, entity.aliases, made_by, by_hand
 
     def _relation(self, row: Row) -> bool:
         source, target = (self._end(row[end], row.get(f"{end}_type")) for end in ("source", "target"))

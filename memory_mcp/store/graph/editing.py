@@ -19,6 +19,14 @@ from memory_mcp.text.entities.type_words import type_called
 
 # Made or changed by hand: it stays when no memory names it any more.
 BY_HAND = "user"
+# A name that holds ?2, or ?3 without honorifics; and who has such a further name and is named by a memory in the trash.
+_SOUGHT = "(instr(a.folded, ?2) OR instr(a.bare, ?3))"
+_SOUGHT_IN_THE_TRASH = f"""
+SELECT DISTINCT coalesce(g.merged_into, g.id) FROM memories m CROSS JOIN entity_mentions em ON em.memory = m.id
+JOIN entities g ON g.id = em.entity JOIN entities k ON k.id = coalesce(g.merged_into, g.id)
+JOIN entity_aliases a ON a.entity = g.id AND NOT a.by_hand AND a.alias <> k.name
+WHERE m.deleted_at IS NOT NULL AND ?1 = '' AND {_SOUGHT}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +48,25 @@ def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offs
     mentioned first. And how many there are in all."""
     condition = (
         f"{PRESENT} AND (?1 = '' OR e.type = ?1) AND (?2 = '' OR EXISTS (SELECT 1 FROM entities g JOIN entity_aliases a ON a.entity = g.id "
-        "WHERE coalesce(g.merged_into, g.id) = +e.id AND (instr(a.folded, ?2) OR instr(a.bare, ?3))))"
+        f"WHERE coalesce(g.merged_into, g.id) = +e.id AND {_SOUGHT})) AND e.id NOT IN (SELECT value FROM json_each(?4))"
     )
-    sought = (type_, fold(query), bare(query))
+    sought = (type_, fold(query), bare(query), json.dumps(_found_by_the_trash(connection, query)))
     total = int(connection.execute(f"SELECT count(*) FROM entities e WHERE {condition}", sought).get)
     rows = connection.execute(
-        f"SELECT e.id FROM entities e WHERE {condition} ORDER BY e.extraction_count DESC, e.id LIMIT ?4 OFFSET ?5", (*sought, limit, offset)
+        f"SELECT e.id FROM entities e WHERE {condition} ORDER BY e.extraction_count DESC, e.id LIMIT ?5 OFFSET ?6", (*sought, limit, offset)
     )
     ids = [int(row[0]) for row in rows]
     found = entities.by_ids(connection, ids)
     return entities.told(connection, [found[one] for one in ids]), total
+
+
+def _found_by_the_trash(connection: apsw.Connection, query: str) -> list[int]:
+    """The entities with no name that holds `query` but such as only memories in the trash have."""
+    folded, bared = fold(query), bare(query)
+    rows = connection.execute(_SOUGHT_IN_THE_TRASH, ("", folded, bared)) if query else ()
+    found = list(entities.by_ids(connection, [row[0] for row in rows]).values())
+    open_ = entities.found_openly(connection, found, lambda name: folded in fold(name) or bared in bare(name))
+    return sorted({entity.id for entity in found} - {entity.id for entity in open_})
 
 
 def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity:
@@ -61,7 +78,9 @@ def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity
     type_ = check_new(connection, wanted)
     forgotten = _of_the_trash(connection, wanted.name or "", type_)
     if forgotten:
-        return change(connection, forgotten, replace(wanted, type=type_, aliases=wanted.aliases or ()), now)
+        entities.put_by_hand(connection, forgotten.id, [wanted.name or ""])
+        unsaid = replace(forgotten, aliases=(), merged_names=())
+        return change(connection, unsaid, replace(wanted, type=type_, aliases=wanted.aliases or ()), now)
     made = entities.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
     return change(connection, entities.by_ids(connection, [made])[made], replace(wanted, name=None, type=None, description=None), now)
 
@@ -87,7 +106,8 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     said = [name for name in (wanted.name, *(wanted.aliases or ())) if name]
     _check_names(connection, said, type_, merging.group_of(connection, entity.id))
     name, attributes = wanted.name or entity.name, entity.attributes if wanted.attributes is None else wanted.attributes
-    entities.add_aliases(connection, entity.id, [name])
+    if wanted.name and wanted.name != entity.name:
+        entities.put_by_hand(connection, entity.id, [wanted.name])
     if wanted.aliases is not None:
         _set_aliases(connection, entity, name, [alias for alias in wanted.aliases if alias not in entity.merged_names])
     connection.execute(
@@ -107,7 +127,7 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     names.changed(connection)
     if name != entity.name:  # the words of what was stated of it are found by its name
         lexical.refresh(connection, relations.stating(connection, [entity.id]))
-    return entities.by_ids(connection, [entity.id])[entity.id]
+    return entities.without_the_trash(connection, entities.by_ids(connection, [entity.id])[entity.id])
 
 
 def delete(connection: apsw.Connection, entity: Entity) -> None:
@@ -128,7 +148,8 @@ def _of_the_trash(connection: apsw.Connection, name: str, type_: str) -> Entity 
 
 
 def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases: Sequence[str]) -> None:
-    kept = {fold(alias) for alias in (name, *aliases)}
+    """What only the trash calls it stays among its names: whoever sends a list was not told of that."""
+    kept = {fold(alias) for alias in (name, *aliases, *trashed.names(connection, [entity.id]).get(entity.id, ()))}
     known = connection.execute("SELECT id, folded, alias FROM entity_aliases WHERE entity = ?", (entity.id,)).fetchall()
     gone = [(number, alias) for number, folded, alias in known if folded not in kept]
     for number, alias in gone:
@@ -139,7 +160,9 @@ def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases
         )
         queue.enqueue_unnamed(connection, [row[0] for row in read_again])
         connection.execute("DELETE FROM entity_aliases WHERE id = ?", (number,))
-    entities.add_aliases(connection, entity.id, aliases)
+    # A list repeats the names that were told: those are still their memories'.
+    told = {fold(known) for known in (entity.name, *entity.aliases)}
+    entities.put_by_hand(connection, entity.id, [alias for alias in aliases if fold(alias) not in told])
 
 
 def _type_called(connection: apsw.Connection, word: str) -> str:
@@ -151,16 +174,17 @@ def _type_called(connection: apsw.Connection, word: str) -> str:
 
 
 def _check_names(connection: apsw.Connection, said: Sequence[str], type_: str, own: Sequence[int]) -> None:
-    """Nobody else may be called so: one name leads to one entity of a type."""
+    """Nobody else may be called so: one name leads to one entity of a type. What only the trash holds is free, as nobody is told of it."""
     for name in said:
         rows: list[Any] = connection.execute(
             "SELECT k.id, k.name, k.type, k.entity_id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
             "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.folded = ?",
             (fold(name),),
         ).fetchall()
-        untold = trashed.untold(connection, [row[0] for row in rows])
+        found = list(entities.by_ids(connection, [row[0] for row in rows]).values())
+        there = {one.id for one in entities.told_as(connection, found, name)}
         for other, called, other_type, entity_id in rows:
-            if other not in own and other not in untold and merging.compatible(type_, other_type):
+            if other not in own and other in there and merging.compatible(type_, other_type):
                 raise InvalidInput(
                     f"{name[:80]!r} is a name of another entity",
                     f"it belongs to {called!r}, a {other_type} with the id {entity_id}",

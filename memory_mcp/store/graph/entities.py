@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -98,16 +98,22 @@ def _without(entity: Entity, names: Set[str]) -> Entity:
     return replace(entity, aliases=tuple(aliases), merged_names=tuple(merged))
 
 
-def _told_by_name(connection: apsw.Connection, name: str) -> list[Entity]:
-    """Whoever is called so by a name that is told."""
-    found = by_name(connection, name)
-    there = {entity.id: entity for entity in told(connection, found)}
-    gone = [(entity, there.get(entity.id)) for entity in found]
-    return [now for was, now in gone if now and (now == was or not _is_called(was, name) or _is_called(now, name))]
+def told_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
+    """Those of whoever is called so who are told, and by this name; each with all its names."""
+    untold = trashed.untold(connection, [entity.id for entity in found if not entity.extraction_count])
+    wanted = bare(name)
+    return [one for one in found_openly(connection, found, lambda known: bare(known) == wanted) if one.id not in untold]
 
 
-def _is_called(entity: Entity, name: str) -> bool:
-    return bare(name) in map(bare, (entity.name, *entity.aliases, *entity.merged_names))
+def found_openly(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
+    """Those of these entities that were not found by names alone that only memories in the trash hold. `fits`: whether a name is sought."""
+    hidden = trashed.names(connection, [entity.id for entity in found if not fits(entity.name)])
+    return [entity for entity in found if entity.id not in hidden or not _are_hidden(entity, hidden[entity.id], fits)]
+
+
+def _are_hidden(entity: Entity, hidden: Set[str], fits: Callable[[str], bool]) -> bool:
+    fitting = [name for name in (*entity.aliases, *entity.merged_names) if fits(name)]
+    return bool(fitting) and hidden >= set(fitting)
 
 
 def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
@@ -134,8 +140,10 @@ def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
     Raises:
         EntityNotFound: nobody is called so; says who is called alike.
     """
-    by_id = told(connection, by_entity_id(connection, name))
-    found = by_id or sorted(_told_by_name(connection, name), key=lambda entity: not _is_own(entity, name))
+    found = by_entity_id(connection, name)
+    if not found:
+        found = sorted(told_as(connection, by_name(connection, name), name), key=lambda entity: not _is_own(entity, name))
+    found = told(connection, found)
     if not found:
         near = alike(connection, name, SUGGESTIONS)
         known = f"known are {', '.join(entity.name for entity in near)}" if near else "no name is like it"
@@ -166,7 +174,12 @@ def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
         "ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
         (wanted, limit + ALSO_LOOKED_AT),
     )
-    return told(connection, [_entity(row) for row in rows])[:limit]
+    found = found_openly(connection, [_entity(row) for row in rows], lambda name: _are_alike(bare(name), wanted))
+    return told(connection, found)[:limit]
+
+
+def _are_alike(name: str, wanted: str) -> bool:
+    return wanted in name or (len(name) > 1 and name in wanted)
 
 
 def find_or_make(
@@ -261,7 +274,10 @@ def make(
         ),
     )
     entity_id = connection.last_insert_rowid()
-    add_aliases(connection, entity_id, [name])
+    if made_by == "text":
+        add_aliases(connection, entity_id, [name])
+    else:
+        put_by_hand(connection, entity_id, [name])
     return entity_id
 
 
@@ -269,6 +285,22 @@ def add_aliases(connection: apsw.Connection, entity_id: int, aliases: Sequence[s
     """Further names of an entity; the ones that it has already change nothing."""
     rows = [(fold(alias), entity_id, bare(alias), alias) for alias in aliases if fold(alias)]
     connection.executemany("INSERT OR IGNORE INTO entity_aliases(folded, entity, bare, alias, mark) VALUES (?,?,?,?,random())", rows)
+
+
+def put_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
+    """Names that somebody gives an entity: they stay told, whatever memories are forgotten."""
+    add_aliases(connection, entity_id, names)
+    folded = json.dumps([fold(name) for name in names])
+    connection.execute(
+        "UPDATE entity_aliases SET by_hand = 1 WHERE entity = ? AND folded IN (SELECT value FROM json_each(?))", (entity_id, folded)
+    )
+
+
+def names_by_hand(connection: apsw.Connection, entity_id: int) -> list[str]:
+    """Those of an entity's own names, merges aside, that somebody put down."""
+    return [
+        row[0] for row in connection.execute("SELECT alias FROM entity_aliases WHERE entity = ? AND by_hand ORDER BY alias", (entity_id,))
+    ]
 
 
 def _whose_own(connection: apsw.Connection, entity: Entity, name: str) -> int:

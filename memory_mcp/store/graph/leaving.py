@@ -16,10 +16,10 @@ from memory_mcp.store.graph.staying import SAID, STAYS
 Row = dict[str, Any]
 
 _ALIASES = """
-SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id ORDER BY a.alias)
+SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id {} ORDER BY a.alias)
 """
 _TOLD = f"""
-SELECT e.name AS entity, e.type, e.subtype, ({_ALIASES}) AS aliases, e.description, e.attributes, e.importance, e.confidence, e.made_by,
+SELECT e.name AS entity, e.type, e.subtype, ({_ALIASES.format("")}) AS aliases, ({_ALIASES.format("AND a.by_hand")}) AS names_by_hand, e.description, e.attributes, e.importance, e.confidence, e.made_by,
     e.entity_id, e.created_at, e.id AS id, e.id
 FROM entities e WHERE e.made_by <> 'text' OR e.description IS NOT NULL OR e.attributes IS NOT NULL
     OR e.id IN (SELECT source FROM ({SAID}) UNION SELECT target FROM ({SAID}))
@@ -85,10 +85,12 @@ def entities(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterat
     ).fetchall()
     judged = sorted({entity for pair in pairs if who.all_leave(pair) for entity in pair})
     for row in _rows(connection.execute(_TOLD, (json.dumps(judged),)), who, ("entity",)):
-        unsaid = {row["entity"], *who.held.get(row.pop("id"), ())}
+        held = who.held.get(row.pop("id"), set())
         yield {
             **row,
-            "aliases": [alias for alias in json.loads(row["aliases"]) if alias not in unsaid] or None,
+            "aliases": [alias for alias in json.loads(row["aliases"]) if alias not in {row["entity"], *held}] or None,
+            # An empty list says that nobody put any down, none that nobody knows.
+            "names_by_hand": None if row["made_by"] == "text" else [name for name in json.loads(row["names_by_hand"]) if name not in held],
             "attributes": json.loads(row["attributes"]) if row["attributes"] else None,
         }
 

@@ -46,15 +46,12 @@ RELATION = (
 class Counts:
     entities: int
     relations: int
-    mentions: int
 
 
 def counts(connection: apsw.Connection) -> Counts:
-    """How many entities there are now, how many relations, how many places where one is named."""
+    """How many entities there are now, and how many relations."""
     present = connection.execute(f"SELECT count(*) FROM entities e WHERE {PRESENT}").get
-    return Counts(
-        present, connection.execute("SELECT count(*) FROM relations").get, connection.execute("SELECT count(*) FROM entity_mentions").get
-    )
+    return Counts(present, connection.execute("SELECT count(*) FROM relations").get)
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,3 +210,15 @@ def many_names(connection: apsw.Connection) -> None:
 def by_whom_they_are_merged_into(connection: apsw.Connection) -> None:
     """An index for the foreign key: without it, each entity that is deleted has all others looked at."""
     connection.execute("CREATE INDEX entities_by_merged_into ON entities(merged_into) WHERE merged_into IS NOT NULL")
+
+
+# by_hand: somebody put the name down, so that it stays told when no memory that is left holds it.
+_NAMES_BY_HAND = """
+ALTER TABLE entity_aliases ADD COLUMN by_hand INTEGER NOT NULL DEFAULT 0;
+UPDATE entity_aliases SET by_hand = 1 WHERE entity IN (SELECT id FROM entities WHERE made_by <> 'text');
+"""
+
+
+def names_by_hand(connection: apsw.Connection) -> None:
+    """Which names somebody put down; of whoever was made or changed by hand before, all, as nobody noted which."""
+    connection.execute(_NAMES_BY_HAND)

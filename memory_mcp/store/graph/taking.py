@@ -5,13 +5,14 @@ What follows from texts is not taken: the texts are read again where they come t
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import entities, merging
+from memory_mcp.store.graph import entities, merging, trashed
 from memory_mcp.store.graph.links import DERIVED
 from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, sum_up
 from memory_mcp.store.timestamps import to_text
@@ -78,18 +79,26 @@ def _take_types(here: apsw.Connection, there: apsw.Connection) -> None:
 def _ours(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], now: datetime) -> dict[int, int]:
     """Which of the entities here each of those there is."""
     found: dict[int, int] = {}
-    for id_, entity in entities.by_ids(there, wanted).items():
+    theirs = entities.by_ids(there, wanted)
+    of_the_trash = trashed.names(there, {entity.merged_into or entity.id for entity in theirs.values()})
+    for id_, entity in theirs.items():
         type_ = None if entity.type == entities.UNKNOWN_TYPE else entity.type
         found[id_] = entities.find_or_make(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
         made_by = there.execute("SELECT made_by FROM entities WHERE id = ?", (id_,)).get
         if made_by != "text":
-            keep_what_was_said(here, found[id_], entity, made_by, now)
+            # What only the trash calls it comes with the trash, once that is read here.
+            hidden = of_the_trash.get(entity.merged_into or entity.id, set())
+            told = replace(entity, aliases=tuple(alias for alias in entity.aliases if alias not in hidden))
+            keep_what_was_said(here, found[id_], told, made_by, entities.names_by_hand(there, id_), now)
     return found
 
 
-def keep_what_was_said(here: apsw.Connection, id_: int, entity: entities.Entity, made_by: str, now: datetime) -> None:
+def keep_what_was_said(
+    here: apsw.Connection, id_: int, entity: entities.Entity, made_by: str, names_by_hand: Sequence[str], now: datetime
+) -> None:
     """What is said of an entity here stays, and what is open is filled. Who was made by somebody stays without a mention."""
     entities.add_aliases(here, id_, entity.aliases)
+    entities.put_by_hand(here, id_, names_by_hand)
     attributes = json.dumps(dict(entity.attributes), ensure_ascii=False) if entity.attributes else None
     here.execute(
         "UPDATE entities SET made_by = iif(?1 = 'text', made_by, ?1), description = coalesce(description, ?2), attributes = coalesce(attributes, ?3), "

@@ -1,5 +1,5 @@
 """What only the trash holds of the graph, and no door tells until it is taken out again: whom only its memories speak of, and further
-names that only they have."""
+names that only they have and nobody put down by hand."""
 
 import json
 from collections.abc import Iterable
@@ -28,10 +28,13 @@ EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.target = g.id A
 """
 # The memories that name somebody, and what they say, those in the trash or the others. Days are told by rules: one name stands for every form.
 _SAYING = f"""
-SELECT g.root, m.content FROM ({_WANTED}) g JOIN entities e ON e.id = g.id AND e.made_by = 'text' AND coalesce(e.subtype, '') <> 'day'
+SELECT g.root, m.content FROM ({_WANTED}) g JOIN entities e ON e.id = g.id AND coalesce(e.subtype, '') <> 'day'
 JOIN entity_mentions em ON em.entity = g.id JOIN memories m ON m.id = em.memory WHERE m.deleted_at IS {{}}NULL
 """
-_ALIASES = f"SELECT g.root, a.alias FROM ({_WANTED}) g JOIN entities k ON k.id = g.root JOIN entity_aliases a ON a.entity = g.id AND a.alias <> k.name"
+_ALIASES = f"""
+SELECT g.root, a.alias FROM ({_WANTED}) g JOIN entities k ON k.id = g.root
+JOIN entity_aliases a ON a.entity = g.id AND NOT a.by_hand AND a.alias <> k.name
+"""
 
 
 def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool = False) -> set[int]:
@@ -45,7 +48,7 @@ def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool 
 
 
 def names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[str]]:
-    """By entity, those of its further names that only memories in the trash hold, in whatever case and width."""
+    """By entity, those of its further names that only memories in the trash hold, in whatever case and width, and nobody put down by hand."""
     asked = list(entities)
     if not asked or _is_empty(connection):
         return {}

@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph import relations
+from memory_mcp.store.graph.overview import counts_by_type
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type with how often it is used. `directed` is None for one of entities, `color` for one of relations."""
+    """A type with how many are of it now. `directed` is None for one of entities, `color` for one of relations."""
 
     name: str
     display_name: str
@@ -24,21 +26,21 @@ class Type:
 
 def of_entities(connection: apsw.Connection) -> list[Type]:
     """The types that an entity can have, those of every persona first."""
-    rows = connection.execute(
-        "SELECT t.name, t.display_name, t.description, t.user_defined, (SELECT count(*) FROM entities e WHERE e.type = t.name), t.color "
-        "FROM entity_types t ORDER BY t.user_defined, t.name"
-    )
-    return [Type(name, display, described, bool(own), used, color=color) for name, display, described, own, used, color in rows]
+    rows: list[Any] = connection.execute(
+        "SELECT name, display_name, description, user_defined, color FROM entity_types ORDER BY user_defined, name"
+    ).fetchall()
+    used = counts_by_type(connection).entities
+    return [Type(name, display, described, bool(own), used.get(name, 0), color=color) for name, display, described, own, color in rows]
 
 
 def of_relations(connection: apsw.Connection) -> list[Type]:
-    """The types that a relation can have, those of every persona first. `used` counts evidence; words that are used without being a type
-    have a direction, and are not among these."""
-    rows = connection.execute(
-        "SELECT t.name, t.display_name, t.description, t.user_defined, "
-        "(SELECT count(*) FROM relation_evidence v WHERE v.type = t.name), t.directed FROM relation_types t ORDER BY t.user_defined, t.name"
-    )
-    return [Type(name, display, described, bool(own), used, directed=bool(way)) for name, display, described, own, used, way in rows]
+    """The types that a relation can have, those of every persona first. Words that are used without being a type have a direction, and are
+    not among these."""
+    rows: list[Any] = connection.execute(
+        "SELECT name, display_name, description, user_defined, directed FROM relation_types ORDER BY user_defined, name"
+    ).fetchall()
+    used = counts_by_type(connection).relations
+    return [Type(name, display, described, bool(own), used.get(name, 0), directed=bool(way)) for name, display, described, own, way in rows]
 
 
 def create_of_entities(connection: apsw.Connection, name: str, display_name: str, description: str | None, color: str | None) -> None:
@@ -77,7 +79,8 @@ def delete_of_entities(connection: apsw.Connection, name: str) -> None:
     Raises:
         InvalidInput: there is none, it is one of every persona's, or it is used.
     """
-    _refuse_needed(name, of_entities(connection), "entities are of it", "Give them another type first")
+    kept = connection.execute("SELECT 1 FROM entities WHERE type = ? LIMIT 1", (name,)).get is not None
+    _refuse_needed(name, of_entities(connection), kept, "entities", "Give them another type first")
     connection.execute("DELETE FROM entity_types WHERE name = ?", (name,))
 
 
@@ -87,7 +90,8 @@ def delete_of_relations(connection: apsw.Connection, name: str) -> None:
     Raises:
         InvalidInput: there is none, it is one of every persona's, or it is used.
     """
-    _refuse_needed(name, of_relations(connection), "relations are of it", "Take them back first")
+    kept = connection.execute("SELECT 1 FROM relation_evidence WHERE type = ? LIMIT 1", (name,)).get is not None
+    _refuse_needed(name, of_relations(connection), kept, "relations", "Take them back first")
     connection.execute("DELETE FROM relation_types WHERE name = ?", (name,))
 
 
@@ -97,11 +101,14 @@ def _refuse_known(name: str, known: list[str]) -> None:
         raise InvalidInput(f"there is a type {same!r} already", "", "Use it, or choose another name")
 
 
-def _refuse_needed(name: str, known: list[Type], used: str, do: str) -> None:
+def _refuse_needed(name: str, known: list[Type], kept: bool, used: str, do: str) -> None:
     found = next((one for one in known if one.name == name), None)
     if found is None:
         raise InvalidInput(f"there is no type {name[:80]!r}", f"known are {', '.join(one.name for one in known)}", "Take one of them")
     if not found.user_defined:
         raise InvalidInput(f"{name} can't be deleted", "every persona begins with it", "Only types that were added can go")
     if found.used:
-        raise InvalidInput(f"{name} can't be deleted", f"{found.used} {used}", do)
+        raise InvalidInput(f"{name} can't be deleted", f"{used} of it: {found.used}", do)
+    if kept:
+        why = "what is in the trash, was replaced, merged or taken back is of it"
+        raise InvalidInput(f"{name} can't be deleted", why, "Leave it, or erase what is in the trash first")

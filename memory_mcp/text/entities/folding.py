@@ -8,6 +8,8 @@ _HONORIFIC = re.compile(
     "(?<=.)(?:さん|さま|様|くん|君|ちゃん|たん|氏|殿|先生|先輩|部長|課長|係長|主任|社長|店長|教授|博士|選手|監督|コーチ|-?(?:san|kun|chan|sama|sensei))$"
 )
 
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
+
 # A character with the marks that belong to it: half-width kana carry theirs apart.
 _MARKS = "[\uff9e\uff9f\u3099\u309a\u0300-\u036f]"
 _MARK, _SIGN = re.compile(_MARKS), re.compile(f"(?s:.){_MARKS}*")
@@ -16,6 +18,11 @@ _MARK, _SIGN = re.compile(_MARKS), re.compile(f"(?s:.){_MARKS}*")
 def fold(name: str) -> str:
     """NFKC, case-folded, blanks within made one: two names that fold alike are the same name."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def is_invisible(name: str) -> bool:
+    """Whether nothing of a name can be seen: blanks, marks of direction, control characters. A sign that Python does not know yet may be seen."""
+    return all(unicodedata.category(sign) in _INVISIBLE for sign in fold(name))
 
 
 def bare(name: str) -> str:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from ahocorasick_rs import AhoCorasick, MatchKind
 
 from memory_mcp.text.entities.folding import fold
+from memory_mcp.text.entities.scripts import EVERY_KANJI
 
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]")
-_KANJI = re.compile("[\u3400-\u4dbf\u4e00-\u9fff々]")
+_KANJI = re.compile(f"[{EVERY_KANJI}]")
 # What may stand directly before and after a name of hiragana: anything but hiragana, or a particle.
 _BEFORE_HIRAGANA = "はがのをにでともへやかねよ"
 _AFTER_HIRAGANA = "はがのをにでともへやかねよっだじさちくた"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memory_mcp.text.entities.folding import bare
+from memory_mcp.text.entities.scripts import HIRAGANA
 
 # Names of days and hours differ by one character, and mean something else.
 EXACT_TYPES = frozenset({"TimeUnit"})
@@ -30,7 +31,7 @@ _COMPANY = re.compile(
     r"株式会社|有限会社|合同会社|\(株\)|\(有\)|(?<=[\s,.])(?:inc|ltd|llc|corp|corporation|company|co|gmbh|plc)\.?(?=$|\s)", re.IGNORECASE
 )
 _KATAKANA = {letter: letter - 0x60 for letter in range(ord("ァ"), ord("ヶ") + 1)}
-_KANA = re.compile("[\u3041-\u3096]+")
+_KANA = re.compile(f"[{HIRAGANA}]+")
 _SEPARATORS = re.compile(r"[\s・･=＝\-_.,'’]+")
 
 

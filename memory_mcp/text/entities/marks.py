@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 
-from memory_mcp.text.entities.folding import bare, fold
+from memory_mcp.text.entities.folding import bare, fold, is_invisible
 from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.entities.type_words import type_called
 
@@ -18,11 +18,11 @@ def marked(text: str, types: Collection[str]) -> Iterator[Mention]:
     """The entities that the text marks. After the bar stands a type where one is called so, else another name."""
     for found in _MARK.finditer(text):
         name = _name(found[1])
-        if not 0 < len(name) <= NAME_LIMIT:
+        if is_invisible(name) or len(name) > NAME_LIMIT:
             continue
         after = (found[2] or "").strip()
         type_ = type_called(after, types) if after else None
-        aliases = (after,) if after and type_ is None and after != name and len(after) <= NAME_LIMIT else ()
+        aliases = (after,) if not is_invisible(after) and type_ is None and after != name and len(after) <= NAME_LIMIT else ()
         polite = _POLITE_AFTER.match(text, found.end()) or any(bare(one) != fold(one) for one in (name, *aliases))
         likely = "Person" if polite and not _NOBODY.search(name) else None
         yield Mention(name, type_, found.start(), found.end(), "marked", aliases=aliases, likely=likely)

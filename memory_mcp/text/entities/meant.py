@@ -8,6 +8,7 @@ from dataclasses import replace
 from memory_mcp.text.entities.folding import bare
 from memory_mcp.text.entities.known import Called, Candidate
 from memory_mcp.text.entities.mention import UNKNOWN_TYPE, Mention
+from memory_mcp.text.entities.scripts import HIRAGANA, KANJI
 from memory_mcp.text.entities.surroundings import is_after_a_word, is_of_a_title, stands_alone
 
 _GOING = "行|旅行|出張|引っ?越|住|移住|転勤|赴任|帰省|着[いく]|向か|出かけ|出掛け|遊びに|泊ま|滞在|戻"
@@ -20,7 +21,7 @@ _LIKE_A_PERSON = re.compile(
 )
 # Of one name, but surely not the same: 福島さん and the place, 株式会社ミドリ and ミドリさん. Toyota that is called さん is a company yet.
 _ANOTHER = {"Person": {"Location"}, "Location": {"Person"}, "Organization": {"Person", "Location", "Object"}}
-_SURNAME_AND_KANA = re.compile("[\u4e00-\u9fff々]{1,4}[\u3041-\u3096\u30a1-\u30fa]")
+_SURNAME_AND_KANA = re.compile(f"[{KANJI}]{{1,4}}[{HIRAGANA}\u30a1-\u30fa]")
 # Words with a capital at the beginning of a sentence are no part of a name: Happy Birthday Caroline.
 _BEGINS_A_SENTENCE = re.compile(r"(?:^|[.!?:\n。！？「『（(\"“])[\s\"“'(]*(?:[A-Z][a-z']*\s+){0,3}$")
 # So far back a text is looked at for where its sentence begins.

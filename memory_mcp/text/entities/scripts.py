@@ -5,6 +5,8 @@ import re
 HIRAGANA = "\u3041-\u3096"
 KATAKANA = "\u30a1-\u30fa\u30fc"
 KANJI = "\u4e00-\u9fff々"
+# With those that hardly any name has; for what stands at the edge of one.
+EVERY_KANJI = f"\u3400-\u4dbf{KANJI}"
 
 # When: 昨日田中さん, 毎朝図書館. 今日子 and 明日香 are called so.
 _TIMES = (

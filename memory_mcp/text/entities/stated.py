@@ -5,6 +5,8 @@ from collections.abc import Collection
 
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
+from memory_mcp.text.clean import storable
+from memory_mcp.text.entities.folding import is_invisible
 from memory_mcp.text.entities.marks import NAME_LIMIT
 from memory_mcp.text.entities.type_words import type_called
 
@@ -18,16 +20,23 @@ def stated(text: str, types: Collection[str]) -> Stated:
     """One relation out of its text.
 
     Raises:
-        InvalidInput: it is not three names with `>` between them; one is empty or too long; both ends are the same, and not of two types.
+        InvalidInput: it is not three names with `>` between them; one is empty or too long, or can't be stored; both ends are the same, and not
+            of two types.
     """
-    parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(text.strip())]
+    parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(storable(text, "the relation").strip())]
     if len(parts) > 3 and any(sign in text for sign in ",;、；\n"):
         raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it seems to hold several", _ONE_EACH)
-    if len(parts) != 3 or not all(parts):
+    if len(parts) != 3 or any(map(is_invisible, parts)):
         raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it is not three names with > between them", _FORM)
     (source, source_type), (target, target_type) = _typed(parts[0], types), _typed(parts[2], types)
     relation = re.sub(r"\s+", "_", parts[1])
-    if not source or not target or len(source) > NAME_LIMIT or len(target) > NAME_LIMIT or len(relation) > RELATION_TYPE_LIMIT:
+    if (
+        is_invisible(source)
+        or is_invisible(target)
+        or len(source) > NAME_LIMIT
+        or len(target) > NAME_LIMIT
+        or len(relation) > RELATION_TYPE_LIMIT
+    ):
         raise InvalidInput(
             f"the relation {text[:80]!r} can't be kept",
             f"names have 1 to {NAME_LIMIT} characters, a relation's type at most {RELATION_TYPE_LIMIT}",

@@ -3,10 +3,11 @@ it is a part of another name. Longer names are taken wherever they stand."""
 
 import re
 
-_KANJI = "\u3400-\u4dbf\u4e00-\u9fff々"
-_SHORT = re.compile(f"[{_KANJI}]{{2,3}}")
-_ENDS_IN_KANJI, _BEGINS_WITH_KANJI = re.compile(f"[{_KANJI}]$"), re.compile(f"^[{_KANJI}]")
-_KANJI_BEFORE = re.compile(f"[{_KANJI}]+$")
+from memory_mcp.text.entities.scripts import EVERY_KANJI, HIRAGANA
+
+_SHORT = re.compile(f"[{EVERY_KANJI}]{{2,3}}")
+_ENDS_IN_KANJI, _BEGINS_WITH_KANJI = re.compile(f"[{EVERY_KANJI}]$"), re.compile(f"^[{EVERY_KANJI}]")
+_KANJI_BEFORE = re.compile(f"[{EVERY_KANJI}]+$")
 # So far back a text is looked at.
 _REACH = 8
 
@@ -39,7 +40,7 @@ _AFTER_ANY = (
     "対応|対策|準備|提出|確認|相談|報告|説明|購入|使用|利用|変更|作成|予定|予約|希望|達成|目[標的]|不足|無[しい理料]|専[門用]|担任|場所|時間|日程|内容|結果|全[部員体]|初心者|仲間|教室|道具"
 )
 # A verb without a particle before it: 田中来た, 東京行った.
-_VERB = f"[{_KANJI}][\u3041-\u3096](?<![はがをにでとものへやのか])"
+_VERB = f"[{EVERY_KANJI}][{HIRAGANA}](?<![はがをにでとものへやのか])"
 _AFTER = {
     "Person": re.compile(f"(?:{_AFTER_PERSON}|{_AFTER_ANY}|{_VERB})"),
     "Location": re.compile(f"(?:{_AFTER_PLACE}|{_AFTER_ANY}|{_VERB})"),

@@ -175,7 +175,7 @@ def test_types_are_added_used_and_taken_away_only_unused(persona, send):
     persona("remember", content="[[ミケ|Pet]]が来た", relations=["ダイズ|Pet > hunts > ミケ"])
     assert send("GET", "entity", entity="ミケ")["entity"]["type"] == "Pet"
     assert send("GET", "entity", entity="ダイズ")["entity"]["type"] == "Pet"
-    assert "2 entities are of it" in send("DELETE", "types", 400, kind="entity", name="Pet")
+    assert "entities of it: 2" in send("DELETE", "types", 400, kind="entity", name="Pet")
     for one in ("ミケ", "ダイズ"):
         send("DELETE", "entity", entity=one)
     assert "Pet" not in [one["name"] for one in send("DELETE", "types", kind="entity", name="Pet")["entity_types"]]
@@ -184,7 +184,7 @@ def test_types_are_added_used_and_taken_away_only_unused(persona, send):
     send("POST", "types", kind="relation", name="rivals", directed=False)
     (near,) = persona("entity_neighbors", entity="甲")["neighbors"]
     assert (near["via"], near["weight"]) == ("甲 — rivals — 乙", 0.96)
-    assert "2 relations are of it" in send("DELETE", "types", 400, kind="relation", name="rivals")
+    assert "relations of it: 1" in send("DELETE", "types", 400, kind="relation", name="rivals")
 
 
 def test_two_names_are_proposed_merged_and_taken_apart(persona, send, kim):

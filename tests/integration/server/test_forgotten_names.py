@@ -165,3 +165,31 @@ def test_whoever_is_made_anew_is_the_one_that_comes_back(persona, secret, http, 
     persona("revise", key=secret, restore=True)
     told = persona("entity_neighbors", entity="ダイズモ")
     assert ([one["name"] for one in told["neighbors"]], told.get("namesakes")) == (["健太"], None)
+
+
+def test_types_count_what_is_told_and_one_that_the_trash_needs_stays(persona, http, name):
+    def types():
+        told = http.get("/api/graph/types", headers={"X-Persona": name}).json()
+        return {one["name"]: one["used"] for one in (*told["entity_types"], *told["relation_types"]) if one["name"] in ("Pet", "rivals")}
+
+    for body in ({"kind": "entity", "name": "Pet"}, {"kind": "relation", "name": "rivals", "directed": False}):
+        assert http.post("/api/graph/types", json=body, headers={"X-Persona": name}).status_code == 200
+    key = persona("remember", content="[[ダイズ|Pet]]と[[アズキ|Pet]]が来た", relations=["ダイズ > rivals > アズキ"])["key"]
+    assert types() == {"Pet": 2, "rivals": 1}
+    persona("forget", keys=[key])
+    assert types() == {"Pet": 0, "rivals": 0}
+    for kind, type_ in (("entity", "Pet"), ("relation", "rivals")):
+        gone = http.delete("/api/graph/types", params={"kind": kind, "name": type_}, headers={"X-Persona": name})
+        assert (gone.status_code, "trash" in gone.text) == (400, True)
+    persona("revise", key=key, restore=True)
+    assert types() == {"Pet": 2, "rivals": 1}
+
+
+def test_a_merge_that_is_undone_does_not_tell_whom_only_the_trash_names(persona, secret):
+    persona("remember", content="[[ダイズ|Object]]は丸い")
+    number = persona("merge_entities", entity="ダイズモ", into="ダイズ")["merge"]
+    persona("forget", keys=[secret])
+    undone = persona("merge_entities", undo=number)
+    assert (undone["undone"], undone["into"]["name"], "entity" in undone) == (number, "ダイズ", False)
+    persona("revise", key=secret, restore=True)
+    assert persona("entity_neighbors", entity="ダイズモ")["entity"]["name"] == "ダイズモ"

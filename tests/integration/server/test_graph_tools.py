@@ -212,3 +212,30 @@ def test_to_take_back_what_only_the_trash_states_is_refused_as_of_nobody(persona
     key = persona("remember", content="[[健太|Person]]は[[苺|Object]]が好き", relations=["健太 > likes > 苺"])["key"]
     persona("forget", keys=[key])
     assert "one of the two is not known" in persona.refusal("unrelate", relation="健太 > likes > 苺")
+
+
+@pytest.mark.parametrize("algorithm", ["shortest", "strongest", "all"])
+def test_from_somebody_to_the_same_by_another_name_is_no_step(persona, project, algorithm):
+    answer = persona("find_path", source="田中", target="田中さん", algorithm=algorithm)
+    assert answer["paths"] == [{"length": 0, "strength": 1, "entities": ["田中"], "steps": []}]
+    assert "note" not in answer
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\ufeff", "[[\u200e]]", "田中\x00", "\u200b|Person"])
+def test_a_relation_of_a_name_that_nobody_can_see_is_refused(persona, unseen):
+    for relation in (f"{unseen} > knows > 苺", f"苺 > knows > {unseen}"):
+        refused = persona.refusal("relate", relations=[relation])
+        assert "can't be" in refused or "NUL" in refused
+        assert persona.refusal("remember", content="来た", relations=[relation])
+
+
+@pytest.mark.parametrize("seen", ["\U0001fae8", "\U0001fac6", "\ue000", "👨\u200d👩", "אבג"])
+def test_a_relation_of_any_name_that_can_be_seen_is_kept(persona, seen):
+    persona("relate", relations=[f"{seen} > knows > 苺"])
+    assert persona("entity_neighbors", entity=seen)["neighbors"][0]["name"] == "苺"
+
+
+def test_a_mark_around_nothing_that_can_be_seen_names_nobody(persona):
+    persona("remember", content="[[\u200b]]と[[\ufeff|Person]]と[[苺|\u200b]]")
+    told = persona("graph_snapshot", format="json")["entities"]
+    assert [(one["name"], one.get("aliases")) for one in told] == [("苺", None)]

@@ -1,0 +1,219 @@
+"""What somebody wrote of an entity by hand stays when memories are forgotten; what only those said of it does not."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def server(serving, tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("server"), toolsets=["core", "graph"]) as served:
+        yield served
+
+
+@pytest.fixture
+def api(http, name):
+    """api(method, path, **sent): the answer, which must be a good one. `sent` is the query of a GET, the body of anything else."""
+
+    def api(method, path, persona=name, **sent):
+        told = {"params": sent} if method == "GET" else {"json": sent}
+        answer = http.request(method, f"/api/graph/{path}", headers={"X-Persona": persona}, **told)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return api
+
+
+@pytest.fixture
+def aliases(api):
+    """aliases(entity): its further names, as the route tells them."""
+    return lambda entity: api("GET", "entity", entity=entity)["entity"].get("aliases", [])
+
+
+@pytest.fixture
+def walk(persona):
+    """The memory that alone says たなっち of 田中太郎."""
+    persona("remember", content="[[田中太郎|Person]]が来た")
+    return persona("remember", content="[[田中太郎|たなっち]]と散歩した")["key"]
+
+
+def test_a_change_of_something_else_does_not_tell_what_only_the_trash_calls_somebody(persona, api, aliases, walk):
+    api("PATCH", "entity", entity="田中太郎", importance=0.9)
+    persona("forget", keys=[walk])
+    assert aliases("田中太郎") == []
+    changed = api("PATCH", "entity", entity="田中太郎", description="隣の人")
+    assert "たなっち" not in json.dumps(changed, ensure_ascii=False)
+    assert aliases("田中太郎") == []
+    persona("revise", key=walk, restore=True)
+    assert aliases("田中太郎") == ["たなっち"]
+
+
+def test_a_further_name_that_was_written_by_hand_stays(persona, api, aliases):
+    persona("remember", content="[[田中太郎|Person]]が来た")
+    api("PATCH", "entity", entity="田中太郎", aliases=["たなっち"])
+    key = persona("remember", content="[[田中太郎|たなっち]]と散歩した")["key"]
+    persona("forget", keys=[key])
+    assert aliases("田中太郎") == ["たなっち"]
+
+
+def test_a_list_that_repeats_a_name_of_a_memory_does_not_make_it_one_of_the_hand(persona, api, aliases, walk):
+    api("PATCH", "entity", entity="田中太郎", aliases=["たなっち", "タロさん"])
+    persona("forget", keys=[walk])
+    assert aliases("田中太郎") == ["タロさん"]
+
+
+def test_a_name_that_only_the_trash_holds_is_told_again_once_somebody_writes_it(persona, api, aliases, walk):
+    persona("forget", keys=[walk])
+    api("PATCH", "entity", entity="田中太郎", aliases=["たなっち"])
+    assert aliases("田中太郎") == ["たなっち"]
+
+
+def test_whoever_is_made_by_hand_keeps_every_name_that_was_given(persona, api, aliases):
+    api("POST", "entities", name="田中太郎", type="Person", aliases=["たなっち"])
+    key = persona("remember", content="たなっちは[[田中太郎|タロさん]]とも言う")["key"]
+    assert aliases("田中太郎") == ["たなっち", "タロさん"]
+    persona("forget", keys=[key])
+    assert aliases("田中太郎") == ["たなっち"]
+
+
+def test_to_send_back_the_names_that_are_told_loses_none_that_the_trash_holds(persona, api, aliases, walk):
+    persona("forget", keys=[walk])
+    api("PATCH", "entity", entity="田中太郎", aliases=[*aliases("田中太郎"), "タロさん"])
+    persona("revise", key=walk, restore=True)
+    assert aliases("田中太郎") == ["たなっち", "タロさん"]
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "田中太郎"
+
+
+def test_a_name_that_is_told_and_left_out_is_gone(persona, api, aliases, walk):
+    api("PATCH", "entity", entity="田中太郎", aliases=["タロさん"])
+    api("PATCH", "entity", entity="田中太郎", aliases=[])
+    assert aliases("田中太郎") == []
+    persona("forget", keys=[walk])
+    persona("revise", key=walk, restore=True)
+    assert aliases("田中太郎") == []
+
+
+def test_nobody_is_listed_by_a_name_that_only_the_trash_holds(persona, api, walk):
+    persona("remember", content="[[たなべ|Person]]も来た")
+    assert [one["name"] for one in api("GET", "entities", query="たなっち")["entities"]] == ["田中太郎"]
+    persona("forget", keys=[walk])
+    for query in ("たなっち", "ﾀﾅｯﾁ", "なっ"):
+        found = api("GET", "entities", query=query)
+        assert (found["entities"], found["in_all"]) == ([], 0)
+    both = api("GET", "entities", query="た")
+    assert ([one["name"] for one in both["entities"]], both["in_all"]) == (["たなべ"], 1)
+    assert [one["name"] for one in api("GET", "entities", query="田中")["entities"]] == ["田中太郎"]
+    persona("revise", key=walk, restore=True)
+    assert [one["name"] for one in api("GET", "entities", query="たなっち")["entities"]] == ["田中太郎"]
+
+
+def test_a_search_along_the_graph_finds_nobody_by_a_name_that_only_the_trash_holds(persona, walk):
+    def found():
+        told = persona("recall", query="たなっちのことは？", mode="graph")
+        return [hit["content"] for hit in told["hits"]]
+
+    assert "[[田中太郎|Person]]が来た" in found()
+    persona("relate", relations=["田中太郎 > likes > 苺"])
+    persona("forget", keys=[walk])
+    told = persona("recall", query="たなっちのことは？", mode="graph")
+    assert (told["hits"], told.get("relations", [])) == ([], [])
+    persona("revise", key=walk, restore=True)
+    assert "[[田中太郎|Person]]が来た" in found()
+
+
+def test_a_merge_is_not_proposed_for_a_name_that_only_the_trash_holds(persona):
+    persona("remember", content="[[健太|ケン]]が来た")
+    key = persona("remember", content="[[健二|ケン]]が来た")["key"]
+    persona("remember", content="[[健二]]と走った")
+    proposed = persona("merge_entities")["proposals"]
+    assert [{one["entity"], one["into"]} for one in proposed] == [{"健太", "健二"}]
+    persona("forget", keys=[key])
+    listed = persona("merge_entities")
+    assert (listed["proposals"], listed["proposals_in_all"]) == ([], 0)
+    persona("revise", key=key, restore=True)
+    assert len(persona("merge_entities")["proposals"]) == 1
+
+
+@pytest.mark.parametrize("include_deleted", ["true", "false"])
+def test_names_by_hand_are_told_where_they_are_imported_and_those_of_the_trash_are_not(persona, api, http, name, walk, include_deleted):
+    api("PATCH", "entity", entity="田中太郎", aliases=["たなっち", "タロさん"])
+    persona("remember", content="[[田中太郎|タロさん]]が来た")
+    other = persona("remember", content="[[田中太郎|タロさん]]と[[苺|Object]]")["key"]
+    api("POST", "entities", name="健太", type="Person", aliases=["ケン"])
+    written = persona("remember", content="健太、つまりケンが来た")["key"]
+    persona("forget", keys=[walk, other, written])
+    exported = http.get("/api/export", params={"include_deleted": include_deleted}, headers={"X-Persona": name})
+    elsewhere = f"{name}-elsewhere"
+    for _ in range(2):
+        imported = http.post("/api/import", content=exported.content, headers={"X-Persona": elsewhere}).json()
+        assert imported["refused"] == 0
+        assert api("GET", "entity", elsewhere, entity="田中太郎")["entity"]["aliases"] == ["タロさん"]
+    assert "graph" not in imported
+    if include_deleted == "true":
+        assert api("GET", "entity", elsewhere, entity="健太")["entity"]["aliases"] == ["ケン"]
+
+
+def test_an_older_export_tells_nothing_of_who_wrote_a_name_so_that_all_of_it_are_of_the_hand(persona, api, http, name):
+    lines = [
+        {"entity": "田中太郎", "type": "Person", "aliases": ["たなっち"], "made_by": "user"},
+        {"content": "[[田中太郎|たなっち]]と散歩した", "key": "memory_20251001000000_aaaaaaaa", "deleted_at": "2025-10-20T00:00:00+00:00"},
+    ]
+    sent = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+    assert http.post("/api/import", content=sent.encode(), headers={"X-Persona": name}).json()["refused"] == 0
+    assert api("GET", "entity", entity="田中太郎")["entity"]["aliases"] == ["たなっち"]
+
+
+def test_names_by_hand_are_told_where_a_persona_is_merged_into_another(persona, api, http, name, walk):
+    api("PATCH", "entity", entity="田中太郎", aliases=["たなっち", "タロさん"])
+    key = persona("remember", content="[[田中太郎|タロさん]]が来た")["key"]
+    persona("forget", keys=[walk, key])
+    target = f"{name}-into"
+    api("POST", "entities", target, name="苺")
+    merged = http.post("/api/persona/merge", json={"into": target}, headers={"X-Persona": name})
+    assert merged.status_code == 200, merged.text
+    assert api("GET", "entity", target, entity="田中太郎")["entity"]["aliases"] == ["タロさん"]
+
+
+def test_a_relation_is_not_taken_back_by_a_name_that_only_the_trash_holds(persona, walk):
+    persona("relate", relations=["田中太郎 > likes > 苺"])
+    persona("forget", keys=[walk])
+    assert "not known" in persona.refusal("unrelate", relation="たなっち > likes > 苺")
+    assert persona("unrelate", relation="田中太郎 > likes > 苺")["unrelated"] is True
+
+
+def test_nobody_is_suggested_for_a_name_that_only_the_trash_holds(persona, walk):
+    persona("forget", keys=[walk])
+    for asked in ("たなっち", "たなっちの", "なっち"):
+        assert "田中太郎" not in persona.refusal("entity_neighbors", entity=asked)
+
+
+def test_a_name_of_one_who_was_merged_is_hidden_unless_somebody_wrote_it(persona, api, aliases, walk):
+    api("POST", "entities", name="タロウ", type="Person", aliases=["タロさん"])
+    number = persona("merge_entities", entity="タロウ", into="田中太郎")["merge"]
+    both = persona("remember", content="[[タロウ|たーくん]]、つまり[[タロさん]]と泳いだ")["key"]
+    assert aliases("田中太郎") == ["たなっち", "たーくん", "タロさん", "タロウ"]
+    persona("forget", keys=[walk, both])
+    assert aliases("田中太郎") == ["タロさん", "タロウ"]
+    api("PATCH", "entity", entity="田中太郎", aliases=aliases("田中太郎"))
+    persona("merge_entities", undo=number)
+    assert (aliases("田中太郎"), aliases("タロウ")) == ([], ["タロさん"])
+    persona("revise", key=both, restore=True)
+    persona("revise", key=walk, restore=True)
+    assert (aliases("田中太郎"), aliases("タロウ")) == (["たなっち"], ["たーくん", "タロさん"])
+
+
+def test_nobody_is_suggested_for_one_who_was_merged_and_is_in_the_trash(persona):
+    persona("remember", content="[[丙野|Person]]が来た")
+    key = persona("remember", content="[[乙野|Person]]が寝た", relations=["乙野 > likes > 梨"])["key"]
+    persona("merge_entities", entity="乙野", into="丙野")
+    persona("forget", keys=[key])
+    assert "丙野" not in persona.refusal("entity_neighbors", entity="乙野")
+
+
+def test_a_name_that_only_the_trash_holds_may_be_given_to_somebody_else(persona, api, walk):
+    persona("forget", keys=[walk])
+    api("POST", "entities", name="他人", type="Person", aliases=["たなっち"])
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "他人"
+    persona("revise", key=walk, restore=True)
+    told = persona("entity_neighbors", entity="たなっち")
+    assert {told["entity"]["name"], *(one["name"] for one in told["namesakes"])} == {"他人", "田中太郎"}
