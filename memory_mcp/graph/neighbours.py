@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import apsw
 
 from memory_mcp.store.graph import entities, hops
-from memory_mcp.store.graph.entities import Entity, known_as
+from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.hops import Rules, Step
+from memory_mcp.store.graph.telling import known_as
 
 
 @dataclass(frozen=True, slots=True)

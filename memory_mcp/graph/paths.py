@@ -10,8 +10,9 @@ from typing import Literal, get_args
 import apsw
 
 from memory_mcp.store.graph import entities, hops
-from memory_mcp.store.graph.entities import Entity, known_as
+from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.hops import Rules, Step
+from memory_mcp.store.graph.telling import known_as
 
 Algorithm = Literal["shortest", "strongest", "all"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from memory_mcp.store.graph import entities, overview
+from memory_mcp.store.graph import overview, telling
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.overview import Relation
 
@@ -23,7 +23,7 @@ class Snapshot:
 
 def snapshot(connection: apsw.Connection, limit: int = 50, types: Sequence[str] = ()) -> Snapshot:
     """The `limit` entities that are mentioned and related most, of these types where some are given, and the relations among them."""
-    shown = entities.told(connection, overview.most_connected(connection, limit, types))
+    shown = telling.told(connection, overview.most_connected(connection, limit, types))
     counted = overview.counts(connection)
     return Snapshot(
         entities=tuple(shown),

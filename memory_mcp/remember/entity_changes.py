@@ -13,7 +13,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import drafts
 from memory_mcp.store import operations
-from memory_mcp.store.graph import editing, entities, merging, types
+from memory_mcp.store.graph import editing, entities, merging, telling, types
 from memory_mcp.store.graph.editing import Wanted
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.operations import Operation
@@ -86,7 +86,7 @@ def change(persona: Persona, name: str, wanted: Wanted, *, now: datetime, privac
     ready = checked(wanted, privacy)
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        before = entities.the_one(connection, name)
+        before = telling.the_one(connection, name)
         after = editing.change(connection, before, ready, now)
         return after, Operation("change_entity", None, now, _told(before), _told(after))
 
@@ -101,7 +101,7 @@ def delete(persona: Persona, name: str, *, now: datetime) -> Entity:
     """
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        entity = entities.the_one(connection, name)
+        entity = telling.the_one(connection, name)
         editing.delete(connection, entity)
         return entity, Operation("delete_entity", None, now, before=_told(entity))
 
@@ -117,7 +117,7 @@ def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now:
     said = Redaction(privacy).optional(reason)
 
     def work(connection: apsw.Connection) -> tuple[MadeOne, Operation]:
-        merged, kept = entities.the_one(connection, name), entities.the_one(connection, into)
+        merged, kept = telling.the_one(connection, name), telling.the_one(connection, into)
         if not merging.compatible(merged.type, kept.type):
             raise InvalidInput(
                 f"{merged.name!r} and {kept.name!r} can't be one",
@@ -127,7 +127,7 @@ def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now:
         number = merging.merge(connection, kept.id, merged.id, said, now)
         told = {"names": [merged.name, kept.name], "number": number}
         metadata = {"reason": said} if said else {}
-        one = entities.without_the_trash(connection, entities.by_ids(connection, [kept.id])[kept.id])
+        one = telling.without_the_trash(connection, entities.by_ids(connection, [kept.id])[kept.id])
         return MadeOne(one, number), Operation("merge_entities", None, now, after=told, metadata=metadata)
 
     return _done(persona, work)
@@ -144,7 +144,7 @@ def take_apart(persona: Persona, number: int, *, now: datetime) -> tuple[Entity 
         kept, merged = merging.undo(connection, number, now)
         found = entities.by_ids(connection, [kept, merged])
         told = {"names": [found[merged].name, found[kept].name], "number": number}
-        there = {entity.id: entity for entity in entities.told(connection, [found[kept], found[merged]])}
+        there = {entity.id: entity for entity in telling.told(connection, [found[kept], found[merged]])}
         return (there.get(kept), there.get(merged)), Operation("unmerge_entities", None, now, after=told)
 
     return _done(persona, work)
@@ -159,7 +159,7 @@ def keep_apart(persona: Persona, name: str, other: str, *, reason: str | None, n
     said = Redaction(privacy).optional(reason)
 
     def work(connection: apsw.Connection) -> tuple[None, Operation]:
-        found = [entities.the_one(connection, one) for one in (name, other)]
+        found = [telling.the_one(connection, one) for one in (name, other)]
         merging.distinguish(connection, found[0].id, found[1].id, said, now)
         told = {"names": [entity.name for entity in found]}
         return None, Operation("distinguish_entities", None, now, after=told, metadata={"reason": said} if said else {})

@@ -15,7 +15,7 @@ from memory_mcp.remember.drafts import label
 from memory_mcp.remember.naming import days_stated, state_relations
 from memory_mcp.remember.redact import relations_redacted
 from memory_mcp.store import operations
-from memory_mcp.store.graph import entities, relations
+from memory_mcp.store.graph import entities, relations, telling
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.entities.stated import with_types
@@ -113,7 +113,7 @@ def _meant(connection: apsw.Connection, stated: Stated, said_on: date, *, to_tak
         one = entities.find(connection, day.name, day.type) if day else entities.find(connection, name, type_)
         others = [other for other in entities.by_name(connection, name) if other.type == day.type] if day and to_take_back else []
         found = list({entity.id: entity for entity in (one, *others) if entity}.values())
-        return [entity.id for entity in (entities.told_as(connection, found, name) if to_take_back else found)]
+        return [entity.id for entity in (telling.told_as(connection, found, name) if to_take_back else found)]
 
     sources, targets = known(told.source, told.source_type, first_day), known(told.target, told.target_type, second_day)
     return [(source, target) for source in sources for target in targets]
@@ -123,10 +123,10 @@ def _refuse_ambiguous(connection: apsw.Connection, stated: Stated) -> None:
     """Says whom a relation may mean that names one end by a further name of several."""
     told = with_types(stated, entities.types(connection))
     for name, type_ in ((told.source, told.source_type), (told.target, told.target_type)):
-        called = entities.told(connection, entities.by_name(connection, name))
+        called = telling.told(connection, entities.by_name(connection, name))
         fitting = [one for one in called if type_ in (None, one.type)]
         if len(fitting) > 1 and entities.find(connection, name, type_) is None:
-            who = ", ".join(f"{one.name} ({one.type})" for one in fitting[: entities.SUGGESTIONS])
+            who = ", ".join(f"{one.name} ({one.type})" for one in fitting[: telling.SUGGESTIONS])
             raise InvalidInput(f"{len(fitting)} are called {name[:80]!r}", f"they are {who}", "Name the one that you mean by its own name")
 
 

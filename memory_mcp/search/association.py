@@ -16,8 +16,9 @@ import apsw
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.search.may_be_meant import with_others
 from memory_mcp.store.graph import hops, mentions
-from memory_mcp.store.graph.entities import Entity, by_name, told_as
+from memory_mcp.store.graph.entities import Entity, by_name
 from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.store.graph.telling import told_as
 from memory_mcp.text.entities.finding import found_in
 from memory_mcp.text.entities.mention import Mention
 

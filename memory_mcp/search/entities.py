@@ -10,7 +10,7 @@ from memory_mcp.encoders.protocols import Embedder, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import vector_table
-from memory_mcp.store.graph import entities, entity_vectors
+from memory_mcp.store.graph import entities, entity_vectors, telling
 from memory_mcp.store.graph.entities import Entity
 
 # Models differ in what cosine two things have that have nothing to do with each other. So what counts is how much of the way from there
@@ -54,7 +54,7 @@ def meant(persona: Persona, text: str, models: Models) -> Meant:
     order = [place for place in np.argsort(-nearness)[:MEANT_LIMIT].tolist() if nearness[place] >= max(FLOOR, BESIDE_THE_BEST * best)]
     with persona.database.read() as connection:
         found = entities.by_ids(connection, [int(ids[place]) for place in order])
-        known = {entity.id: entity for entity in entities.told(connection, list(found.values()))}
+        known = {entity.id: entity for entity in telling.told(connection, list(found.values()))}
     there = [(known[int(ids[place])], place) for place in order if int(ids[place]) in known]
     return Meant(
         tuple((entity, round(float(cosines[place]), 3)) for entity, place in there),

@@ -16,7 +16,7 @@ from memory_mcp.server.graph_arguments import within
 from memory_mcp.server.graph_views import entity_view
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, told
-from memory_mcp.store.graph import editing, entities, merging, types
+from memory_mcp.store.graph import editing, entities, merging, telling, types
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.merging import Merge
 from memory_mcp.store.graph.types import Type
@@ -117,7 +117,7 @@ def one_view(call: Call, name: str) -> dict[str, Any]:
     """One entity with its namesakes and what was merged into it or taken apart again."""
 
     def seen(connection: apsw.Connection, known: str) -> dict[str, Any]:
-        found, *namesakes = entities.known_as(connection, known)
+        found, *namesakes = telling.known_as(connection, known)
         merges = [_merge(one, call) for one in merging.history(connection, SHOWN_LIMIT, of=found.id)]
         return {"entity": _entity(found, call), **told(namesakes=[_entity(one, call) for one in namesakes], merges=merges)}
 

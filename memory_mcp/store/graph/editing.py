@@ -10,7 +10,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import lexical
-from memory_mcp.store.graph import entities, merging, names, queue, relations, trashed
+from memory_mcp.store.graph import entities, merging, names, queue, relations, telling, trashed
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.overview import PRESENT
 from memory_mcp.store.timestamps import to_text
@@ -57,7 +57,7 @@ def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offs
     )
     ids = [int(row[0]) for row in rows]
     found = entities.by_ids(connection, ids)
-    return entities.told(connection, [found[one] for one in ids]), total
+    return telling.told(connection, [found[one] for one in ids]), total
 
 
 def _found_by_the_trash(connection: apsw.Connection, query: str) -> list[int]:
@@ -65,7 +65,7 @@ def _found_by_the_trash(connection: apsw.Connection, query: str) -> list[int]:
     folded, bared = fold(query), bare(query)
     rows = connection.execute(_SOUGHT_IN_THE_TRASH, ("", folded, bared)) if query else ()
     found = list(entities.by_ids(connection, [row[0] for row in rows]).values())
-    open_ = entities.found_openly(connection, found, lambda name: folded in fold(name) or bared in bare(name))
+    open_ = telling.found_openly(connection, found, lambda name: folded in fold(name) or bared in bare(name))
     return sorted({entity.id for entity in found} - {entity.id for entity in open_})
 
 
@@ -127,7 +127,7 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     names.changed(connection)
     if name != entity.name:  # the words of what was stated of it are found by its name
         lexical.refresh(connection, relations.stating(connection, [entity.id]))
-    return entities.without_the_trash(connection, entities.by_ids(connection, [entity.id])[entity.id])
+    return telling.without_the_trash(connection, entities.by_ids(connection, [entity.id])[entity.id])
 
 
 def delete(connection: apsw.Connection, entity: Entity) -> None:
@@ -182,7 +182,7 @@ def _check_names(connection: apsw.Connection, said: Sequence[str], type_: str, o
             (fold(name),),
         ).fetchall()
         found = list(entities.by_ids(connection, [row[0] for row in rows]).values())
-        there = {one.id for one in entities.told_as(connection, found, name)}
+        there = {one.id for one in telling.told_as(connection, found, name)}
         for other, called, other_type, entity_id in rows:
             if other not in own and other in there and merging.compatible(type_, other_type):
                 raise InvalidInput(

@@ -2,24 +2,19 @@
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import apsw
 
-from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.store.graph import trashed
 from memory_mcp.store.timestamps import optional_from_text, to_text
 from memory_mcp.text.entities import mention
 from memory_mcp.text.entities.days import day_called
 from memory_mcp.text.entities.folding import bare, fold
 
 UNKNOWN_TYPE = mention.UNKNOWN_TYPE
-SUGGESTIONS = 5
-# Of whom only the trash speaks nothing is told: so many more are looked at.
-ALSO_LOOKED_AT = 50
 # +e.id: with the affinity of a column SQLite would not use the index of the groups.
 _COLUMNS = (
     "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
@@ -79,48 +74,22 @@ def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     return []
 
 
-def told(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
-    """Of these entities those of whom something else than memories in the trash speaks, without the further names that only such hold."""
-    untold = trashed.untold(connection, [entity.id for entity in found if not entity.extraction_count])
-    names = trashed.names(connection, [entity.id for entity in found if entity.aliases or entity.merged_names])
-    return [_without(entity, names.get(entity.id, set())) for entity in found if entity.id not in untold]
-
-
-def without_the_trash(connection: apsw.Connection, entity: Entity) -> Entity:
-    """An entity that somebody just spoke of, without the further names that only memories in the trash hold."""
-    return _without(entity, trashed.names(connection, [entity.id]).get(entity.id, set()))
-
-
-def _without(entity: Entity, names: Set[str]) -> Entity:
-    if not names:
-        return entity
-    aliases, merged = ([name for name in said if name not in names] for said in (entity.aliases, entity.merged_names))
-    return replace(entity, aliases=tuple(aliases), merged_names=tuple(merged))
-
-
-def told_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
-    """Those of whoever is called so who are told, and by this name; each with all its names."""
-    untold = trashed.untold(connection, [entity.id for entity in found if not entity.extraction_count])
-    wanted = bare(name)
-    return [one for one in found_openly(connection, found, lambda known: bare(known) == wanted) if one.id not in untold]
-
-
-def found_openly(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
-    """Those of these entities that were not found by names alone that only memories in the trash hold. `fits`: whether a name is sought."""
-    hidden = trashed.names(connection, [entity.id for entity in found if not fits(entity.name)])
-    return [entity for entity in found if entity.id not in hidden or not _are_hidden(entity, hidden[entity.id], fits)]
-
-
-def _are_hidden(entity: Entity, hidden: Set[str], fits: Callable[[str], bool]) -> bool:
-    fitting = [name for name in (*entity.aliases, *entity.merged_names) if fits(name)]
-    return bool(fitting) and hidden >= set(fitting)
-
-
 def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
     """The entity with this id, or what it is merged into; none where there is no such id."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM entities e WHERE e.id = (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)",
         (entity_id,),
+    )
+    return [_entity(row) for row in rows]
+
+
+def by_likeness(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
+    """Entities with a name that holds this bare one or is held by it, the most mentioned first."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
+        "JOIN entities f ON f.id = a.entity WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) "
+        "ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
+        (name, limit),
     )
     return [_entity(row) for row in rows]
 
@@ -131,55 +100,6 @@ def _forms(name: str) -> Iterator[tuple[str, str]]:
     yield "bare", bare(name)
     if day := day_called(name, None):
         yield "folded", fold(day.name)
-
-
-def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
-    """The entities of that name or id: whose own name it is before whose further name, then the most mentioned first. What only memories in
-    the trash say is not told.
-
-    Raises:
-        EntityNotFound: nobody is called so; says who is called alike.
-    """
-    found = by_entity_id(connection, name)
-    if not found:
-        found = sorted(told_as(connection, by_name(connection, name), name), key=lambda entity: not _is_own(entity, name))
-    found = told(connection, found)
-    if not found:
-        near = alike(connection, name, SUGGESTIONS)
-        known = f"known are {', '.join(entity.name for entity in near)}" if near else "no name is like it"
-        raise EntityNotFound(f"nobody and nothing is called {name[:80]!r}", known, "Take a name from a memory, or look at graph_snapshot")
-    return found
-
-
-def the_one(connection: apsw.Connection, name: str) -> Entity:
-    """The only entity of that name or id: for what changes it.
-
-    Raises:
-        EntityNotFound: nobody is called so.
-        InvalidInput: several are; says which.
-    """
-    found = known_as(connection, name)
-    if len(found) > 1:
-        ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in found[:SUGGESTIONS])
-        raise InvalidInput(f"{len(found)} are called {name[:80]!r}", f"their ids are {ids}", "Name the one that you mean by its id")
-    return found[0]
-
-
-def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
-    """Entities with a name that holds this one or is held by it, most mentioned first; none of whom only the trash speaks."""
-    wanted = bare(name)
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
-        "JOIN entities f ON f.id = a.entity WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) "
-        "ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
-        (wanted, limit + ALSO_LOOKED_AT),
-    )
-    found = found_openly(connection, [_entity(row) for row in rows], lambda name: _are_alike(bare(name), wanted))
-    return told(connection, found)[:limit]
-
-
-def _are_alike(name: str, wanted: str) -> bool:
-    return wanted in name or (len(name) > 1 and name in wanted)
 
 
 def find_or_make(
@@ -218,13 +138,14 @@ def find(connection: apsw.Connection, name: str, type_: str | None, *, likely: s
             or [entity for entity in found if entity.type == UNKNOWN_TYPE]
             or found
         )
-    own = [entity for entity in found if _is_own(entity, name)]
+    own = [entity for entity in found if is_own(entity, name)]
     if own:
         return own[0]
     return found[0] if len(found) == 1 and not is_of_no_year(name) else None
 
 
-def _is_own(entity: Entity, name: str) -> bool:
+def is_own(entity: Entity, name: str) -> bool:
+    """Whether it is the name of this one, or of one that was merged into it, and no further name."""
     return bare(name) in map(bare, (entity.name, *entity.merged_names))
 
 

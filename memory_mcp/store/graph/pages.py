@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import apsw
 
-from memory_mcp.store.graph import entities, staying
+from memory_mcp.store.graph import entities, staying, telling
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.overview import PRESENT, RELATION, Relation, relation_of
 from memory_mcp.store.graph.staying import STAYS
@@ -92,7 +92,7 @@ def entities_after(connection: apsw.Connection, last: int) -> list[Entity]:
     """The next page of those that are there, in the order in which they became known."""
     rows = connection.execute(f"SELECT e.id FROM entities e WHERE e.id > ? AND {PRESENT} ORDER BY e.id LIMIT ?", (last, PAGE))
     found = entities.by_ids(connection, [int(row[0]) for row in rows])
-    return sorted(entities.told(connection, list(found.values())), key=lambda entity: entity.id)
+    return sorted(telling.told(connection, list(found.values())), key=lambda entity: entity.id)
 
 
 def relations_after(connection: apsw.Connection, last: tuple[int, int, str]) -> list[Relation]:
