@@ -18,7 +18,13 @@ from typing import Any
 from processes import ROOT, STOP_SECONDS, clean_environment
 
 # What `memory-mcp serve` imports before it listens, and what uvicorn looks up by name.
-IMPORTED = ("memory_mcp.cli", "memory_mcp.app", "memory_mcp.server.mcp_server", "memory_mcp.server.runtime", "uvicorn.protocols.http.h11_impl")
+IMPORTED = (
+    "memory_mcp.cli",
+    "memory_mcp.app",
+    "memory_mcp.server.mcp_server",
+    "memory_mcp.server.runtime",
+    "uvicorn.protocols.http.h11_impl",
+)
 
 
 class StandingBy:

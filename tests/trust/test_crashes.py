@@ -85,4 +85,4 @@ def test_whenever_the_server_is_killed_nothing_acknowledged_is_lost_and_a_retry_
     figure("kill rounds: acknowledged writes", sum(expected.acknowledged for expected in rounds.expected.values()))
     figure("kill rounds: lost", rounds.lost)
     figure("kill rounds: duplicates", rounds.duplicates)
-    figure("kill rounds: slowest restart until it answers (s)", round(max(rounds.restarts), 2))
+    figure("kill rounds: slowest restart until it answers, but for its imports (s)", round(max(rounds.restarts), 2))
