@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,18 +72,17 @@ def serving(
     command: Sequence[str] = (sys.executable, "-m", "memory_mcp"),
     environment: Mapping[str, str] | None = None,
     port: int = 0,
+    start: Callable[[Sequence[str], Path], subprocess.Popen[bytes]] | None = None,
 ) -> Iterator[RunningServer]:
-    """A server over `data` (`directory`/memory unless said) that answers; stopped at the end. `command` is what takes memory-mcp's arguments."""
+    """A server over `data` (`directory`/memory unless said) that answers; stopped at the end. `command` is what takes memory-mcp's arguments.
+
+    `start`, if it is given, makes the process in the place of `command` and `environment`, from the arguments and the file for its stderr.
+    """
     path, log, data = directory / "config.json", directory / "server.log", data or directory / "memory"
     path.write_text(config, encoding="utf-8")
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(
-            [*command, "serve", "--port", str(port), "--config", str(path), "--data", str(data)],
-            env=clean_environment(environment),
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stderr=stderr,
-        )
+    log.write_bytes(b"")
+    arguments = ["serve", "--port", str(port), "--config", str(path), "--data", str(data)]
+    process = start(arguments, log) if start else _started([*command, *arguments], log, environment)
     try:
         url = _awaited_url(log, process)
         assert httpx2.get(f"{url}/health", timeout=START_SECONDS, trust_env=False).json()["status"] == "ok"
@@ -92,6 +91,11 @@ def serving(
         if process.poll() is None:
             process.terminate()
         process.wait(STOP_SECONDS)
+
+
+def _started(command: Sequence[str], log: Path, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+    with log.open("wb") as stderr:
+        return subprocess.Popen(command, env=clean_environment(environment), cwd=ROOT, stdin=subprocess.DEVNULL, stderr=stderr)
 
 
 def _awaited_url(log: Path, process: subprocess.Popen[bytes]) -> str:

@@ -93,7 +93,15 @@ class Personas:
     @contextmanager
     def reading(self, name: str) -> Iterator[Persona]:
         """The persona of a canonical name, pinned while the block runs. One that doesn't exist is empty, and stays uncreated."""
-        with self.writing(name) if self.exists(name) else self.absent(name) as persona:
+        if self.exists(name):
+            entry = self._pin(name)
+            try:
+                if self.exists(name):  # else it went before it was pinned, and opening it would make another, empty one
+                    yield entry.persona or self._opened(name, entry)
+                    return
+            finally:
+                self._unpin(name, entry)
+        with self.absent(name) as persona:
             yield persona
 
     @contextmanager

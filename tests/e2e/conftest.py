@@ -11,3 +11,10 @@ from processes import RunningServer, serving
 def running_server(tmp_path: Path) -> Iterator[RunningServer]:
     with serving(tmp_path) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """One server for all tests of a module that neither stop nor configure it, nor look at who else is there: each is a persona of its own."""
+    with serving(tmp_path_factory.mktemp("shared")) as server:
+        yield server

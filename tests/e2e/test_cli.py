@@ -39,57 +39,57 @@ def test_what_one_persona_remembers_it_recalls_and_the_other_does_not(running_se
     assert "さくら" in ok(memory_mcp("personas"))
 
 
-def test_an_export_is_an_import(running_server: RunningServer, tmp_path: Path) -> None:
-    memory_mcp = running_server.memory_mcp
+def test_an_export_is_an_import(shared_server: RunningServer, tmp_path: Path) -> None:
+    memory_mcp = shared_server.memory_mcp
     file = tmp_path / "書き出し.jsonl"
     for text in ("京都へ行った", "猫を飼っている\u2028二匹"):
-        ok(memory_mcp("remember", text, "-p", "nilou"))
-    ok(memory_mcp("export", str(file), "-p", "nilou"))
+        ok(memory_mcp("remember", text, "-p", "wanderer"))
+    ok(memory_mcp("export", str(file), "-p", "wanderer"))
     assert [json.loads(line)["content"] for line in file.read_bytes().splitlines()] == ["京都へ行った", "猫を飼っている\u2028二匹"]
-    assert ok(memory_mcp("import", str(file), "-p", "さくら")) == "さくら: 2 stored, 0 known already, 0 refused\n"
-    assert ok(memory_mcp("import", "-", "-p", "さくら", stdin=file.read_bytes())) == "さくら: 0 stored, 2 known already, 0 refused\n"
-    assert ok(memory_mcp("export", "-p", "さくら")).encode() == file.read_bytes()
+    assert ok(memory_mcp("import", str(file), "-p", "移った人")) == "移った人: 2 stored, 0 known already, 0 refused\n"
+    assert ok(memory_mcp("import", "-", "-p", "移った人", stdin=file.read_bytes())) == "移った人: 0 stored, 2 known already, 0 refused\n"
+    assert ok(memory_mcp("export", "-p", "移った人")).encode() == file.read_bytes()
     assert [path.name for path in tmp_path.glob("書*")] == [file.name]
 
 
-def test_the_graph_is_exported_for_other_programs(running_server: RunningServer, tmp_path: Path) -> None:
-    memory_mcp, file = running_server.memory_mcp, tmp_path / "graph.graphml"
+def test_the_graph_is_exported_for_other_programs(shared_server: RunningServer, tmp_path: Path) -> None:
+    memory_mcp, file = shared_server.memory_mcp, tmp_path / "graph.graphml"
     line = json.dumps({"content": "顔合わせ", "relations": ["田中 > knows > 鈴木"]}).encode()
-    ok(memory_mcp("import", "-", "-p", "nilou", stdin=line))
-    ok(memory_mcp("export", str(file), "--format", "graphml", "-p", "nilou"))
+    ok(memory_mcp("import", "-", "-p", "weaver", stdin=line))
+    ok(memory_mcp("export", str(file), "--format", "graphml", "-p", "weaver"))
     assert {told["name"] for _, told in networkx.read_graphml(file).nodes(data=True)} == {"田中", "鈴木"}
-    told = json.loads(ok(memory_mcp("export", "--format", "graph-json", "-p", "nilou")))
+    told = json.loads(ok(memory_mcp("export", "--format", "graph-json", "-p", "weaver")))
     assert [edge["type"] for edge in told["edges"]] == ["knows"]
-    assert "a graph has no vectors" in memory_mcp("export", "--format", "graphml", "--include-vectors", "-p", "nilou").stderr
+    assert "a graph has no vectors" in memory_mcp("export", "--format", "graphml", "--include-vectors", "-p", "weaver").stderr
 
 
-def test_an_export_says_how_many_secret_memories_it_left_out(running_server: RunningServer) -> None:
-    memory_mcp = running_server.memory_mcp
-    ok(memory_mcp("remember", "鍵は植木鉢の下", "-p", "nilou", "--privacy-level", "secret", "--category", "家"))
-    done = memory_mcp("export", "-p", "nilou")
+def test_an_export_says_how_many_secret_memories_it_left_out(shared_server: RunningServer) -> None:
+    memory_mcp = shared_server.memory_mcp
+    ok(memory_mcp("remember", "鍵は植木鉢の下", "-p", "keeper", "--privacy-level", "secret", "--category", "家"))
+    done = memory_mcp("export", "-p", "keeper")
     assert (ok(done), done.stderr) == ("", "memory-mcp: 1 secret left out; --include-secret takes them along\n")
-    assert json.loads(ok(memory_mcp("export", "-p", "nilou", "--include-secret")))["category"] == "家"
+    assert json.loads(ok(memory_mcp("export", "-p", "keeper", "--include-secret")))["category"] == "家"
 
 
-def test_a_bad_line_is_named_and_the_rest_is_stored(running_server: RunningServer, tmp_path: Path) -> None:
+def test_a_bad_line_is_named_and_the_rest_is_stored(shared_server: RunningServer, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"content": "一"}\n\n{"contnt": "二"}\nなに\n{"content": "三"}', encoding="utf-8")
-    done = running_server.memory_mcp("import", str(file), "-p", "nilou")
+    done = shared_server.memory_mcp("import", str(file), "-p", "clerk")
     assert done.returncode == 1
-    assert done.stdout == "nilou: 2 stored, 0 known already, 2 refused\n"
+    assert done.stdout == "clerk: 2 stored, 0 known already, 2 refused\n"
     assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["line 3", "line 4"]
 
 
-def test_texts_and_vaults_are_imported_once(running_server: RunningServer, tmp_path: Path) -> None:
+def test_texts_and_vaults_are_imported_once(shared_server: RunningServer, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
     (vault / "料理.md").write_text("---\ntags: [夕飯]\n---\n湯豆腐の作り方\n", encoding="utf-8")
     text = tmp_path / "日記.txt"
     text.write_text("朝は雨。\n\n昼は晴れ。\n", encoding="utf-8")
     for counts in ("{} stored, 0 known already, 0 refused", "0 stored, {} known already, 0 refused"):
-        assert ok(running_server.memory_mcp("import", str(vault), "-p", "n")) == f"n: {counts.format(1)}\n"
-        assert ok(running_server.memory_mcp("import", str(text), "-p", "n")) == f"n: {counts.format(2)}\n"
-    hits = json.loads(ok(running_server.memory_mcp("recall", "湯豆腐", "-p", "n", "--tag", "夕飯", "--json")))["hits"]
+        assert ok(shared_server.memory_mcp("import", str(vault), "-p", "reader")) == f"reader: {counts.format(1)}\n"
+        assert ok(shared_server.memory_mcp("import", str(text), "-p", "reader")) == f"reader: {counts.format(2)}\n"
+    hits = json.loads(ok(shared_server.memory_mcp("recall", "湯豆腐", "-p", "reader", "--tag", "夕飯", "--json")))["hits"]
     assert [hit["content"] for hit in hits] == ["湯豆腐の作り方"]
 
 
@@ -103,10 +103,10 @@ def test_a_large_import_that_is_refused_at_once_says_why(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_bridge_is_the_server_for_a_host_that_speaks_stdio(running_server: RunningServer, mode: str) -> None:
+def test_the_bridge_is_the_server_for_a_host_that_speaks_stdio(shared_server: RunningServer, mode: str) -> None:
     bridge = StdioTransport(
         sys.executable,
-        ["-m", "memory_mcp", "stdio", "--persona", "さくら", "--url", running_server.url],
+        ["-m", "memory_mcp", "stdio", "--persona", f"踊り手-{mode}", "--url", shared_server.url],
         env=clean_environment(),
         cwd=str(ROOT),
     )
@@ -121,22 +121,22 @@ def test_the_bridge_is_the_server_for_a_host_that_speaks_stdio(running_server: R
 
     tools, recalled, refused = asyncio.run(talk())
     assert {"get_context", "remember", "recall", "revise", "forget", "update_context"} <= tools
-    assert (recalled["persona"], [hit["content"] for hit in recalled["hits"]]) == ("さくら", ["舞台で踊った"])
+    assert (recalled["persona"], [hit["content"] for hit in recalled["hits"]]) == (f"踊り手-{mode}", ["舞台で踊った"])
     assert refused.is_error
     assert "query is empty" in refused.content[0].text
 
 
-def test_a_proxy_for_the_world_outside_is_not_asked_for_a_server_on_this_machine(running_server: RunningServer) -> None:
+def test_a_proxy_for_the_world_outside_is_not_asked_for_a_server_on_this_machine(shared_server: RunningServer) -> None:
     nobody = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"), "http://127.0.0.1:9") | dict.fromkeys(
         ("NO_PROXY", "no_proxy"), ""
     )
-    environment = {"MEMORY_MCP_URL": running_server.url, **nobody}
-    ok(command("remember", "抹茶", "-p", "nilou", environment=environment))
-    assert "抹茶" in ok(command("recall", "抹茶", "-p", "nilou", environment=environment))
+    environment = {"MEMORY_MCP_URL": shared_server.url, **nobody}
+    ok(command("remember", "抹茶", "-p", "indoors", environment=environment))
+    assert "抹茶" in ok(command("recall", "抹茶", "-p", "indoors", environment=environment))
 
     async def bridged() -> Any:
         bridge = StdioTransport(
-            sys.executable, ["-m", "memory_mcp", "stdio", "-p", "nilou"], env=clean_environment(environment), cwd=str(ROOT)
+            sys.executable, ["-m", "memory_mcp", "stdio", "-p", "indoors"], env=clean_environment(environment), cwd=str(ROOT)
         )
         async with Client(bridge) as client:
             return (await client.call_tool("recall", {"query": "抹茶"})).structured_content
@@ -144,36 +144,36 @@ def test_a_proxy_for_the_world_outside_is_not_asked_for_a_server_on_this_machine
     assert [hit["content"] for hit in asyncio.run(bridged())["hits"]] == ["抹茶"]
 
 
-def test_refusals_arrive_in_the_words_of_the_server(running_server: RunningServer) -> None:
+def test_refusals_arrive_in_the_words_of_the_server(shared_server: RunningServer) -> None:
     for arguments, reason in (
-        (["remember", " ", "-p", "n"], "content is empty"),
-        (["remember", "x", "-p", "n", "--occurred-at", "いつか"], "is no date"),
-        (["recall", "x", "-p", "n", "--mode", "fuzzy"], "it is one of auto, keyword"),
-        (["recall", "x", "-p", "n", "--when", "2025-10-02..2025-10-01"], "ends before it begins"),
+        (["remember", " ", "-p", "refused"], "content is empty"),
+        (["remember", "x", "-p", "refused", "--occurred-at", "いつか"], "is no date"),
+        (["recall", "x", "-p", "refused", "--mode", "fuzzy"], "it is one of auto, keyword"),
+        (["recall", "x", "-p", "refused", "--when", "2025-10-02..2025-10-01"], "ends before it begins"),
         (["export", "-p", "nobody"], "there is no persona 'nobody'"),
     ):
-        done = running_server.memory_mcp(*arguments)
+        done = shared_server.memory_mcp(*arguments)
         assert (done.returncode, done.stdout) == (1, "")
         (line,) = done.stderr.splitlines()
         assert line.startswith("memory-mcp: ")
         assert reason in line
 
 
-def test_doctor_works_beside_the_server(running_server: RunningServer) -> None:
-    ok(running_server.memory_mcp("remember", "x", "-p", "nilou"))
-    told = ok(command("doctor", "--config", str(running_server.config), "--data", str(running_server.data)))
-    assert f"process {running_server.process.pid} is serving this data" in told
-    assert "nilou: 1 memories" in told
-    ok(running_server.memory_mcp("remember", "y", "-p", "nilou"))
+def test_doctor_works_beside_the_server(shared_server: RunningServer) -> None:
+    ok(shared_server.memory_mcp("remember", "x", "-p", "patient"))
+    told = ok(command("doctor", "--config", str(shared_server.config), "--data", str(shared_server.data)))
+    assert f"process {shared_server.process.pid} is serving this data" in told
+    assert "patient: 1 memories" in told
+    ok(shared_server.memory_mcp("remember", "y", "-p", "patient"))
 
 
-def test_a_second_server_is_refused_in_one_line(running_server: RunningServer, tmp_path: Path) -> None:
-    port = running_server.url.rpartition(":")[2]
+def test_a_second_server_is_refused_in_one_line(shared_server: RunningServer, tmp_path: Path) -> None:
+    port = shared_server.url.rpartition(":")[2]
     for arguments, reason in (
-        (["--port", "0", "--data", str(running_server.data)], "another server uses the data directory"),
+        (["--port", "0", "--data", str(shared_server.data)], "another server uses the data directory"),
         (["--port", port, "--data", str(tmp_path / "other")], "Address already in use"),
     ):
-        done = command("serve", "--config", str(running_server.config), *arguments)
+        done = command("serve", "--config", str(shared_server.config), *arguments)
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1].startswith("memory-mcp: ")
         assert reason in done.stderr.splitlines()[-1]
@@ -192,11 +192,11 @@ def test_a_server_that_is_told_to_stop_leaves_everything_in_order(running_server
         assert "抹茶" in ok(again.memory_mcp("recall", "抹茶", "-p", "nilou"))
 
 
-def test_a_reader_that_has_enough_of_an_export_is_no_error(running_server: RunningServer, tmp_path: Path) -> None:
+def test_a_reader_that_has_enough_of_an_export_is_no_error(shared_server: RunningServer, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text("".join(json.dumps({"content": f"{number} " + "a" * 1_000}) + "\n" for number in range(1_000)))
-    ok(running_server.memory_mcp("import", str(file), "-p", "n"))
-    line = f"{sys.executable} -m memory_mcp export -p n --url {running_server.url} | head -n 1"
+    ok(shared_server.memory_mcp("import", str(file), "-p", "hasty"))
+    line = f"{sys.executable} -m memory_mcp export -p hasty --url {shared_server.url} | head -n 1"
     done = subprocess.run(["bash", "-c", line], cwd=ROOT, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1

@@ -13,20 +13,20 @@ def stored(server: RunningServer, text: str, persona: str = "nilou") -> str:
     return ok(server.memory_mcp("remember", text, "-p", persona)).split()[-1]
 
 
-def test_a_memory_s_history_is_shown_and_an_earlier_version_comes_back(running_server: RunningServer) -> None:
-    key = stored(running_server, "苺が好き")
-    shown = ok(running_server.memory_mcp("history", key, "-p", "nilou"))
+def test_a_memory_s_history_is_shown_and_an_earlier_version_comes_back(shared_server: RunningServer) -> None:
+    key = stored(shared_server, "苺が好き", "historian")
+    shown = ok(shared_server.memory_mcp("history", key, "-p", "historian"))
     assert "苺が好き" in shown
     assert "create" in shown
-    wrong = running_server.memory_mcp("history", key, "-p", "nilou", "--restore", "7")
+    wrong = shared_server.memory_mcp("history", key, "-p", "historian", "--restore", "7")
     assert (wrong.returncode, "no earlier revision 7" in wrong.stderr) == (1, True)
-    told = json.loads(ok(running_server.memory_mcp("history", key, "-p", "nilou", "--json")))
+    told = json.loads(ok(shared_server.memory_mcp("history", key, "-p", "historian", "--json")))
     assert (told["memory"]["content"], told["versions"]) == ("苺が好き", [])
 
 
-def test_erasing_lists_first_asks_and_erases(running_server: RunningServer) -> None:
-    memory_mcp = running_server.memory_mcp
-    key, gone = stored(running_server, "残る話"), "memory_gone"
+def test_erasing_lists_first_asks_and_erases(shared_server: RunningServer) -> None:
+    memory_mcp = shared_server.memory_mcp
+    key, gone = stored(shared_server, "残る話"), "memory_gone"
     row = {"content": "zqxunique な話", "key": gone, "deleted_at": "2999-01-01T00:00:00+09:00"}
     ok(memory_mcp("import", "-", "-p", "nilou", stdin=json.dumps(row).encode()))
     listed = ok(memory_mcp("purge", key, gone, "-p", "nilou", "--dry-run"))
@@ -37,7 +37,7 @@ def test_erasing_lists_first_asks_and_erases(running_server: RunningServer) -> N
     done = memory_mcp("purge", gone, "-p", "nilou", stdin=b"y\n")
     assert "nilou: 1 erased" in ok(done)
     assert "backup" in done.stderr
-    assert b"zqxuniqu" not in b"".join(file.read_bytes() for file in (running_server.data / "nilou").rglob("*") if file.is_file())
+    assert b"zqxuniqu" not in b"".join(file.read_bytes() for file in (shared_server.data / "nilou").rglob("*") if file.is_file())
     assert "nilou: 0 due for the trash, 0 to be erased" in ok(memory_mcp("purge", "-p", "nilou"))
 
 

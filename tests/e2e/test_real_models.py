@@ -46,13 +46,13 @@ def settled(server: RunningServer, *loaded: str, dimension: int | None = None) -
     pytest.fail(f"not settled: {told}\n{server.log.read_text()}")
 
 
-def say(server: RunningServer, *contents: str) -> None:
+def say(server: RunningServer, *contents: str, persona: str = "nilou") -> None:
     body = "".join(json.dumps({"content": content}) + "\n" for content in contents)
-    httpx2.post(f"{server.url}/api/import", content=body, headers={"X-Persona": "nilou"}, timeout=60, trust_env=False).raise_for_status()
+    httpx2.post(f"{server.url}/api/import", content=body, headers={"X-Persona": persona}, timeout=60, trust_env=False).raise_for_status()
 
 
-def ask(server: RunningServer, query: str, **fields: object) -> dict:
-    return Connection(server.url, persona="nilou").call_tool("recall", {"query": query, **fields})
+def ask(server: RunningServer, query: str, persona: str = "nilou", **fields: object) -> dict:
+    return Connection(server.url, persona=persona).call_tool("recall", {"query": query, **fields})
 
 
 def test_real_models_are_loaded_beside_a_server_that_answers_and_everything_stored_meanwhile_gets_its_vector(
@@ -69,19 +69,22 @@ def test_real_models_are_loaded_beside_a_server_that_answers_and_everything_stor
 
 
 def test_a_lost_and_a_damaged_index_come_back_without_the_model(tmp_path, embedder_directory):
+    harms = {"nilou": shutil.rmtree, "collei": lambda store: (store / "index.faiss").write_bytes(b"damaged")}
     with serving(tmp_path, settings(embedder_directory)) as server:
-        say(server, *(f"海辺の散歩 {number}" for number in range(20)))
+        for persona in harms:
+            say(server, *(f"海辺の散歩 {number}" for number in range(20)), persona=persona)
         settled(server, "embedder")
-        expected = [hit["key"] for hit in ask(server, "海辺の散歩 7", top_k=20)["hits"]]
-    store = server.data / "nilou" / "vector_store"
-    assert (store / "index.faiss").exists()
-    for harm in (lambda: shutil.rmtree(store), lambda: (store / "index.faiss").write_bytes(b"damaged")):
-        harm()
-        with serving(tmp_path, settings(embedder_directory)) as server:
-            settled(server, "embedder")
-            answer = ask(server, "海辺の散歩 7", top_k=20)
+        expected = {persona: [hit["key"] for hit in ask(server, "海辺の散歩 7", persona, top_k=20)["hits"]] for persona in harms}
+    for persona, harm in harms.items():
+        store = server.data / persona / "vector_store"
+        assert (store / "index.faiss").exists()
+        harm(store)
+    with serving(tmp_path, settings(embedder_directory)) as server:
+        settled(server, "embedder")
+        for persona in harms:
+            answer = ask(server, "海辺の散歩 7", persona, top_k=20)
             assert answer["mode"] == "hybrid"
-            assert [hit["key"] for hit in answer["hits"]] == expected
+            assert [hit["key"] for hit in answer["hits"]] == expected[persona]
 
 
 def test_a_model_that_appears_later_is_picked_up(tmp_path, embedder_directory):

@@ -52,12 +52,13 @@ def remembered(server: RunningServer, persona: str = "nilou") -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_two_personas_at_once_recall_only_their_own(running_server: RunningServer, mode: str) -> None:
-    secrets = {"さくら": "桜餅のひみつ", "nilou": "睡蓮のひみつ"}
+def test_two_personas_at_once_recall_only_their_own(shared_server: RunningServer, mode: str) -> None:
+    first, second = f"さくら-{mode}", f"nilou-{mode}"
+    secrets = {first: "桜餅のひみつ", second: "睡蓮のひみつ"}
 
     async def at_once() -> list[list[dict[str, Any]]]:
-        by_header = client_of(running_server, "さくら", mode)
-        by_path = Client(StreamableHttpTransport(f"{running_server.url}/p/nilou/mcp"), mode=mode)
+        by_header = client_of(shared_server, first, mode)
+        by_path = Client(StreamableHttpTransport(f"{shared_server.url}/p/{second}/mcp"), mode=mode)
         return await asyncio.gather(
             *(
                 talk(client, [("remember", {"content": secret}), ("recall", {"query": "ひみつ"}), ("get_context", {})])
@@ -160,10 +161,10 @@ def test_an_edit_that_can_not_be_used_is_logged_although_nobody_calls(
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells what a process has loaded")
-def test_a_server_without_models_never_loads_torch(running_server: RunningServer) -> None:
-    plain_call(running_server, "nilou", "remember", content="軽い記憶")
-    assert plain_call(running_server, "nilou", "recall", query="軽い記憶")["hits"]
-    loaded = Path(f"/proc/{running_server.process.pid}/maps").read_text()
+def test_a_server_without_models_never_loads_torch(shared_server: RunningServer) -> None:
+    plain_call(shared_server, "light", "remember", content="軽い記憶")
+    assert plain_call(shared_server, "light", "recall", query="軽い記憶")["hits"]
+    loaded = Path(f"/proc/{shared_server.process.pid}/maps").read_text()
     assert "apsw" in loaded
     for library in ("libtorch", "transformers", "faiss", "langchain"):
         assert library not in loaded
@@ -184,10 +185,10 @@ def test_a_client_that_hangs_up_in_the_middle_leaves_no_half_memory_and_no_trace
     assert "Traceback" not in running_server.log.read_text(encoding="utf-8")
 
 
-def test_a_page_of_another_site_is_refused_over_a_real_socket(running_server: RunningServer) -> None:
+def test_a_page_of_another_site_is_refused_over_a_real_socket(shared_server: RunningServer) -> None:
     headers = {"Origin": "http://evil.example"}
-    assert httpx2.get(f"{running_server.url}/api/export", headers=headers, trust_env=False).status_code == 403
-    assert httpx2.get(f"{running_server.url}/health", headers={"Host": "evil.example"}, trust_env=False).status_code == 421
+    assert httpx2.get(f"{shared_server.url}/api/export", headers=headers, trust_env=False).status_code == 403
+    assert httpx2.get(f"{shared_server.url}/health", headers={"Host": "evil.example"}, trust_env=False).status_code == 421
 
 
 @pytest.mark.parametrize(

@@ -375,3 +375,21 @@ def test_a_summary_does_not_bring_back_what_was_erased(personas, says, contents,
         assert any("0番目" in text for text in contents("nilou")[5:])
         assert merge(nilou, collei, later).erased_before == 3
     assert not any("0番目" in text for text in contents("collei"))
+
+
+def test_a_persona_that_is_erased_while_a_reader_is_about_to_open_it_stays_erased(data_directory, says, personas, now):
+    """A reader that has found it there, and comes to open it only after it has gone, as a worker may where many call at once."""
+
+    class Late(Personas):
+        def _pin(self, name):
+            whole.erase(self, name, IndexShelf(), now)
+            return super()._pin(name)
+
+    says("nilou", "苺が好き")
+    personas.close()
+    late = Late(data_directory)
+    with late.reading("nilou") as persona:
+        assert not persona.exists
+    assert late.names() == []
+    assert not (data_directory / "nilou").exists()
+    late.close()

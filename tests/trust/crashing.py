@@ -19,6 +19,7 @@ from typing import Any
 
 import apsw
 from processes import RunningServer, serving
+from standing_by import StandingBy
 
 # The index is saved and made anew as often as it can be, so that a kill often falls into it.
 INDEXED: Mapping[str, Any] = {
@@ -125,10 +126,15 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
 @contextmanager
 def crashing(directory: Path, settings: Mapping[str, Any], moment: str | None = None, ordinal: int = 1) -> Iterator[RunningServer]:
     """A server over `directory`/memory with these settings, that kills itself at a moment if one is given."""
-    here = Path(__file__)
-    command = (sys.executable, str(here), moment, str(ordinal)) if moment else (sys.executable, "-m", "memory_mcp")
-    with serving(directory, json.dumps(dict(settings)), command=command, environment=importable()) as server:
+    start = functools.partial(standing_by().start, moment=moment, ordinal=ordinal)
+    with serving(directory, json.dumps(dict(settings)), start=start) as server:
         yield server
+
+
+@functools.cache
+def standing_by() -> StandingBy:
+    """Where `crashing` takes its processes from; conftest.py closes it."""
+    return StandingBy(importable())
 
 
 def importable() -> dict[str, str]:
@@ -147,7 +153,7 @@ def died(server: RunningServer) -> bool:
     return server.process.wait(60) == -signal.SIGKILL
 
 
-def _arm(moment: str, ordinal: int) -> None:
+def arm(moment: str, ordinal: int) -> None:
     """Makes the process kill itself at the ordinal-th time."""
     target, when, holds = MOMENTS[moment]
     module, _, path = target.partition(":")
@@ -190,6 +196,6 @@ def _arm_commits(strike: Callable[[], None]) -> None:
 
 
 if __name__ == "__main__":
-    _arm(sys.argv[1], int(sys.argv[2]))
+    arm(sys.argv[1], int(sys.argv[2]))
     sys.argv[1:3] = []
     importlib.import_module("memory_mcp.cli").main()

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800), pytest.mark.skipif(s
 ROUNDS, THOROUGH_ROUNDS = 25, 150
 WRITERS = 8
 PERSONAS = ("nilou", "さくら", "A/B")
-LONGEST_LIFE_SECONDS = 0.8
+LONGEST_LIFE_SECONDS = 1.2  # for a second or so of it the next server imports beside the writers
 
 
 def seed() -> int:
@@ -85,4 +85,4 @@ def test_whenever_the_server_is_killed_nothing_acknowledged_is_lost_and_a_retry_
     figure("kill rounds: acknowledged writes", sum(expected.acknowledged for expected in rounds.expected.values()))
     figure("kill rounds: lost", rounds.lost)
     figure("kill rounds: duplicates", rounds.duplicates)
-    figure("kill rounds: slowest restart until it answers (s)", round(max(rounds.restarts), 2))
+    figure("kill rounds: slowest restart until it answers, but for its imports (s)", round(max(rounds.restarts), 2))

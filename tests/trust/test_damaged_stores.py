@@ -13,7 +13,7 @@ from writers import Caller, Refused
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-MEMORIES = 300
+MEMORIES = 100
 PAGE = 4096
 
 Harm = Callable[[Path], object]

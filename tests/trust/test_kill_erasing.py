@@ -1,6 +1,7 @@
 """kill -9 while memories are erased, or a whole persona is moved: nothing else is lost, and what was to go has gone or is whole."""
 
 import json
+import shutil
 import sqlite3
 import sys
 import threading
@@ -43,6 +44,34 @@ def fill(server: RunningServer, persona: str = "nilou") -> str:
         return str(key)
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A data directory with nilou as `fill` leaves it, with vectors, and the key of the secret. Nobody changes it."""
+    with crashing(tmp_path_factory.mktemp("indexed"), {**INDEXED, **UPKEEP}) as server:
+        key = fill(server)
+        settle(server)
+        assert server.stop() == 0
+    assert traces(server.data / "nilou")
+    return server.data, key
+
+
+@pytest.fixture(scope="module")
+def filled_by_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with nilou as `fill` leaves it. Nobody changes it."""
+    directory = tmp_path_factory.mktemp("filled")
+    with crashing(directory, BY_WORDS) as server:
+        fill(server)
+        assert server.stop() == 0
+    return server.data
+
+
+@pytest.fixture
+def filled(filled_by_words: Path, tmp_path: Path) -> list[str]:
+    """The same in the test's own directory. Returns what nilou's memories say."""
+    shutil.copytree(filled_by_words, tmp_path / "memory")
+    return sorted([*OTHERS, f"{SECRET} 改"])
+
+
 def traces(directory: Path) -> list[tuple[str, str]]:
     """(file, trace) of everything that is left of the secret."""
     return [
@@ -83,13 +112,12 @@ def contents(server: RunningServer, persona: str = "nilou") -> list[str]:
         "inside a sweep, the log gone, the note not yet",
     ],
 )
-def test_a_purge_that_is_killed_has_not_begun_or_is_finished_by_the_next_start(tmp_path: Path, moment: str, figure: Figure) -> None:
-    data = tmp_path / "memory"
-    settings = {**INDEXED, **UPKEEP}
-    with crashing(tmp_path, settings) as server:
-        key = fill(server)
-        settle(server)
-    assert traces(data / "nilou")
+def test_a_purge_that_is_killed_has_not_begun_or_is_finished_by_the_next_start(
+    tmp_path: Path, indexed: tuple[Path, str], moment: str, figure: Figure
+) -> None:
+    data, settings = tmp_path / "memory", {**INDEXED, **UPKEEP}
+    filled, key = indexed
+    shutil.copytree(filled, data)
     with crashing(tmp_path, {**settings, "upkeep": {"idle_seconds": 3_600}}, moment) as server:
         code = post(server, "/api/purge", keys=[key])["confirm"]
         with pytest.raises(httpx2.TransportError):
@@ -139,14 +167,11 @@ def personas(server: RunningServer) -> list[str]:
 @pytest.mark.parametrize(
     ("moment", "name"), [("before a persona's directory is moved", "nilou"), ("after a persona's directory is moved", "ニィロウ")]
 )
-def test_a_persona_whose_renaming_is_killed_has_one_name_and_everything(tmp_path: Path, moment: str, name: str) -> None:
-    with crashing(tmp_path, BY_WORDS) as server:
-        fill(server)
-        before = contents(server)
+def test_a_persona_whose_renaming_is_killed_has_one_name_and_everything(tmp_path: Path, filled: list[str], moment: str, name: str) -> None:
     killed(tmp_path, moment, "/api/persona/rename", to="ニィロウ")
     with crashing(tmp_path, BY_WORDS) as server:
         assert personas(server) == [name]
-        assert contents(server, name) == before
+        assert contents(server, name) == filled
         assert faults(tmp_path / "memory") == []
 
 
@@ -154,39 +179,33 @@ def test_a_persona_whose_renaming_is_killed_has_one_name_and_everything(tmp_path
     ("moment", "names"),
     [("before a persona's directory is moved", ["nilou"]), ("after a persona's directory is moved", ["collei", "nilou"])],
 )
-def test_a_copy_that_is_killed_is_whole_or_not_there(tmp_path: Path, moment: str, names: list[str]) -> None:
-    with crashing(tmp_path, BY_WORDS) as server:
-        fill(server)
-        before = contents(server)
+def test_a_copy_that_is_killed_is_whole_or_not_there(tmp_path: Path, filled: list[str], moment: str, names: list[str]) -> None:
     killed(tmp_path, moment, "/api/persona/copy", to="collei")
     with crashing(tmp_path, BY_WORDS) as server:
         assert personas(server) == names
-        assert {name: contents(server, name) for name in names} == dict.fromkeys(names, before)
+        assert {name: contents(server, name) for name in names} == dict.fromkeys(names, filled)
         assert list((tmp_path / "memory" / ".unfinished").iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("moment", "names"), [("before a persona's directory is moved", ["nilou"]), ("before a moved persona is destroyed", [])]
 )
-def test_a_persona_whose_erasing_is_killed_is_whole_or_without_a_trace(tmp_path: Path, moment: str, names: list[str]) -> None:
-    with crashing(tmp_path, BY_WORDS) as server:
-        fill(server)
-        before = contents(server)
+def test_a_persona_whose_erasing_is_killed_is_whole_or_without_a_trace(
+    tmp_path: Path, filled: list[str], moment: str, names: list[str]
+) -> None:
     killed(tmp_path, moment, "/api/persona/erase", confirm="nilou")
     with crashing(tmp_path, BY_WORDS) as server:
         assert personas(server) == names
-        assert [contents(server, name) for name in names] == [before for _ in names]
+        assert [contents(server, name) for name in names] == [filled for _ in names]
     assert bool(traces(tmp_path / "memory")) == bool(names)
 
 
-def test_a_merge_that_is_killed_has_not_happened(tmp_path: Path) -> None:
-    with crashing(tmp_path, BY_WORDS) as server:
-        fill(server)
-        with Caller(server, "collei") as caller:
-            caller("remember", content="桃が好き")
+def test_a_merge_that_is_killed_has_not_happened(tmp_path: Path, filled: list[str]) -> None:
+    with crashing(tmp_path, BY_WORDS) as server, Caller(server, "collei") as caller:
+        caller("remember", content="桃が好き")
     killed(tmp_path, "inside a merge of personas", "/api/persona/merge", into="collei")
     with crashing(tmp_path, BY_WORDS) as server:
         assert contents(server, "collei") == ["桃が好き"]
-        assert post(server, "/api/persona/merge", into="collei")["taken"] == len(OTHERS) + 1
-        assert len(contents(server, "collei")) == len(OTHERS) + 2
+        assert post(server, "/api/persona/merge", into="collei")["taken"] == len(filled)
+        assert len(contents(server, "collei")) == len(filled) + 1
         assert faults(tmp_path / "memory") == []

@@ -74,12 +74,23 @@ def test_a_kill_in_the_midst_of_writing_loses_nothing_acknowledged(tmp_path: Pat
     assert list((tmp_path / "memory").glob("*/.*.json.*")) == []
 
 
-def fill(directory: Path) -> list[dict[str, Any]]:
-    """Memories with vectors and a saved index."""
-    with crashing(directory, INDEXED) as server, Caller(server, "nilou") as caller:
+@pytest.fixture(scope="module")
+def filled_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """A data directory with memories, vectors and a saved index, and its rows. Nobody changes it."""
+    with crashing(tmp_path_factory.mktemp("filled"), INDEXED) as server, Caller(server, "nilou") as caller:
         caller.imported(lines())
         settle(server)
-        return caller.exported()
+        rows = caller.exported()
+        assert server.stop() == 0
+    return server.data, rows
+
+
+@pytest.fixture
+def filled(filled_once: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> list[dict[str, Any]]:
+    """The same in the test's own directory."""
+    data, rows = filled_once
+    shutil.copytree(data, tmp_path / "memory")
+    return rows
 
 
 def holds(directory: Path, settings: Mapping[str, Any], rows: list[dict[str, Any]]) -> None:
@@ -94,22 +105,20 @@ def holds(directory: Path, settings: Mapping[str, Any], rows: list[dict[str, Any
 
 
 @pytest.mark.parametrize("moment", ["inside a rebuild", "inside the file of the index"])
-def test_a_kill_inside_a_rebuild_costs_only_time(tmp_path: Path, moment: str) -> None:
-    rows = fill(tmp_path)
+def test_a_kill_inside_a_rebuild_costs_only_time(tmp_path: Path, filled: list[dict[str, Any]], moment: str) -> None:
     shutil.rmtree(tmp_path / "memory" / "nilou" / "vector_store")
     with crashing(tmp_path, INDEXED, moment) as server:
         assert died(server)
-    holds(tmp_path, INDEXED, rows)
+    holds(tmp_path, INDEXED, filled)
 
 
 @pytest.mark.parametrize("moment", ["before the other model answers", "after the other model answers"])
-def test_a_kill_inside_a_change_of_model_costs_only_time(tmp_path: Path, moment: str) -> None:
-    rows = fill(tmp_path)
+def test_a_kill_inside_a_change_of_model_costs_only_time(tmp_path: Path, filled: list[dict[str, Any]], moment: str) -> None:
     with crashing(tmp_path, INDEXED, moment) as server:
         settle(server)
         server.config.write_text(json.dumps(dict(OTHER_MODEL)))
         assert died(server)
-    holds(tmp_path, OTHER_MODEL, rows)
+    holds(tmp_path, OTHER_MODEL, filled)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +166,10 @@ def test_an_import_that_was_killed_is_done_once_when_it_is_sent_again(tmp_path: 
 
 
 @pytest.fixture
-def exporting(tmp_path: Path) -> Any:
+def exporting(tmp_path: Path, filled: list[dict[str, Any]]) -> Any:
     """A command that exports a thousand memories of nilou into a file; `server` and `reader` say who kills itself, and when."""
 
     def exporting(server: str | None = None, reader: str | None = None) -> tuple[subprocess.CompletedProcess[str], Path]:
-        with crashing(tmp_path, BY_WORDS) as filled, Caller(filled, "nilou") as caller:
-            caller.imported(lines())
         with crashing(tmp_path, BY_WORDS, server, 3) as running:
             return _exported(running, tmp_path / "out.jsonl", reader), tmp_path / "out.jsonl"
 

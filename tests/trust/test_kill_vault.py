@@ -1,6 +1,7 @@
 """SIGKILL inside backup, restore, encrypting, decrypting and the change of the master key: each has happened, or it has not."""
 
 import json
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -30,11 +31,16 @@ Held = dict[str, tuple[list[str], str]]
 class Place:
     """A data directory, its configuration with a master key, and commands that may kill themselves."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, like: "Place | None" = None) -> None:
+        """`like`: one whose personas and key it begins with."""
         self.data, self.key_file, self.config = directory / "memory", directory / "master.key", directory / "config.json"
-        self.data.mkdir()
         self.config.write_text(json.dumps({"encryption": {"key_file": str(self.key_file)}}))
-        assert self.run("key", "new", str(self.key_file)) == 0
+        if like:
+            shutil.copytree(like.data, self.data)
+            shutil.copy2(like.key_file, self.key_file)
+        else:
+            self.data.mkdir()
+            assert self.run("key", "new", str(self.key_file)) == 0
 
     def run(self, *arguments: str, moment: str | None = None, ordinal: int = 1) -> int:
         """A command's status."""
@@ -77,11 +83,25 @@ class Place:
         return [path.name for path in [*self.data.glob(".staging/*"), *self.data.glob("*/*-copy.sqlite*"), *self.data.rglob("*.part")]]
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    made = Place(tmp_path)
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Two personas as they are before anything is encrypted. Nobody changes it."""
+    made = Place(tmp_path_factory.mktemp("plain"))
     made.fill("抹茶")
     return made
+
+
+@pytest.fixture(scope="module")
+def sealed(plain: Place, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The same, encrypted."""
+    made = Place(tmp_path_factory.mktemp("sealed"), like=plain)
+    assert made.run("encrypt") == 0
+    return made
+
+
+@pytest.fixture
+def place(plain: Place, tmp_path: Path) -> Place:
+    return Place(tmp_path, like=plain)
 
 
 @pytest.mark.parametrize(
@@ -136,10 +156,9 @@ def test_a_restore_of_a_persona_that_is_not_there_leaves_nothing_of_it_when_it_i
 @pytest.mark.parametrize("moment", [moment for moment, _ in RESTORING[1:]])
 @pytest.mark.parametrize("ordinal", [1, 2])
 def test_personas_are_readable_whenever_encrypting_or_decrypting_them_is_killed(
-    place: Place, command: str, moment: str, ordinal: int
+    plain: Place, sealed: Place, tmp_path: Path, command: str, moment: str, ordinal: int
 ) -> None:
-    if command == "decrypt":
-        assert place.run("encrypt") == 0
+    place = Place(tmp_path, like=sealed if command == "decrypt" else plain)
     before = place.held()
     assert place.run(command, moment=moment, ordinal=ordinal) == KILLED
     assert place.held() == before
@@ -163,8 +182,8 @@ def test_personas_are_readable_whenever_encrypting_or_decrypting_them_is_killed(
         ("after another master key is in force", 1),
     ],
 )
-def test_the_key_in_force_opens_everything_whenever_its_change_is_killed(place: Place, moment: str, ordinal: int) -> None:
-    assert place.run("encrypt") == 0
+def test_the_key_in_force_opens_everything_whenever_its_change_is_killed(sealed: Place, tmp_path: Path, moment: str, ordinal: int) -> None:
+    place = Place(tmp_path, like=sealed)
     before, old = place.held(), key_in_file(place.key_file)
     assert place.run("rotate-key", moment=moment, ordinal=ordinal) == KILLED
     assert place.held() == before

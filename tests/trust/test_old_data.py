@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -557,11 +558,12 @@ def test_killed_at_any_step_the_next_start_goes_on_and_nothing_is_lost(tmp_path,
     make_everything(tmp_path / "whole", sprung)
     steps = int(run_until(tmp_path / "whole", 10**9).stdout.split()[-1])
     points = range(1, steps + 1, max(1, steps // (400 if thorough else 12)))
-    killed = 0
-    for number in points:
-        data = tmp_path / f"killed{number}"
+    places = {number: tmp_path / f"killed{number}" for number in points}
+    for data in places.values():
         make_everything(data, sprung)
-        killed += run_until(data, number).returncode == -9
+    with ThreadPoolExecutor(2) as adopting:
+        killed = sum(done.returncode == -9 for done in adopting.map(lambda number: run_until(places[number], number), points))
+    for data in places.values():
         with started(data) as personas:
             assert personas.names() == sorted(EVERYONE)
             for name, store in EVERYONE.items():

@@ -22,7 +22,7 @@ CALM_SECONDS, THOROUGH_CALM_SECONDS = 5, 25
 # Small enough for these callers to overflow it: all of them, and the flooders alone.
 LIMITS = {"at_once": 20, "at_once_per_persona": 8, "waiting": 50, "waiting_per_persona": 12}
 MEMORY_LIMIT_BYTES = 700 * 1024 * 1024
-PERSONAS, THOROUGH_PERSONAS = 260, 1_000
+PERSONAS, THOROUGH_PERSONAS = 200, 1_000
 WARM = 150  # more than are kept open
 
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
