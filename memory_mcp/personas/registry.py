@@ -96,7 +96,7 @@ class Personas:
         if self.exists(name):
             entry = self._pin(name)
             try:
-                if self.exists(name):  # else it went before it was pinned, and opening it would make another, empty one
+                if entry.persona or self.exists(name):  # else it went before it was pinned, and opening it would make another, empty one
                     yield entry.persona or self._opened(name, entry)
                     return
             finally:
