@@ -151,6 +151,22 @@ def test_a_file_that_is_no_database_is_wrong(examine: Examine, left: Personas, d
     assert "nilou: memory.sqlite is damaged" in wrong(text)[0]
 
 
+def test_a_page_that_was_overwritten_is_wrong(
+    examine: Examine, served: Personas, say: Callable[..., Remembered], data_directory: Path
+) -> None:
+    for number in range(20):
+        say(f"{number}番目の日記 " + "長い一日だった。" * 200)
+    served.close()
+    file = data_directory / "nilou" / "memory.sqlite"
+    content = bytearray(file.read_bytes())
+    place = content.index("7番目の日記".encode()) // 4096 * 4096
+    content[place : place + 4096] = b"\0" * 4096
+    file.write_bytes(content)
+    status, text = examine()
+    assert status == 1
+    assert "nilou: memory.sqlite is damaged" in wrong(text)[0]
+
+
 def test_a_lexical_index_that_lost_a_row_is_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:
     connection = apsw.Connection(str(data_directory / "nilou" / "memory.sqlite"))
     connection.execute("DELETE FROM lexical_content")
