@@ -23,6 +23,7 @@ def forget(persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run
         return [_outcome(key, found.get(key), "would_forget") for key in wanted]
     told = Redaction(privacy).optional(reason)
     found, done = persona.database.write(lambda connection: forget_stored(connection, wanted, told, now))
+    persona.words.clear()
     for operation in done:
         persona.log.append(persona.name, operation)
     return [_outcome(key, found.get(key), "forgotten") for key in wanted]

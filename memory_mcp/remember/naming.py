@@ -52,6 +52,9 @@ def state_relations(
         source_day, target_day = days_stated(relation, said_on)
         source = _stated_end(connection, relation.source, relation.source_type, source_day, now)
         target = _stated_end(connection, relation.target, relation.target_type, target_day, now)
+        if memory_id is None:
+            entities.said_by_hand(connection, source, [relation.source])
+            entities.said_by_hand(connection, target, [relation.target])
         if source == target:
             of_one.append(relation)
         else:

@@ -85,9 +85,13 @@ def named_in(connection: apsw.Connection, names: KnownNames, query: str) -> Name
     kin = [mention for mention in found_in(query, ()) if mention.subtype in ("family", "day")]
     asked = cache(partial(_called, connection))  # a long question names somebody many times
     written = [(entity, mention, asked(query[mention.start : mention.end])) for entity, mention in names.find(connection, query)]
-    known = [(entity, mention, told) for entity, mention, (told, untold) in written if entity not in untold]
-    called = {mention: told for _, mention, told in known} | {mention: told for mention in kin if (told := asked(mention.name)[0])}
-    ids = [*(entity for entity, *_ in known), *(namesake.id for namesakes in called.values() for namesake in namesakes)]
+    called = {mention: told for entity, mention, (told, untold) in written if told or entity not in untold} | {
+        mention: told for mention in kin if (told := asked(mention.name)[0])
+    }
+    ids = [
+        *(entity for entity, _, (_, untold) in written if entity not in untold),
+        *(namesake.id for namesakes in called.values() for namesake in namesakes),
+    ]
     return Named(dict.fromkeys(ids, 1.0), _without(query, called))
 
 

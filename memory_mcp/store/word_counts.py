@@ -26,9 +26,9 @@ KEPT_GROWTH = 0.05
 
 
 class WordCounts:
-    """What was counted lately in one persona's index. Follows its growth; what else becomes of it, it learns after ten minutes.
+    """What was counted lately in one persona's index. Follows its growth, and is told when much of it goes.
 
-    A count decides only which tokens find and which put in order, so one that is somewhat old costs time and no memory.
+    A count decides which tokens find, which put in order and which are left out; one that is somewhat old decides it a little worse.
     """
 
     def __init__(self) -> None:
@@ -50,6 +50,11 @@ class WordCounts:
             counted = _uncommon(connection, new, ids)
             kept.update((hash(token), counted.get(token)) for token in new)
         return {token: rows for token in tokens if (rows := kept[hash(token)]) is not None}
+
+    def clear(self) -> None:
+        """After memories have left the index: what was common may not be so any more."""
+        with self._guard:
+            self._counted, self._until = {}, 0.0
 
 
 def rows_with(connection: apsw.Connection, tokens: Sequence[str], limit: int, after: int = 0) -> dict[str, tuple[int, int]]:

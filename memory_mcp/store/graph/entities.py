@@ -125,10 +125,14 @@ def find_or_make(
     return own
 
 
-def find(connection: apsw.Connection, name: str, type_: str | None, *, likely: str | None = None) -> Entity | None:
+def find(
+    connection: apsw.Connection, name: str, type_: str | None, *, likely: str | None = None, among: Sequence[Entity] | None = None
+) -> Entity | None:
     """Who is meant by this name, and of this type where one is told: whose own name it is before whose further name, then who is mentioned
-    most. None where there is nobody, or where it is a further name of several, which may be either."""
-    found = [entity for entity in by_name(connection, name) if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
+    most. None where there is nobody, or where it is a further name of several, which may be either, unless the hand gave it to one alone.
+    `among`: those of whoever is called so who may be meant."""
+    called = by_name(connection, name) if among is None else among
+    found = [entity for entity in called if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
     if type_ is None and likely == "Person":
         # 福島さん is not the place.
         found = [entity for entity in found if entity.type != "Location"]
@@ -141,7 +145,20 @@ def find(connection: apsw.Connection, name: str, type_: str | None, *, likely: s
     own = [entity for entity in found if is_own(entity, name)]
     if own:
         return own[0]
-    return found[0] if len(found) == 1 and not is_of_no_year(name) else None
+    if is_of_no_year(name):
+        return None
+    given = _given(connection, found, name) if len(found) > 1 else found
+    return given[0] if len(given) == 1 else None
+
+
+def _given(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
+    """Those to whom somebody gave this name by hand: a name that only the trash holds may be given to another one."""
+    rows = connection.execute(
+        "SELECT coalesce(e.merged_into, e.id) FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ? AND a.by_hand",
+        (bare(name),),
+    )
+    given = {row[0] for row in rows}
+    return [entity for entity in found if entity.id in given]
 
 
 def is_own(entity: Entity, name: str) -> bool:
@@ -211,6 +228,11 @@ def add_aliases(connection: apsw.Connection, entity_id: int, aliases: Sequence[s
 def put_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
     """Names that somebody gives an entity: they stay told, whatever memories are forgotten."""
     add_aliases(connection, entity_id, names)
+    said_by_hand(connection, entity_id, names)
+
+
+def said_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
+    """Those of an entity's names that somebody called it by stay told, too."""
     folded = json.dumps([fold(name) for name in names])
     connection.execute(
         "UPDATE entity_aliases SET by_hand = 1 WHERE entity = ? AND folded IN (SELECT value FROM json_each(?))", (entity_id, folded)

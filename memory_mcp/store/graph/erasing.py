@@ -61,12 +61,12 @@ def empty_notes(connection: apsw.Connection, said: Sequence[str]) -> None:
 
 
 def _aliases_in(connection: apsw.Connection, ids: str) -> list[int]:
-    """The further names that these memories hold, now or in an earlier state."""
+    """The further names that these memories hold, now or in an earlier state, and nobody put down by hand."""
     found = connection.execute(
         "WITH said(text) AS MATERIALIZED (SELECT content FROM memories WHERE id IN (SELECT value FROM json_each(?1)) UNION ALL "
         "SELECT v.content FROM memory_versions v JOIN memories m ON m.key = v.key WHERE m.id IN (SELECT value FROM json_each(?1))) "
         "SELECT a.id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
-        "WHERE a.alias <> e.name AND EXISTS (SELECT 1 FROM said WHERE instr(said.text, a.alias))",
+        "WHERE a.alias <> e.name AND NOT a.by_hand AND EXISTS (SELECT 1 FROM said WHERE instr(said.text, a.alias))",
         (ids,),
     )
     return [row[0] for row in found]

@@ -2,14 +2,14 @@
 
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
 
 from memory_mcp.text.entities import likeness
 from memory_mcp.text.entities.finding import found_in
-from memory_mcp.text.entities.folding import bare, folded_with_places
+from memory_mcp.text.entities.folding import bare, fold, folded_with_places
 from memory_mcp.text.entities.known import Called, Candidate, Gazetteer, is_looked_for
 from memory_mcp.text.entities.mention import Mention
 
@@ -78,7 +78,7 @@ class KnownNames:
         rows: list[tuple[Any, ...]] = connection.execute(
             _WHO, (json.dumps(sorted({entity for who in places.values() for entity in who})),)
         ).fetchall()
-        return [Called(*place, _candidates([row for row in rows if row[0] in who], text[slice(*place)])) for place, who in places.items()]
+        return [Called(*place, _meant(connection, rows, who, text[slice(*place)])) for place, who in places.items()]
 
     def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
         changed, number, mark = connection.execute(_STATE).fetchone() or ("", 0, 0)
@@ -158,6 +158,15 @@ def holding(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> 
         (json.dumps([number for number, alias in learned if is_looked_for(alias)]),),
     )
     return [int(row[0]) for row in rows]
+
+
+def _meant(connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], who: Sequence[int], written: str) -> tuple[Candidate, ...]:
+    """Who may be called so; of several with it as a further name those to whom somebody gave it by hand, if there are."""
+    found = _candidates([row for row in rows if row[0] in who], written)
+    if len(found) == 1 or any(candidate.is_own for candidate in found):
+        return found
+    given = {row[0] for row in connection.execute("SELECT entity FROM entity_aliases WHERE folded = ? AND by_hand", (fold(written),))}
+    return _candidates([row for row in rows if row[0] in given.intersection(who)], written) or found
 
 
 def _candidates(rows: Iterable[tuple[Any, ...]], written: str) -> tuple[Candidate, ...]:

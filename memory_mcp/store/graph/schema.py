@@ -216,9 +216,13 @@ def by_whom_they_are_merged_into(connection: apsw.Connection) -> None:
 _NAMES_BY_HAND = """
 ALTER TABLE entity_aliases ADD COLUMN by_hand INTEGER NOT NULL DEFAULT 0;
 UPDATE entity_aliases SET by_hand = 1 WHERE entity IN (SELECT id FROM entities WHERE made_by <> 'text');
+UPDATE entity_aliases SET by_hand = 1 WHERE alias = (SELECT e.name FROM entities e WHERE e.id = entity) AND entity IN (
+    SELECT source FROM relation_evidence WHERE memory IS NULL AND validation_status <> 'rejected'
+    UNION SELECT target FROM relation_evidence WHERE memory IS NULL AND validation_status <> 'rejected');
 """
 
 
 def names_by_hand(connection: apsw.Connection) -> None:
-    """Which names somebody put down; of whoever was made or changed by hand before, all, as nobody noted which."""
+    """Which names somebody put down; of whoever was made or changed by hand before, all, as nobody noted which;
+    of whoever was related so, his own."""
     connection.execute(_NAMES_BY_HAND)

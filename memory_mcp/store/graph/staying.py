@@ -1,6 +1,7 @@
 """What stays of the graph where some memories stay: whom nothing else names, and the names that nothing else holds.
 
-Queries bind ?1 to whether the trash leaves and ?2 to whether what is secret does.
+Queries bind ?1 to whether the trash leaves and ?2 to whether what is secret does. What somebody put down by
+hand is not the trash's; what is secret keeps that, too.
 """
 
 import json
@@ -9,20 +10,22 @@ from collections.abc import Mapping, Set
 import apsw
 
 # Of a memory m.
-STAYS = "((NOT ?1 AND m.deleted_at IS NOT NULL) OR (NOT ?2 AND m.privacy_level = 'secret'))"
+_WITHHELD = "(NOT ?2 AND m.privacy_level = 'secret')"
+STAYS = f"((NOT ?1 AND m.deleted_at IS NOT NULL) OR {_WITHHELD})"
 SAID = "SELECT id, source, target FROM relation_evidence WHERE memory IS NULL"
 _HIDDEN = f"""
 SELECT t.entity FROM (
     SELECT entity, memory FROM entity_mentions
     UNION ALL SELECT source, memory FROM relation_evidence WHERE memory IS NOT NULL
     UNION ALL SELECT target, memory FROM relation_evidence WHERE memory IS NOT NULL) t
-JOIN memories m ON m.id = t.memory GROUP BY t.entity HAVING min({STAYS})
+JOIN memories m ON m.id = t.memory JOIN entities e ON e.id = t.entity
+GROUP BY t.entity HAVING min({STAYS}) AND (max({_WITHHELD}) OR max(e.made_by = 'text'))
 EXCEPT SELECT source FROM ({SAID} AND validation_status <> 'rejected')
 EXCEPT SELECT target FROM ({SAID} AND validation_status <> 'rejected')
 """
 _HELD = f"""
 SELECT a.entity, a.alias FROM entity_mentions em JOIN memories m ON m.id = em.memory JOIN entity_aliases a ON a.entity = em.entity
-WHERE instr(m.content, a.alias) GROUP BY a.id HAVING min({STAYS})
+WHERE instr(m.content, a.alias) GROUP BY a.id HAVING min({STAYS}) AND (max({_WITHHELD}) OR NOT max(a.by_hand))
 """
 
 

@@ -43,7 +43,7 @@ def told_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> 
 
 def found_openly(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
     """Those of these entities that were not found by names alone that only memories in the trash hold. `fits`: whether a name is sought."""
-    hidden = trashed.names(connection, [entity.id for entity in found if not fits(entity.name)])
+    hidden = trashed.names(connection, [entity.id for entity in found if not fits(entity.name)], fits)
     return [entity for entity in found if entity.id not in hidden or not _are_hidden(entity, hidden[entity.id], fits)]
 
 

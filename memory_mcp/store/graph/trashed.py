@@ -2,7 +2,7 @@
 names that only they have and nobody put down by hand."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import apsw
@@ -27,13 +27,23 @@ EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.source = g.id A
 EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 """
 # The memories that name somebody, and what they say, those in the trash or the others. Days are told by rules: one name stands for every form.
-_SAYING = f"""
-SELECT g.root, m.content FROM ({_WANTED}) g JOIN entities e ON e.id = g.id AND coalesce(e.subtype, '') <> 'day'
-JOIN entity_mentions em ON em.entity = g.id JOIN memories m ON m.id = em.memory WHERE m.deleted_at IS {{}}NULL
-"""
+_NO_DAYS = (
+    f"WITH wanted AS MATERIALIZED ({_WANTED}) SELECT g.root, {{}} JOIN entities e ON e.id = g.id AND coalesce(e.subtype, '') <> 'day'"
+)
+# The trash is the smaller part.
+_SAYING_IN_THE_TRASH = (
+    _NO_DAYS.format("m.content FROM memories m CROSS JOIN entity_mentions em ON em.memory = m.id JOIN wanted g ON g.id = em.entity")
+    + " WHERE m.deleted_at IS NOT NULL"
+)
+_SAYING = (
+    _NO_DAYS.format("m.content FROM wanted g JOIN entity_mentions em ON em.entity = g.id JOIN memories m ON m.id = em.memory")
+    + " WHERE m.deleted_at IS NULL"
+)
 _ALIASES = f"""
 SELECT g.root, a.alias FROM ({_WANTED}) g JOIN entities k ON k.id = g.root
 JOIN entity_aliases a ON a.entity = g.id AND NOT a.by_hand AND a.alias <> k.name
+WHERE NOT EXISTS (SELECT 1 FROM entities h JOIN entity_aliases b ON b.entity = h.id
+    WHERE coalesce(h.merged_into, h.id) = +g.root AND b.by_hand AND b.folded = a.folded)
 """
 
 
@@ -47,20 +57,21 @@ def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool 
     return {row[0] for row in connection.execute(sql, (json.dumps(asked),))}
 
 
-def names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[str]]:
-    """By entity, those of its further names that only memories in the trash hold, in whatever case and width, and nobody put down by hand."""
+def names(connection: apsw.Connection, entities: Iterable[int], fits: Callable[[str], bool] = bool) -> dict[int, set[str]]:
+    """By entity, those of its further names that only memories in the trash hold, in whatever case and width, and nobody put down by hand;
+    of those that `fits` is true for."""
     asked = list(entities)
     if not asked or _is_empty(connection):
         return {}
     forgotten: dict[int, list[str]] = {}
-    for entity, content in _rows(connection, _SAYING.format("NOT "), asked):
+    for entity, content in _rows(connection, _SAYING_IN_THE_TRASH, asked):
         forgotten.setdefault(entity, []).append(fold(content))
     aliases: dict[int, dict[str, str]] = {}
     for entity, alias in _rows(connection, _ALIASES, list(forgotten)):
-        if any(fold(alias) in text for text in forgotten[entity]):
+        if fits(alias) and any(fold(alias) in text for text in forgotten[entity]):
             aliases.setdefault(entity, {})[alias] = fold(alias)
     for entity, left in aliases.items():
-        for _, content in _rows(connection, _SAYING.format(""), [entity]):
+        for _, content in _rows(connection, _SAYING, [entity]):
             text = fold(content)
             for alias in [alias for alias, folded in left.items() if folded in text]:
                 del left[alias]

@@ -149,8 +149,7 @@ def test_names_by_hand_are_told_where_they_are_imported_and_those_of_the_trash_a
         assert imported["refused"] == 0
         assert api("GET", "entity", elsewhere, entity="田中太郎")["entity"]["aliases"] == ["タロさん"]
     assert "graph" not in imported
-    if include_deleted == "true":
-        assert api("GET", "entity", elsewhere, entity="健太")["entity"]["aliases"] == ["ケン"]
+    assert api("GET", "entity", elsewhere, entity="健太")["entity"]["aliases"] == ["ケン"]
 
 
 def test_an_older_export_tells_nothing_of_who_wrote_a_name_so_that_all_of_it_are_of_the_hand(persona, api, http, name):
@@ -217,3 +216,71 @@ def test_a_name_that_only_the_trash_holds_may_be_given_to_somebody_else(persona,
     persona("revise", key=walk, restore=True)
     told = persona("entity_neighbors", entity="たなっち")
     assert {told["entity"]["name"], *(one["name"] for one in told["namesakes"])} == {"他人", "田中太郎"}
+
+
+@pytest.fixture
+def passed_on(persona, api):
+    """ケン was what a memory in the trash calls 健太, and is what somebody calls 健二."""
+    persona("remember", content="[[健太|Person]]が来た")
+    persona("remember", content="[[健二|Person]]が来た")
+    key = persona("remember", content="[[健太|ケン]]が歌った")["key"]
+    persona("forget", keys=[key])
+    api("PATCH", "entity", entity="健二", aliases=["ケン"])
+    return key
+
+
+def test_whoever_was_given_a_name_of_the_trash_is_meant_by_it(persona, passed_on):
+    persona("remember", content="ケンが走った")
+    assert persona("entity_neighbors", entity="健二")["entity"]["mentions"] == 2
+    persona("relate", relations=["ケン > likes > 苺"])
+    assert "健二 > likes > 苺" in json.dumps(persona("recall", query="ケンは？"), ensure_ascii=False)
+    assert persona("unrelate", relation="ケン > likes > 苺")["unrelated"] is True
+
+
+def test_a_name_that_somebody_wrote_stays_beside_the_same_one_of_a_memory(persona, api, aliases):
+    persona("remember", content="[[健太|Person]]が来た")
+    api("PATCH", "entity", entity="健太", aliases=["ボウ"])
+    persona("remember", content="[[ケン|Person]]が来た")
+    key = persona("remember", content="[[ケン|ボウ]]が歌った")["key"]
+    persona("merge_entities", entity="ケン", into="健太")
+    persona("forget", keys=[key])
+    assert "ボウ" in aliases("健太")
+    assert persona("entity_neighbors", entity="ボウ")["entity"]["name"] == "健太"
+
+
+def test_whoever_was_related_by_a_name_is_told_by_it(persona):
+    persona("remember", content="[[健太|Person]]が来た")
+    key = persona("remember", content="[[健太|ケン]]が歌った")["key"]
+    persona("forget", keys=[key])
+    persona("relate", relations=["ケン > likes > 苺"])
+    assert persona("entity_neighbors", entity="ケン")["entity"]["name"] == "健太"
+    assert persona("unrelate", relation="ケン > likes > 苺")["unrelated"] is True
+
+
+def test_whoever_was_related_before_a_merge_is_told_by_that_name(persona):
+    persona("remember", content="[[健太|Person]]が来た")
+    persona("relate", relations=["ケン > likes > 苺"])
+    key = persona("remember", content="[[ケン|Person]]が歌った")["key"]
+    persona("merge_entities", entity="ケン", into="健太")
+    persona("forget", keys=[key])
+    assert persona("entity_neighbors", entity="ケン")["entity"]["name"] == "健太"
+    assert persona("unrelate", relation="ケン > likes > 苺")["unrelated"] is True
+
+
+def test_erasing_a_memory_leaves_the_names_that_somebody_wrote(persona, api, aliases, http, name):
+    persona("remember", content="[[健太|Person]]が来た")
+    api("PATCH", "entity", entity="健太", aliases=["ケン"])
+    key = persona("remember", content="健太、つまりケンが来た")["key"]
+    persona("forget", keys=[key])
+    asked = http.post("/api/purge", json={"keys": [key]}, headers={"X-Persona": name}).json()
+    http.post("/api/purge", json={"keys": [key], "confirm": asked["confirm"]}, headers={"X-Persona": name}).raise_for_status()
+    assert aliases("健太") == ["ケン"]
+
+
+def test_a_name_that_several_have_in_the_trash_tells_of_none_of_them(persona):
+    for one in ("健太", "健二"):
+        persona("remember", content=f"[[{one}|Person]]が来た")
+        persona("forget", keys=[persona("remember", content=f"[[{one}|ケン]]が歌った")["key"]])
+    refused = persona.refusal("unrelate", relation="ケン > likes > 苺")
+    assert "健太" not in refused
+    assert "健二" not in refused
