@@ -5,7 +5,8 @@
 
 The floor embeds one query and scores top_k×3 pairs with sentence-transformers as anybody would: one `encode`, one `predict`,
 one after the other. A recall does that and everything else. Then it embeds what was imported by one `encode` of all texts, as the
-server embeds them: with the prefix, the day and who said it. Figures of one run are ratios; a machine's own speed drops out.
+server embeds them: with the prefix, the day and who said it. The bare models are asked just before and just after each measurement of the
+server, which waits meanwhile: a machine's speed drifts within minutes, and drops out of a ratio of neighbours.
 
 Under the deadline several clients at once are not all reranked, so every ratio has the share that was beside it. `--equal-clients`
 ask a second server without a deadline, over the same memories: there every answer is all the work that the floor does.
@@ -44,40 +45,42 @@ class Asked:
     per_second: float
     reranked: float
     whole: float
+    bare_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """What the bare models take: seconds for a question and its pairs, and how many memories they embed in a second."""
+class Bare:
+    """The two models as anybody would call them."""
 
-    question_seconds: float
-    memories_per_second: float
+    def __init__(self, embedder: str, reranker: str) -> None:
+        from sentence_transformers import CrossEncoder, SentenceTransformer  # noqa: PLC0415  takes seconds
+
+        self._encode, self._score = SentenceTransformer(embedder, device="cpu"), CrossEncoder(reranker, device="cpu")
+        self._prefixes = prefixes_for(embedder, Path(embedder))
+
+    def question_seconds(self, rounds: int = ROUNDS) -> float:
+        """The median of what a question and its pairs take."""
+        took = []
+        for number in range(rounds):
+            query = asked(number)
+            pairs = [(query, f"user: {sentence(number * POOL + place)}") for place in range(POOL)]
+            begun = time.perf_counter()
+            self._encode.encode(self._prefixes.query + query, show_progress_bar=False)
+            self._score.predict(pairs, show_progress_bar=False)
+            took.append(time.perf_counter() - begun)
+        return statistics.median(took)
+
+    def memories_per_second(self, memories: int) -> float:
+        """One pass over the texts of all memories."""
+        day = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+        texts = [f"{self._prefixes.document}[{day}] user: {sentence(number)}" for number in range(memories)]
+        begun = time.perf_counter()
+        self._encode.encode(texts, show_progress_bar=False)
+        return memories / (time.perf_counter() - begun)
 
 
 def asked(number: int) -> str:
     """A question that nobody has asked before: what is remembered costs nothing."""
     return f"{question(number)} {number}"
-
-
-def floor(embedder: str, reranker: str, memories: int, rounds: int = ROUNDS) -> Floor:
-    """The median of `rounds` questions, and one pass over the texts of all memories."""
-    from sentence_transformers import CrossEncoder, SentenceTransformer  # noqa: PLC0415  takes seconds
-
-    encode, score = SentenceTransformer(embedder, device="cpu"), CrossEncoder(reranker, device="cpu")
-    prefixes = prefixes_for(embedder, Path(embedder))
-    took = []
-    for number in range(rounds):
-        query = asked(number)
-        pairs = [(query, f"user: {sentence(number * POOL + place)}") for place in range(POOL)]
-        begun = time.perf_counter()
-        encode.encode(prefixes.query + query, show_progress_bar=False)
-        score.predict(pairs, show_progress_bar=False)
-        took.append(time.perf_counter() - begun)
-    day = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
-    texts = [f"{prefixes.document}[{day}] user: {sentence(number)}" for number in range(memories)]
-    begun = time.perf_counter()
-    encode.encode(texts, show_progress_bar=False)
-    return Floor(statistics.median(took), memories / (time.perf_counter() - begun))
 
 
 async def stored(bench: Bench, http: httpx2.AsyncClient, arguments: argparse.Namespace) -> float:
@@ -97,7 +100,7 @@ async def stored(bench: Bench, http: httpx2.AsyncClient, arguments: argparse.Nam
     return rate
 
 
-async def recalled(bench: Bench, arguments: argparse.Namespace, clients: int, deadline_ms: int) -> Asked:
+async def recalled(bench: Bench, bare: Bare, arguments: argparse.Namespace, clients: int, deadline_ms: int) -> Asked:
     """So many clients ask, and what ran is counted."""
     answers: list[dict[str, Any]] = []
 
@@ -105,50 +108,47 @@ async def recalled(bench: Bench, arguments: argparse.Namespace, clients: int, de
         answers.append(await bench.tool("recall", {"query": asked(number + 100_000 * clients), "top_k": 5}))
 
     count = max(arguments.recalls, clients * 4)
+    before = bare.question_seconds()
     p50, per_second = await bench.timed("recall", recall, count, clients, deadline_ms=deadline_ms)
+    beside = (before + bare.question_seconds()) / 2
     ran = [", ".join([answer["mode"], *["reranked"] * answer["reranked"], *answer["degraded"]]) for answer in answers]
     bench.report(
         what="answers", backend=arguments.backend, clients=clients, deadline_ms=deadline_ms, counted={how: ran.count(how) for how in sorted(set(ran))}
     )  # fmt: skip
     done = [answer for answer in answers if answer["reranked"]]
     whole = sum(not answer["degraded"] for answer in done)
-    return Asked(clients, deadline_ms, p50, per_second, round(len(done) / count, 3), round(whole / count, 3))
+    return Asked(clients, deadline_ms, p50, per_second, round(len(done) / count, 3), round(whole / count, 3), beside)
 
 
 async def measure(arguments: argparse.Namespace, report: Report) -> None:
-    """The servers first, then the floor: both models would not fit beside each other in a fair way."""
     report.add([machine("floor", backend=arguments.backend, memories=arguments.memories)])
     settings = with_models(arguments)
+    bare = Bare(arguments.embedder, arguments.reranker)
     results = []
     with tempfile.TemporaryDirectory(prefix="memory-mcp-floor-") as data:
         with running(settings, Path(data)) as server:
             async with benched(server, report) as (bench, http):
                 bench.report(what="start", answers_after_s=round(server.started_in, 2))
                 embedding = await stored(bench, http, arguments)
-                results += [await recalled(bench, arguments, clients, arguments.deadline_ms) for clients in arguments.clients]
+                alone = bare.memories_per_second(arguments.memories)
+                told = {"of": "embedding", "bare_per_second": round(alone, 1), "throughput_to_floor": round(embedding / alone, 2)}
+                report.add([{"what": "ratio", **told}])
+                results += [await recalled(bench, bare, arguments, clients, arguments.deadline_ms) for clients in arguments.clients]
                 bench.report(what="memory", resident_mb=round(server.resident_mb(), 1))
         if arguments.equal_clients:
             with running({**settings, "rerank_deadline_ms": 0}, Path(data)) as server:
                 async with benched(server, report) as (bench, http):
                     await settled(http)
-                    results += [await recalled(bench, arguments, clients, 0) for clients in arguments.equal_clients]
-    bare = floor(arguments.embedder, arguments.reranker, arguments.memories)
-    report.add(_ratios(bare, embedding, results))
+                    results += [await recalled(bench, bare, arguments, clients, 0) for clients in arguments.equal_clients]
+    report.add(_ratios(results))
 
 
-def _ratios(bare: Floor, embedding: float, results: list[Asked]) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = [
-        {
-            "what": "floor", "bare_models_ms": round(bare.question_seconds * 1e3, 1), "per_second": round(1 / bare.question_seconds, 1),
-            "memories_per_second": round(bare.memories_per_second, 1),
-        },
-        {"what": "ratio", "of": "embedding", "throughput_to_floor": round(embedding / bare.memories_per_second, 2)},
-    ]  # fmt: skip
-    return told + [
+def _ratios(results: list[Asked]) -> list[dict[str, Any]]:
+    return [
         {
             "what": "ratio", "of": "recall", "clients": found.clients, "deadline_ms": found.deadline_ms,
-            "p50_to_floor": round(found.p50_ms / 1e3 / bare.question_seconds, 2),
-            "throughput_to_floor": round(found.per_second * bare.question_seconds, 2), "reranked": found.reranked, "whole": found.whole,
+            "bare_models_ms": round(found.bare_seconds * 1e3, 1), "p50_to_floor": round(found.p50_ms / 1e3 / found.bare_seconds, 2),
+            "throughput_to_floor": round(found.per_second * found.bare_seconds, 2), "reranked": found.reranked, "whole": found.whole,
         }
         for found in results
     ]  # fmt: skip
