@@ -110,7 +110,7 @@ def _meant(connection: apsw.Connection, stated: Stated, said_on: date, *, to_tak
     first_day, second_day = days_stated(told, said_on)
 
     def known(name: str, type_: str | None, day: Mention | None) -> list[int]:
-        among = telling.told_as(connection, entities.by_name(connection, name), name) if to_take_back else None
+        among = telling.told_by_name(connection, name) if to_take_back else None
         one = entities.find(connection, day.name, day.type) if day else entities.find(connection, name, type_, among=among)
         others = [other for other in entities.by_name(connection, name) if other.type == day.type] if day and to_take_back else []
         found = list({entity.id: entity for entity in (one, *others) if entity}.values())
@@ -124,7 +124,7 @@ def _refuse_ambiguous(connection: apsw.Connection, stated: Stated) -> None:
     """Says whom a relation may mean that names one end by a further name of several."""
     told = with_types(stated, entities.types(connection))
     for name, type_ in ((told.source, told.source_type), (told.target, told.target_type)):
-        called = telling.told_as(connection, entities.by_name(connection, name), name)
+        called = telling.told_by_name(connection, name)
         fitting = [one for one in called if type_ in (None, one.type)]
         if len(fitting) > 1 and entities.find(connection, name, type_, among=called) is None:
             who = ", ".join(f"{one.name} ({one.type})" for one in fitting[: telling.SUGGESTIONS])

@@ -80,6 +80,7 @@ def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity
     if forgotten:
         entities.put_by_hand(connection, forgotten.id, [wanted.name or ""])
         unsaid = replace(forgotten, aliases=(), merged_names=())
+        type_ = type_ if wanted.type else forgotten.type  # the memory may come back, and knows better than nobody
         return change(connection, unsaid, replace(wanted, type=type_, aliases=wanted.aliases or ()), now)
     made = entities.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
     return change(connection, entities.by_ids(connection, [made])[made], replace(wanted, name=None, type=None, description=None), now)

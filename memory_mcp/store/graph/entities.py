@@ -62,6 +62,11 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]
 def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     """Whoever is called so, most mentioned first: exactly so if anybody is, else with other honorifics, else the day that is meant, however
     it is written. Merged ones answer as the kept."""
+    return next(by_each_form(connection, name), [])
+
+
+def by_each_form(connection: apsw.Connection, name: str) -> Iterator[list[Entity]]:
+    """Whoever is called exactly so, then whoever is with other honorifics, then the day; each only where there is somebody."""
     for column, wanted in _forms(name):
         rows = connection.execute(
             f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
@@ -70,8 +75,7 @@ def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
         )
         found = [_entity(row) for row in rows]
         if found:
-            return found
-    return []
+            yield found
 
 
 def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:

@@ -41,6 +41,11 @@ def told_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> 
     return [one for one in found_openly(connection, found, lambda known: bare(known) == wanted) if one.id not in untold]
 
 
+def told_by_name(connection: apsw.Connection, name: str) -> list[Entity]:
+    """Whoever is called so, as `entities.by_name` finds, as if there were no trash."""
+    return next(filter(None, (told_as(connection, found, name) for found in entities.by_each_form(connection, name))), [])
+
+
 def found_openly(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
     """Those of these entities that were not found by names alone that only memories in the trash hold. `fits`: whether a name is sought."""
     hidden = trashed.names(connection, [entity.id for entity in found if not fits(entity.name)], fits)
@@ -61,7 +66,7 @@ def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
     """
     found = entities.by_entity_id(connection, name)
     if not found:
-        found = sorted(told_as(connection, entities.by_name(connection, name), name), key=lambda entity: not entities.is_own(entity, name))
+        found = sorted(told_by_name(connection, name), key=lambda entity: not entities.is_own(entity, name))
     found = told(connection, found)
     if not found:
         near = alike(connection, name, SUGGESTIONS)

@@ -277,6 +277,24 @@ def test_erasing_a_memory_leaves_the_names_that_somebody_wrote(persona, api, ali
     assert aliases("健太") == ["ケン"]
 
 
+def test_whoever_has_a_name_with_another_honorific_is_found_behind_one_of_the_trash(persona, api):
+    api("POST", "entities", name="モモちゃん", type="Object")
+    persona("relate", relations=["モモちゃん > likes > 苺"])
+    key = persona("remember", content="[[モモ|Person]]が来た")["key"]
+    assert persona("entity_neighbors", entity="モモ")["entity"]["name"] == "モモ"
+    persona("forget", keys=[key])
+    assert persona("entity_neighbors", entity="モモ")["entity"]["name"] == "モモちゃん"
+    assert "モモちゃん > likes > 苺" in json.dumps(persona("recall", query="モモは？"), ensure_ascii=False)
+
+
+def test_one_who_is_made_anew_without_a_type_keeps_the_one_that_the_trash_knows(persona, api):
+    key = persona("remember", content="[[田中誠|Person]]が来た")["key"]
+    persona("forget", keys=[key])
+    api("POST", "entities", name="田中誠")
+    persona("revise", key=key, restore=True)
+    assert api("GET", "entity", entity="田中誠")["entity"]["type"] == "Person"
+
+
 def test_a_name_that_several_have_in_the_trash_tells_of_none_of_them(persona):
     for one in ("健太", "健二"):
         persona("remember", content=f"[[{one}|Person]]が来た")
