@@ -57,8 +57,11 @@ if __name__ == "__main__":
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     arguments = parser.parse_args()
+    found = list(ratios(arguments.before, arguments.after))
+    if not found:
+        parser.error("nothing of the two is alike: what was measured, its size and its number of calls have to agree")
     try:
-        for ratio in ratios(arguments.before, arguments.after):
+        for ratio in found:
             print(json.dumps(ratio, ensure_ascii=False), flush=True)
     except BrokenPipeError:  # whoever reads has seen enough; what the interpreter flushes at its end goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

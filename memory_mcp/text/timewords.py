@@ -45,6 +45,7 @@ _IMPLIED = [
 ]
 LONGEST_WORDS = 200
 _WEEK = timedelta(days=7)
+_LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
 _DAY_OF_WEEK_BESIDE = re.compile(r"(?<=\d日)\s*\(?[月火水木金土日](?:曜日?)?\)?(?![本間])|\([月火水木金土日]曜?日?\)")
 _CLOCK_ALONE = re.compile(r"\A(?:午前|午後|朝|夜)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 noon midnight".split())
@@ -218,6 +219,8 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRa
     day = re.fullmatch(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?", plain)
     try:
         if day and begun:
+            if start.end - start.start > _LONGEST_MONTH:  # 2026-13 is no thirteenth of anything
+                return None
             return _in_utc(day_of(begun.replace(day=int(day[1]))), zone)
     except ValueError:
         return None

@@ -96,6 +96,16 @@ def test_what_is_found_is_compared_with_the_vectors_of_the_script(tmp_path: Path
     assert [(line["metric"], line["difference"]) for line in found(out, "difference")] == [("R@5", 0), ("R@10", 0)]
 
 
+def test_two_results_that_have_nothing_in_common_say_so(tmp_path: Path):
+    files = [tmp_path / f"{number}.jsonl" for number in (1, 2)]
+    for number, file in enumerate(files):
+        file.write_text(json.dumps({"what": "recall", "clients": number, "p50_ms": 1.0}) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "benchmarks.compare", *map(str, files)]
+    done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "nothing of the two is alike" in done.stderr
+
+
 def test_two_results_are_printed_as_ratios_and_whoever_reads_may_stop(tmp_path: Path):
     before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
     for file, wait in ((before, 10.0), (after, 5.0)):

@@ -72,6 +72,10 @@ def test_a_handle_may_have_hyphens_within():
     assert named("@minji-kim and @taro- wrote") == [("minji-kim", "Person"), ("taro", "Person")]
 
 
+def test_the_host_of_an_address_whose_password_was_taken_out_is_no_handle():
+    assert named("postgres://[REDACTED_URL_CREDENTIALS]@localhost/x と https://[REDACTED_URL_CREDENTIALS]@dbhost.jp/a") == []
+
+
 def test_after_the_bar_of_a_mark_may_stand_another_name():
     (mention,) = found_in("[[田中太郎|たなっち]]が来た", TYPES)
     assert (mention.name, mention.aliases) == ("田中太郎", ("たなっち",))

@@ -91,7 +91,9 @@ def test_a_range_that_ends_before_it_begins_is_refused():
         parse_range("2025-10-17..2025-10-01", NOON, TOKYO)
 
 
-@pytest.mark.parametrize("words", ["", "soon", "2025-02-30", "十十日前", "2025-13-01", "last sunset", "the market"])
+@pytest.mark.parametrize(
+    "words", ["", "soon", "2025-02-30", "十十日前", "2025-13-01", "2025-13", "2025-00", "2025〜20", "last sunset", "the market"]
+)
 def test_what_is_no_date_is_refused_with_examples(words):
     with pytest.raises(InvalidInput, match="2025-10-17"):
         parse_moment(words, NOON, TOKYO)
@@ -289,7 +291,9 @@ def test_what_has_only_an_end_is_no_moment(words):
         parse_moment(words, NOON, TOKYO)
 
 
-@pytest.mark.parametrize("words", ["昨日と先週", "昨日の30時", "10月と12月", "昨日 去年", "前日", "once", "昨日 ごはん", "夏 " * 200])
+@pytest.mark.parametrize(
+    "words", ["昨日と先週", "2025-13", "2025..20", "昨日の30時", "10月と12月", "昨日 去年", "前日", "once", "昨日 ごはん", "夏 " * 200]
+)
 def test_what_is_no_one_date_is_refused(words):
     with pytest.raises(InvalidInput):
         parse_range(words, NOON, TOKYO)

@@ -11,7 +11,7 @@ _RUN = re.compile(
     rf"(?<![A-Za-z0-9_@#/.|-])(?:{_WORD})(?![A-Za-z0-9_@])(?:(?:\s+(?:of|the|de|van|von|and the)\s+|[ -])(?:{_WORD}|[0-9]+)(?![A-Za-z0-9_@]))*"
 )
 _AT = re.compile(
-    r"(?<![\w.])@(?P<name>(?=[\w-]{2})[A-Za-z0-9_]{1,30}(?:-[A-Za-z0-9_]{1,30}){0,4}|[\u3041-\u30fa\u30fc\u4e00-\u9fff]{2,15})"
+    r"(?<![\w.\]])@(?P<name>(?=[\w-]{2})[A-Za-z0-9_]{1,30}(?:-[A-Za-z0-9_]{1,30}){0,4}|[\u3041-\u30fa\u30fc\u4e00-\u9fff]{2,15})"
 )
 _TITLE = re.compile(r"^(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Grandma|Grandpa|Coach|Captain)\.?\s+")
 _TITLED = re.compile(rf"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Coach|Captain)\.? (?P<name>(?:{_WORD})(?: (?:{_WORD}))?)")
