@@ -72,6 +72,19 @@ def test_a_handle_may_have_hyphens_within():
     assert named("@minji-kim and @taro- wrote") == [("minji-kim", "Person"), ("taro", "Person")]
 
 
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("毎年10月17日は集まる", "10月17日"),
+        ("例年十月十七日に集まる", "10月17日"),
+        ("毎年、10月17日に集まる", "10月17日"),
+        ("２０２６年１０月１７日に会う", "2026-10-17"),
+    ],
+)
+def test_a_day_of_every_year_and_one_in_wide_digits_are_days(text, day):
+    assert named(text) == [(day, "TimeUnit")]
+
+
 def test_the_host_of_an_address_whose_password_was_taken_out_is_no_handle():
     assert named("postgres://[REDACTED_URL_CREDENTIALS]@localhost/x と https://[REDACTED_URL_CREDENTIALS]@dbhost.jp/a") == []
 

@@ -16,20 +16,20 @@ from memory_mcp.text.entities.tense import Direction, direction, direction_of_re
 # Told by these rules alone: the same words are another day a year later, so they are never looked for as a known name.
 DAY = "day"
 _YEARS_ON = {"再来年": 2, "来年": 1, "今年": 0, "本年": 0, "去年": -1, "昨年": -1, "一昨年": -2, "おととし": -2}
-_YEAR = rf"(?:(?P<year>[12]\d{{3}})年|(?P<era>{'|'.join(ERAS)})(?P<of_era>\d{{1,2}}|元)年|(?P<on>{'|'.join(_YEARS_ON)})の?)"
+_YEAR = rf"(?:(?P<year>[12１２]\d{{3}})年|(?P<era>{'|'.join(ERAS)})(?P<of_era>\d{{1,2}}|元)年|(?P<on>{'|'.join(_YEARS_ON)})の?)"
 _COUNT = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
 _MAY_NAME_ONE = re.compile("[月/-]")
 _DATE = re.compile(
     r"(?<!\d)(?P<y>[12]\d{3})[/-](?P<m>\d{1,2})[/-](?P<d>\d{1,2})(?!\d)"
     rf"|{_YEAR}(?P<month>{_COUNT})月(?:(?P<day>{_COUNT})日(?!間)|(?![\d間号]))"
-    rf"|(?<![\d年一二三四五六七八九十])(?P<month_alone>{_COUNT})月(?P<day_alone>{_COUNT})日(?!間)"
+    rf"|(?:(?<=毎年)|(?<=例年)|(?<![\d年一二三四五六七八九十]))(?P<month_alone>{_COUNT})月(?P<day_alone>{_COUNT})日(?!間)"
     r"|(?<![\d/.,])(?P<before_slash>\d{1,2})/(?P<after_slash>\d{1,2})(?P<follows>\s?[(（][月火水木金土日]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z)"
 )
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
 _SURELY_A_DAY = re.compile(r"\s?[(（]|から|まで|以降|締|頃|ごろ")
 _LARGEST_PART = 10
 LEAP_YEAR = 2000
-_EVERY_YEAR = re.compile("誕生日|記念日|命日|毎年|生まれ|祝日|何の日")
+_EVERY_YEAR = re.compile("誕生日|記念日|命日|毎年|例年|生まれ|祝日|何の日")
 _EVERY_YEAR_IN_ENGLISH = re.compile("birthday|anniversary|born|every_year", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[。！？!?\n]|(?<!\d)\.(?=\s|$)")
 # Between two days of which one thing is said.
