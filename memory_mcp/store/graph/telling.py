@@ -43,7 +43,13 @@ def told_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> 
 
 def told_by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     """Whoever is called so, as `entities.by_name` finds, as if there were no trash."""
-    return next(filter(None, (told_as(connection, found, name) for found in entities.by_each_form(connection, name))), [])
+    refused: set[int] = set()
+    for found in entities.by_each_form(connection, name):
+        there = told_as(connection, [entity for entity in found if entity.id not in refused], name)
+        if there:
+            return there
+        refused.update(entity.id for entity in found)
+    return []
 
 
 def found_openly(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
