@@ -28,6 +28,7 @@ from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Personas
+from memory_mcp.store import sqlite_library
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
@@ -59,6 +60,7 @@ def serve(
         StartupError: the address or the data directory can't be had, or the key of what is encrypted.
     """
     native_heap.share_heaps()
+    sqlite_library.allocate_uncounted()
     configure_logging("info")
     config = LiveConfig(config_path)
     settings = config.current()

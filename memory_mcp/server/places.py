@@ -24,8 +24,9 @@ class Places:
     """The places and turns of one server. `caller` is whatever tells personas apart before anybody has parsed their names."""
 
     def __init__(self, limits: Callable[[], Calls]) -> None:
-        """`limits` is asked anew for each call: an edit of config.json counts at once."""
+        """`limits` is asked anew for each call that comes: an edit of config.json counts from the next one on."""
         self._limits = limits
+        self._latest = limits()
         self._present: Counter[str] = Counter()
         self._running: Counter[str] = Counter()
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -39,7 +40,7 @@ class Places:
             TooManyOfOne: this caller has as many as one may have.
             Overloaded: there are as many as there may be.
         """
-        limits = self._limits()
+        limits = self._latest = self._limits()
         if self._present.total() >= limits.at_once + limits.waiting:
             self._complain()
             raise Overloaded("too many calls are waiting", "the server answers as fast as it can", "Try again in a moment")
@@ -77,7 +78,7 @@ class Places:
 
     def _let_in(self) -> None:
         """Gives free turns away, one to each persona in its order before any gets a second."""
-        limits = self._limits()
+        limits = self._latest  # to look again would be to look at a file, twice for each call
         while self._running.total() < limits.at_once:
             caller = next((name for name in self._queues if self._running[name] < limits.at_once_per_persona), None)
             if caller is None:

@@ -132,8 +132,8 @@ def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[
 
 def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: WordCounts) -> tuple[list[str], list[str]]:
     """The tokens that find, and those that only order what these found. In a small store all find."""
-    first = connection.execute("SELECT rowid FROM lexical ORDER BY rowid LIMIT 1").get or 0
-    last = connection.execute("SELECT rowid FROM lexical ORDER BY rowid DESC LIMIT 1").get or 0
+    ends = "SELECT coalesce((SELECT min(id) FROM lexical_docsize), 0), coalesce((SELECT max(id) FROM lexical_docsize), 0)"
+    first, last = connection.execute(ends).get
     if last - first < MANY_ROWS:
         return list(query), []
     counted = counts.uncommon(connection, query, range(first, last + 1))
