@@ -157,16 +157,18 @@ class PooledEmbedder:
     def _result(self, job: Future[Result], urgency: Urgency) -> Result:
         limit_seconds = self._patience.limit(urgency)
         try:
-            return job.result(limit_seconds)
+            failure = job.exception(limit_seconds)
         except CancelledError as error:
             raise EncoderFailed(f"{self.name} could not be asked", "the server is shutting down") from error
-        except EncoderFailed:
-            raise
-        except Exception as error:  # whatever a library raises here means that the model could not be asked
-            # A library's own time-out is a TimeoutError as well, but its job is done.
-            why = failure_of(error) if job.done() else f"it did not answer within {limit_seconds:g} seconds"
-            self._patience.failed(why)
-            raise EncoderFailed(f"{self.name} could not be asked", why) from error
+        except TimeoutError as error:
+            raise self._failed(f"it did not answer within {limit_seconds:g} seconds") from error
+        if failure is None or isinstance(failure, EncoderFailed):
+            return job.result()
+        raise self._failed(failure_of(failure)) from failure  # whatever a library raises means that the model could not be asked
+
+    def _failed(self, why: str) -> EncoderFailed:
+        self._patience.failed(why)
+        return EncoderFailed(f"{self.name} could not be asked", why)
 
     def _checked(self, raw: object) -> Vectors:
         """The vectors at length 1, read-only because caches share them."""

@@ -130,12 +130,10 @@ class PooledReranker:
             return None
         found: dict[bytes, float] = {}
         for job in jobs:
-            try:
-                found.update(job.result())
-            except EncoderFailed:
-                raise
-            except Exception as error:  # whatever a library raises here means that the model could not be asked
-                raise EncoderFailed(f"{self.name} could not be asked", failure_of(error)) from error
+            failure = job.exception()
+            if failure is not None and not isinstance(failure, EncoderFailed):  # whatever a library raises: the model could not be asked
+                raise EncoderFailed(f"{self.name} could not be asked", failure_of(failure)) from failure
+            found.update(job.result())
         return found
 
 

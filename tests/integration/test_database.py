@@ -168,6 +168,22 @@ def test_one_writers_failure_is_its_own(database, held_writer):
     assert notes(database) == ["a", "b"]
 
 
+class Panicked(BaseException):
+    """What a library written in Rust raises where it panics: it is no `Exception`."""
+
+
+@pytest.mark.parametrize("way", ["write", "write_alone"])
+def test_a_work_that_breaks_off_is_told_to_its_writer_and_the_next_write_is_done(database, way):
+    def breaks_off(connection):
+        raise Panicked
+
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(getattr(database, way), breaks_off)
+        assert isinstance(told.exception(10), Panicked)
+    database.write(note("a"))
+    assert notes(database) == ["a"]
+
+
 def test_nobody_hears_of_success_when_the_commit_fails(database, held_writer):
     database.prepare(lambda connection: connection.set_commit_hook(lambda: True))  # refuses every commit from now on
     first, second = held_writer(note("a"), note("b"))

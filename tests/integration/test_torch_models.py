@@ -176,7 +176,14 @@ def shrink(directory: Path) -> None:
     (directory / "config.json").write_text(json.dumps({**config, "vocab_size": 7}))
 
 
-@pytest.mark.parametrize("damage", [truncate, spoil, garble, rename, shrink])
+def break_tokenizer(directory: Path) -> None:
+    """The tokenizers library panics at such a file: what it raises is no `Exception`."""
+    tokenizer = json.loads((directory / "tokenizer.json").read_text())
+    tokenizer["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+    (directory / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
+@pytest.mark.parametrize("damage", [truncate, spoil, garble, rename, shrink, break_tokenizer])
 @pytest.mark.parametrize("role", ["embedder", "reranker"])
 def test_a_damaged_model_is_absent_with_a_sentence_and_nothing_crashes(
     request: pytest.FixtureRequest,

@@ -490,3 +490,19 @@ def test_a_stumble_does_not_end_the_thread(world, eventually, caplog):
     world.worker._models = models
     world.write("a", "京都")
     eventually(lambda: world.waiting("a") == 0)
+
+
+class Panicked(BaseException):
+    """What a library written in Rust raises where it panics: it is no `Exception`."""
+
+
+def test_a_library_that_breaks_off_does_not_end_the_thread(world, eventually, caplog, monkeypatch):
+    def breaks_off(*_, **__):
+        raise Panicked("byte index 3 is not a char boundary")
+
+    monkeypatch.setattr(sync, "apply_queue", breaks_off)
+    world.write("a", "京都")
+    world.worker.start()
+    eventually(lambda: "char boundary" in caplog.text)
+    monkeypatch.undo()
+    eventually(lambda: world.waiting("a") == 0)

@@ -30,6 +30,17 @@ class Failing(FakeListChatModel):
         raise RuntimeError(f"cannot answer: {messages}")
 
 
+class Panicking(FakeListChatModel):
+    """Breaks off as a library written in Rust does, with what is no `Exception`."""
+
+    def _call(self, *args, **kwargs):
+        raise Panicked("index out of bounds")
+
+
+class Panicked(BaseException):
+    pass
+
+
 GATE = threading.Event()
 
 
@@ -87,6 +98,11 @@ def test_what_failed_is_not_told_what_was_asked_and_is_left_alone_for_a_while():
         asked.ask("要約して", "秘密の話", NOW + REST - timedelta(seconds=1))
     with pytest.raises(ChatFailed, match="RuntimeError"):
         asked.ask("要約して", "秘密の話", NOW + REST)
+
+
+def test_a_model_whose_library_breaks_off_is_not_waited_for():
+    with pytest.raises(ChatFailed, match="Panicked"):
+        chat(chat_class=f"{__name__}:Panicking", arguments=ONE, timeout_seconds=20).ask("a", "b", NOW)
 
 
 def test_an_empty_answer_is_none():

@@ -15,12 +15,16 @@ from memory_mcp.errors import EncoderFailed
 AN_HOUR = 3_600
 
 
+class Panicked(BaseException):
+    """What a library written in Rust, such as a tokenizer, raises where it panics: it is no `Exception`."""
+
+
 class Judge:
     """Scores by length, and remembers what it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[list[Pair]] = []
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.score: float | None = None
         self.gate: threading.Event | None = None
         self.begun = threading.Event()
@@ -141,6 +145,14 @@ def test_a_failure_says_which_model_and_why(reranker: PooledReranker, judge: Jud
     judge.error = RuntimeError("CUDA out of memory")
     with pytest.raises(EncoderFailed, match="judge could not be asked: RuntimeError: CUDA out of memory"):
         reranker.score("q", texts(9))
+
+
+def test_a_model_whose_library_breaks_off_is_a_failure_like_any_other(reranker: PooledReranker, judge: Judge):
+    judge.error = Panicked("byte index 3 is not a char boundary")
+    with pytest.raises(EncoderFailed, match="judge could not be asked: Panicked"):
+        reranker.score("q", texts(9))
+    judge.error = None
+    assert reranker.score("q", texts(9))
 
 
 def test_numbers_that_are_none_are_a_failure(reranker: PooledReranker, judge: Judge):
