@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
+from memory_mcp.encoders.complaints import Complaints
 from memory_mcp.encoders.lanes import Urgency
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.patience import Patience
@@ -78,6 +79,7 @@ class PooledEmbedder:
         self._caches = caches
         self._patience = patience or Patience()
         self._token_spans = token_spans
+        self._complaints = Complaints()
 
     @property
     def name(self) -> str:
@@ -123,7 +125,12 @@ class PooledEmbedder:
             job = self._pool.submit_item(self._embed_queries, sent, Urgency.QUERY)
         else:
             job = self._pool.submit(lambda: self._model.embed_query(sent), Urgency.QUERY)
-        vector: Vectors = self._checked([self._result(job, Urgency.QUERY)])[0]
+        try:
+            vector: Vectors = self._checked([self._result(job, Urgency.QUERY)])[0]
+        except EncoderFailed as error:
+            if not isinstance(error.__cause__, CancelledError):
+                self._complaints.tell(error)
+            raise
         self._caches.query_vectors.put(key, vector)
         return vector
 

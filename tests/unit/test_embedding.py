@@ -114,6 +114,19 @@ def test_a_failure_does_not_say_what_was_asked(service: Service, pool: ModelPool
         assert "桜餅" not in str(failure.value) + caplog.text
 
 
+def test_why_queries_fail_is_in_the_log_once_and_again_when_the_reason_is_another(service: Service, pool: ModelPool, caplog):
+    asking = embedder(service, pool)
+    for reason, times in (("no route to host", 3), ("connection refused", 2)):
+        service.error = ConnectionError(reason)
+        for _ in range(times):
+            with pytest.raises(EncoderFailed):
+                asking.embed_query("words")
+    assert [record.getMessage() for record in caplog.records] == [
+        "service could not be asked: ConnectionError: no route to host",
+        "service could not be asked: ConnectionError: connection refused",
+    ]
+
+
 def test_a_failure_is_not_remembered(service: Service, pool: ModelPool):
     asking = embedder(service, pool)
     service.error = ConnectionError("down")
