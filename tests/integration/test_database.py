@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import apsw
 import pytest
+from panics import Panicked
 
 from memory_mcp.errors import MemoryNotFound, Overloaded, StoreDamaged, StoreError, StoreFull
 from memory_mcp.store import database as database_module
@@ -166,10 +167,6 @@ def test_one_writers_failure_is_its_own(database, held_writer):
     assert isinstance(failing.exception(), MemoryNotFound)
     assert isinstance(breaking.exception(), apsw.ConstraintError)
     assert notes(database) == ["a", "b"]
-
-
-class Panicked(BaseException):
-    """What a library written in Rust raises where it panics: it is no `Exception`."""
 
 
 @pytest.mark.parametrize("way", ["write", "write_alone"])

@@ -4,6 +4,8 @@ import threading
 
 import numpy as np
 import pytest
+from graph_work import counted
+from panics import Panicked
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
@@ -23,14 +25,6 @@ def told(nilou, now):
         relate(nilou, [Stated(source, "knows", target, "Person", "Person")], now=now, privacy=Privacy())
 
     return told
-
-
-def counted(analyses_done):
-    def analysis(whole, deadline):
-        analyses_done.append(len(whole.ids))
-        return np.array(whole.ids)
-
-    return analysis
 
 
 @pytest.fixture
@@ -119,10 +113,6 @@ def test_what_fails_is_told_to_whoever_waits_for_it(nilou, told):
 
     with pytest.raises(ArithmeticError, match="no such number"):
         Analyses().of(nilou, failing)
-
-
-class Panicked(BaseException):
-    """What a library written in Rust raises where it panics: it is no `Exception`."""
 
 
 def test_what_breaks_off_is_told_at_once_as_a_failure_and_holds_nobody_up(nilou, told, done):

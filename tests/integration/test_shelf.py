@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from panics import Panicked
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
@@ -17,10 +18,6 @@ from memory_mcp.encoders.slots import Loader
 Eventually = Callable[[Callable[[], bool]], None]
 SOON = (0.001,)
 NEVER = (3_600.0,)
-
-
-class Panicked(BaseException):
-    """What a library written in Rust, such as a tokenizer, raises where it panics: it is no `Exception`."""
 
 
 @dataclass

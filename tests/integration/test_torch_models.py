@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_directories import make_embedder, make_reranker
+from model_directories import break_tokenizer, make_embedder, make_reranker
 
 from memory_mcp.config.settings import LongTexts, Settings
 from memory_mcp.encoders.cache import Caches
@@ -174,13 +174,6 @@ def rename(directory: Path) -> None:
 def shrink(directory: Path) -> None:
     config = json.loads((directory / "config.json").read_text())
     (directory / "config.json").write_text(json.dumps({**config, "vocab_size": 7}))
-
-
-def break_tokenizer(directory: Path) -> None:
-    """The tokenizers library panics at such a file: what it raises is no `Exception`."""
-    tokenizer = json.loads((directory / "tokenizer.json").read_text())
-    tokenizer["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
-    (directory / "tokenizer.json").write_text(json.dumps(tokenizer))
 
 
 @pytest.mark.parametrize("damage", [truncate, spoil, garble, rename, shrink, break_tokenizer])

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from panics import Panicked
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
@@ -327,15 +328,19 @@ def test_a_failure_of_another_kind_is_said_too_while_a_persona_is_put_off(world,
     assert caplog.text.count("ZeroDivisionError: ") == 1
 
 
-def test_what_is_told_of_an_unforeseen_failure_names_its_kind_and_quotes_nothing(world, monkeypatch):
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [(ValueError("can't use '桜餅のひみつ'"), "ValueError;"), (OSError(5, "Input/output error", "桜餅"), "Input/output error;")],
+)
+def test_what_is_told_of_an_unforeseen_failure_names_its_kind_and_quotes_nothing(world, monkeypatch, failure, said):
     def quoting(*_, **__):
-        raise ValueError("can't use '桜餅のひみつ'")
+        raise failure
 
     world.write("a", "京都")
     monkeypatch.setattr(sync, "apply_queue", quoting)
     world.work()
     told = world.worker.status().last_error
-    assert "ValueError" in told
+    assert said in told
     assert "log" in told
     assert "桜餅" not in told
 
@@ -519,10 +524,6 @@ def test_a_stumble_does_not_end_the_thread(world, eventually, caplog):
     world.worker._models = models
     world.write("a", "京都")
     eventually(lambda: world.waiting("a") == 0)
-
-
-class Panicked(BaseException):
-    """What a library written in Rust raises where it panics: it is no `Exception`."""
 
 
 def test_a_library_that_breaks_off_does_not_end_the_thread(world, eventually, caplog, monkeypatch):

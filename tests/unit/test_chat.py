@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from panics import Panicked
 
 from memory_mcp.config.settings import Llm
 from memory_mcp.errors import ChatFailed
@@ -35,10 +36,6 @@ class Panicking(FakeListChatModel):
 
     def _call(self, *args, **kwargs):
         raise Panicked("index out of bounds")
-
-
-class Panicked(BaseException):
-    pass
 
 
 GATE = threading.Event()

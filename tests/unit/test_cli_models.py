@@ -7,6 +7,7 @@ from pathlib import Path
 
 import huggingface_hub.constants
 import pytest
+from model_directories import break_tokenizer
 
 from memory_mcp import cli
 
@@ -96,9 +97,7 @@ def test_check_tells_of_a_tokenizer_that_makes_its_library_panic_and_asks_the_ot
     run: Run, embedder_directory: Path, reranker_directory: Path, tmp_path: Path
 ) -> None:
     damaged = Path(shutil.copytree(embedder_directory, tmp_path / "damaged"))
-    tokenizer = json.loads((damaged / "tokenizer.json").read_text())
-    tokenizer["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
-    (damaged / "tokenizer.json").write_text(json.dumps(tokenizer))
+    break_tokenizer(damaged)
     status, out, err = run("check", embeddings_model=str(damaged), reranker_model=str(reranker_directory))
     assert status == 1
     assert "can't be loaded: PanicException" in err

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from langchain_core.embeddings import Embeddings
+from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import BATCH, Identity, PooledEmbedder
@@ -14,10 +15,6 @@ from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 AN_HOUR = 3_600
-
-
-class Panicked(BaseException):
-    """What a library written in Rust, such as a tokenizer, raises where it panics: it is no `Exception`."""
 
 
 class Service(Embeddings):

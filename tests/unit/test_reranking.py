@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.lanes import Urgency
@@ -13,10 +14,6 @@ from memory_mcp.encoders.reranking import CHUNK, Pair, PooledReranker
 from memory_mcp.errors import EncoderFailed
 
 AN_HOUR = 3_600
-
-
-class Panicked(BaseException):
-    """What a library written in Rust, such as a tokenizer, raises where it panics: it is no `Exception`."""
 
 
 class Judge:
