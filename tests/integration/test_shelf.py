@@ -17,7 +17,6 @@ from memory_mcp.encoders.slots import Loader
 
 Eventually = Callable[[Callable[[], bool]], None]
 SOON = (0.001,)
-NEVER = (3_600.0,)
 
 
 @dataclass
@@ -129,18 +128,6 @@ def test_a_model_that_appears_later_is_picked_up(shelf: ModelShelf, workshop: Wo
     workshop.missing.clear()
     eventually(lambda: state(shelf, settings) == "loaded")
     assert shelf.current(settings).embedder_state.error is None
-
-
-def test_somebody_may_ask_for_a_try_at_once(workshop: Workshop, eventually: Eventually):
-    shelf = make(workshop, NEVER)
-    workshop.missing.add("ruri")
-    settings = wish("ruri")
-    shelf.start(settings)
-    eventually(lambda: state(shelf, settings) == "absent")
-    workshop.missing.clear()
-    shelf.retry_now()
-    eventually(lambda: state(shelf, settings) == "loaded")
-    shelf.close()
 
 
 @pytest.mark.parametrize(
