@@ -109,6 +109,7 @@ def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str,
         raise ChatFailed(f"{settings.chat_class} could not be asked", why)
     failure = result.exception()
     if failure:  # what a library says may quote what it was asked: only its kind is told
+        logger.debug("the chat model could not be asked", exc_info=failure)
         raise ChatFailed(f"{settings.chat_class} could not be asked", type(failure).__name__) from failure
     answer = result.result()
     if not answer:

@@ -1,5 +1,6 @@
 """The chat model of the configuration: any LangChain one by its name, with a time limit, left alone after it failed."""
 
+import logging
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -95,6 +96,14 @@ def test_what_failed_is_not_told_what_was_asked_and_is_left_alone_for_a_while():
         asked.ask("要約して", "秘密の話", NOW + REST - timedelta(seconds=1))
     with pytest.raises(ChatFailed, match="RuntimeError"):
         asked.ask("要約して", "秘密の話", NOW + REST)
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+def test_only_at_debug_the_log_says_what_a_library_said(caplog, level):
+    caplog.set_level(level, "memory_mcp")
+    with pytest.raises(ChatFailed):
+        chat(chat_class=f"{__name__}:Failing", arguments=ONE).ask("要約して", "秘密の話", NOW)
+    assert ("秘密の話" in caplog.text) == (level == logging.DEBUG)
 
 
 def test_a_model_whose_library_breaks_off_is_not_waited_for():
