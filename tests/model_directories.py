@@ -8,6 +8,7 @@ pooling, the cross-encoder's head.
 
 # ruff: noqa: PLC0415  the libraries take seconds to import, and only the tests of real models need them
 
+import json
 import logging
 import shutil
 import sys
@@ -87,6 +88,13 @@ def export_of(source: Path, role: Role, exports: Path) -> Path:
     (onnx_export.export_embedder if role == "embedder" else onnx_export.export_reranker)(str(source), source, place)
     agreement.measure(place, agreement.SENTENCES, own=False, accepted=True)
     return place
+
+
+def break_tokenizer(directory: Path) -> None:
+    """Damages a model so that the tokenizers library panics when it is loaded: what it raises is no `Exception`."""
+    tokenizer = json.loads((directory / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+    (directory / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
 
 
 def _config(dimension: int, max_tokens: int, **more: Any) -> Any:

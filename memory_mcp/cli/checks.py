@@ -208,7 +208,7 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
         fits = directory_name(canonical_name(name)) == entry.name and canonical_name(name) == name
     except FileNotFoundError:
         name, fits = entry.name, directory_name(entry.name) == entry.name
-    except (OSError, ValueError, KeyError, TypeError, InvalidPersonaName) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, InvalidPersonaName) as error:
         mend = 'Restore it: {"name": "the exact name"}'
         return entry.name, [
             Finding("wrong", entry.name, f"{IDENTITY_NAME} can't be used: {error}. The server can't serve this persona. {mend}")

@@ -100,7 +100,7 @@ def _show_rest(told: Mapping[str, Any]) -> None:
         for found in told.get(name, []):
             typer.echo(f"{words} {found}")
     if told.get("in_context"):
-        typer.echo(f"{told['in_context']} quotes it: update_context changes that")
+        typer.echo(f"{told['in_context']} quotes it, or can't be read and may: change it with update_context, or by hand")
     for sentence in told.get("remains", []):
         typer.secho(sentence, err=True, dim=True)
 

@@ -72,7 +72,9 @@ def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
             try:
                 ask = _asked_embedder if role == "embedder" else _asked_reranker
                 typer.echo(f"{role}: {ask(settings, pool, Caches(), _exports(data))}")
-            except Exception as error:  # noqa: BLE001  libraries raise what they like at broken models, and the other is still to be checked
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001  libraries raise what they like, and panic, at broken models; the other is still to be checked
                 failed = True
                 typer.echo(f"{role}: {_said(name, error)}", err=True)
     if failed:
@@ -154,7 +156,7 @@ def _asked_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exp
     )
 
 
-def _said(name: str, error: Exception) -> str:
+def _said(name: str, error: BaseException) -> str:
     from memory_mcp.encoders.slots import in_plain_words  # noqa: PLC0415  as above
 
     return str(error) if isinstance(error, MemoryMCPError) else in_plain_words(name, error)

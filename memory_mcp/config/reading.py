@@ -71,12 +71,15 @@ def load(text: str, source: str, environment: Mapping[str, str] | None = None) -
 def _parse(text: str, source: str) -> dict[str, Any]:
     try:
         tree = json.loads(text.removeprefix("\ufeff"))
+        json.dumps(tree, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise ConfigError(
             f"{source} is not valid JSON",
             f"{error.msg} in line {error.lineno}, column {error.colno}",
             "Correct it and save",
         ) from error
+    except UnicodeEncodeError as error:  # whoever is told of it, as /ready tells, could not be answered
+        raise ConfigError(f"{source} can't be read", r"it holds half of a character, such as \ud83d alone", "Write whole ones") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{source} can't be read",

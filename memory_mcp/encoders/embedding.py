@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
+from memory_mcp.encoders.complaints import Complaints
 from memory_mcp.encoders.lanes import Urgency
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.patience import Patience
@@ -78,6 +79,7 @@ class PooledEmbedder:
         self._caches = caches
         self._patience = patience or Patience()
         self._token_spans = token_spans
+        self._complaints = Complaints()
 
     @property
     def name(self) -> str:
@@ -123,7 +125,12 @@ class PooledEmbedder:
             job = self._pool.submit_item(self._embed_queries, sent, Urgency.QUERY)
         else:
             job = self._pool.submit(lambda: self._model.embed_query(sent), Urgency.QUERY)
-        vector: Vectors = self._checked([self._result(job, Urgency.QUERY)])[0]
+        try:
+            vector: Vectors = self._checked([self._result(job, Urgency.QUERY)])[0]
+        except EncoderFailed as error:
+            if not isinstance(error.__cause__, CancelledError):
+                self._complaints.tell(error)
+            raise
         self._caches.query_vectors.put(key, vector)
         return vector
 
@@ -157,16 +164,18 @@ class PooledEmbedder:
     def _result(self, job: Future[Result], urgency: Urgency) -> Result:
         limit_seconds = self._patience.limit(urgency)
         try:
-            return job.result(limit_seconds)
+            failure = job.exception(limit_seconds)
         except CancelledError as error:
             raise EncoderFailed(f"{self.name} could not be asked", "the server is shutting down") from error
-        except EncoderFailed:
-            raise
-        except Exception as error:  # whatever a library raises here means that the model could not be asked
-            # A library's own time-out is a TimeoutError as well, but its job is done.
-            why = failure_of(error) if job.done() else f"it did not answer within {limit_seconds:g} seconds"
-            self._patience.failed(why)
-            raise EncoderFailed(f"{self.name} could not be asked", why) from error
+        except TimeoutError as error:
+            raise self._failed(f"it did not answer within {limit_seconds:g} seconds") from error
+        if failure is None or isinstance(failure, EncoderFailed):
+            return job.result()
+        raise self._failed(failure_of(failure)) from failure  # whatever a library raises means that the model could not be asked
+
+    def _failed(self, why: str) -> EncoderFailed:
+        self._patience.failed(why)
+        return EncoderFailed(f"{self.name} could not be asked", why)
 
     def _checked(self, raw: object) -> Vectors:
         """The vectors at length 1, read-only because caches share them."""

@@ -131,7 +131,7 @@ def read(directory: Path) -> Export:
         measured = told["agreement"] or {}
         agreement = Agreement(**measured) if measured.keys() == {field.name for field in fields(Agreement)} else None
         return Export(**{**told, "padding": Padding(**told["padding"]), "inputs": tuple(told["inputs"]), "agreement": agreement})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise EncoderFailed(f"{directory / MANIFEST_NAME} can't be read", f"{type(error).__name__}", _remedy()) from error
 
 

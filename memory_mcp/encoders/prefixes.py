@@ -48,7 +48,7 @@ def _shipped(directory: Path) -> Prefixes:
         prompts = json.loads((directory / ST_CONFIG).read_text(encoding="utf-8"))["prompts"]
         query = prompts.get("query") or ""
         document = next((prompts[key] for key in ("document", "passage", "corpus") if prompts.get(key)), "")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return NONE  # most models ship none; a damaged file is found when the model is loaded
     if not query and not document:
         return NONE

@@ -9,6 +9,7 @@ from concurrent.futures import Future, wait
 
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
+from memory_mcp.encoders.complaints import Complaints
 from memory_mcp.encoders.embedding import failure_of, sendable
 from memory_mcp.encoders.lanes import Urgency
 from memory_mcp.encoders.languages import covers
@@ -46,6 +47,7 @@ class PooledReranker:
         self._pool = pool
         self._caches = caches
         self._languages = languages
+        self._complaints = Complaints()
 
     def covers(self, text: str) -> bool:
         """By the table of known models."""
@@ -130,13 +132,21 @@ class PooledReranker:
             return None
         found: dict[bytes, float] = {}
         for job in jobs:
-            try:
-                found.update(job.result())
-            except EncoderFailed:
-                raise
-            except Exception as error:  # whatever a library raises here means that the model could not be asked
-                raise EncoderFailed(f"{self.name} could not be asked", failure_of(error)) from error
+            failure = job.exception()
+            if failure is not None:
+                error = self._as_ours(failure)
+                self._complaints.tell(error)
+                raise error
+            found.update(job.result())
         return found
+
+    def _as_ours(self, failure: BaseException) -> EncoderFailed:
+        if isinstance(failure, EncoderFailed):
+            return failure
+        # Whatever a library raises here means that the model could not be asked.
+        error = EncoderFailed(f"{self.name} could not be asked", failure_of(failure))
+        error.__cause__ = failure
+        return error
 
 
 def _weight(query: str, wanted: dict[bytes, str], chunk: list[bytes]) -> int:

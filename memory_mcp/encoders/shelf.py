@@ -86,12 +86,6 @@ class ModelShelf:
         if earlier:
             release(earlier[1])
 
-    def retry_now(self) -> None:
-        """Tries again at once what is absent."""
-        with self._changed:
-            self._embedder.retry_at = self._reranker.retry_at = 0.0
-            self._changed.notify_all()
-
     def _want(self, settings: Settings) -> None:
         if settings is self._settings:
             return

@@ -115,7 +115,7 @@ class Slot(Generic[Model]):
         except MemoryMCPError as error:
             self._broken = True
             return str(error)
-        except Exception as error:  # the top of the loading thread: libraries raise what they like at broken models
+        except BaseException as error:  # the top of the loading thread: libraries raise what they like, and panic, at broken models
             self._broken = True
             logger.debug("the %s %s could not be loaded", self.what, wish.name, exc_info=True)
             return in_plain_words(wish.name, error)
@@ -140,7 +140,7 @@ class Slot(Generic[Model]):
         return False
 
 
-def in_plain_words(name: str, error: Exception) -> str:
+def in_plain_words(name: str, error: BaseException) -> str:
     """What to tell of an error that a library raised while it loaded a model."""
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     if isinstance(error, MemoryError) or "out of memory" in said.lower() or "can't allocate memory" in said.lower():

@@ -70,6 +70,23 @@ def _not_begun(why: str) -> AnalysisTooLong:
     return AnalysisTooLong("the analysis was not begun", why, "Try again in a moment")
 
 
+def _as_failure(what: str, error: BaseException) -> Exception:
+    """A library in Rust that panics raises what is no `Exception`, and would end the thread of whoever asks."""
+    if isinstance(error, Exception):
+        return error
+    failure = RuntimeError(f"{what} broke off: {type(error).__name__}")
+    failure.__cause__ = error
+    return failure
+
+
+def _tell_late(what: str, whose: str, failure: BaseException | None) -> None:
+    """Nobody waits for it any more: whether it failed is told here or nowhere."""
+    if failure is None or isinstance(failure, AnalysisTooLong):
+        logger.warning("%s of %s took too long, and has ended", what, whose)
+    else:
+        logger.error("%s of %s took too long, and has failed", what, whose, exc_info=failure)
+
+
 class Analyses:
     """The analyses of one server's personas. Safe to use from several threads; blocks, so never on an event loop."""
 
@@ -165,13 +182,13 @@ class Analyses:
         def run() -> None:
             try:
                 done.set_result(compute())
-            except Exception as error:  # noqa: BLE001  whoever waits must hear why
-                done.set_exception(error)
+            except BaseException as error:  # noqa: BLE001  whoever waits must hear why, and nothing may stay under way that has ended
+                done.set_exception(_as_failure(what, error))
             with self._guard:
                 was_late = whose in self._late
                 self._late.discard(whose)
             if was_late:
-                logger.warning("%s of %s took too long, and has ended", what, whose)
+                _tell_late(what, whose, done.exception())
 
         threading.Thread(target=run, name=f"analysis {what}", daemon=True).start()
         try:

@@ -4,22 +4,19 @@
 Nothing here survives a restart: after one every chore looks at every persona again, and finds in the store what is done already.
 """
 
-import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.errors import MemoryMCPError
 from memory_mcp.jobs.ledger import Backoff, passed
+from memory_mcp.jobs.setbacks import put_off
 from memory_mcp.jobs.stepping import POLL_SECONDS, Stepping
 from memory_mcp.personas.registry import Persona, Personas
 
 # Where somebody calls day and night, a chore that has been due for so long is done between two calls.
 OVERDUE_SECONDS = 3600.0
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +197,8 @@ class ChoreWorker:
                     return
                 more = chore.step(persona, now, settings)
                 next_due = chore.next_due(persona, now, settings) if chore.next_due and not more else None
-        except MemoryMCPError as error:
-            if not round_.backoff.failures:
-                logger.warning("%s of %s waits: %s", chore.name, name, error)
-            self._put_off(chore, round_, now, error)
-        except Exception as error:
-            if not round_.backoff.failures:
-                logger.exception("%s of %s can't be done", chore.name, name)
-            self._put_off(chore, round_, now, error)
+        except Exception as error:  # noqa: BLE001  whatever it is, `put_off` logs it, and the others have their turns
+            self._last_error[chore.name] = put_off(f"{chore.name} of {name}", round_.backoff, error, now)
         else:
             round_.backoff.clear()
             if more:
@@ -216,10 +207,6 @@ class ChoreWorker:
                 if round_.worked:
                     self._wake_others(chore, name)
                 self._finish(chore, round_, now, settings, next_due)
-
-    def _put_off(self, chore: Chore, round_: _Round, now: datetime, error: Exception) -> None:
-        self._last_error[chore.name] = str(error)
-        round_.backoff.failed(now)
 
     def _finish(self, chore: Chore, round_: _Round, now: datetime, settings: Settings, next_due: datetime | None) -> None:
         with self._guard:

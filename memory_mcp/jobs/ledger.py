@@ -28,18 +28,23 @@ class Backoff:
 
     failures: int = 0
     until: datetime | None = None
+    why: str = ""
 
-    def failed(self, now: datetime) -> None:
+    def failed(self, now: datetime, why: str = "") -> bool:
+        """Whether that is news: the first failure, or another than the last."""
+        is_news = not self.failures or why != self.why
+        self.why = why
         seconds = min(RETRY_FIRST_SECONDS * 2.0 ** min(self.failures, 10), RETRY_LONGEST_SECONDS)
         self.failures += 1
         self.until = now + timedelta(seconds=seconds)
+        return is_news
 
     def over(self, now: datetime) -> bool:
         # A clock that was set back must not put anything off for longer than was meant.
         return self.until is None or not timedelta() < self.until - now <= timedelta(seconds=RETRY_LONGEST_SECONDS)
 
     def clear(self) -> None:
-        self.failures, self.until = 0, None
+        self.failures, self.until, self.why = 0, None, ""
 
 
 @dataclass(slots=True)

@@ -38,7 +38,9 @@ class Stepping:
         while not self._stopping:
             try:
                 wait = self._step()
-            except Exception:  # the top of the thread: whatever it was, the next step must still come
+            except (
+                BaseException
+            ):  # the top of the thread: whatever it was, also a panic of a library in Rust, the next step must still come
                 logger.exception("the %s stumbled and goes on", self._name)
                 wait = POLL_SECONDS
             if wait:

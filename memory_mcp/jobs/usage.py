@@ -57,8 +57,20 @@ class Usage:
     def _write(self, persona: Persona) -> None:
         with self._guard:
             noted = self._noted.pop(persona.name, {})
-        if noted and persona.exists:
+        if not noted or not persona.exists:
+            return
+        try:
             persona.database.write(lambda connection: tidying.note_use(connection, noted))
+        except MemoryMCPError:  # whoever called tells of it; the next try counts what this one could not write
+            self._take_back(persona.name, noted)
+            raise
+
+    def _take_back(self, persona_name: str, uses: _Uses) -> None:
+        with self._guard:
+            noted = self._noted.setdefault(persona_name, {})
+            for key, (count, at) in uses.items():
+                since, latest = noted.get(key, (0, at))
+                noted[key] = since + count, max(latest, at)
 
     def chore(self) -> Chore:
         """`step`, as the worker does it."""

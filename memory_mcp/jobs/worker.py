@@ -13,10 +13,11 @@ from pathlib import Path
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Embedder
-from memory_mcp.errors import EncoderFailed, MemoryMCPError
+from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.jobs.lag import Lag
 from memory_mcp.jobs.ledger import Backoff, Ledger, Progress, Task
+from memory_mcp.jobs.setbacks import put_off
 from memory_mcp.jobs.stepping import POLL_SECONDS, Stepping
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona, Personas
@@ -159,21 +160,11 @@ class IndexWorker:
                     self._ledger.forget(name)
         except EncoderFailed as error:
             self._model.failed(now)
-            self._put_off(name, task, now, error)
-        except MemoryMCPError as error:
-            self._put_off(name, task, now, error)
-        except Exception as error:
-            if not task.backoff.failures:
-                logger.exception("the index of %s can't be kept up", name)
-            self._put_off(name, task, now, error)
+            self._last_error = put_off(f"the index of {name}", task.backoff, error, now)
+        except Exception as error:  # noqa: BLE001  whatever it is, `put_off` logs it, and the others have their turns
+            self._last_error = put_off(f"the index of {name}", task.backoff, error, now)
         else:
             task.backoff.clear()
-
-    def _put_off(self, name: str, task: Task, now: datetime, error: Exception) -> None:
-        self._last_error = str(error)
-        if not task.backoff.failures and isinstance(error, MemoryMCPError):
-            logger.warning("the index of %s waits: %s", name, error)
-        task.backoff.failed(now)
 
     def _index(self, persona: Persona, task: Task, models: Models, embedder: Embedder) -> None:
         """One batch: what was written goes first, then the way to another generation, then what that left behind."""

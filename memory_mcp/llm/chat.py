@@ -99,7 +99,7 @@ def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str,
     def asked() -> None:
         try:
             result.set_result(str(model.invoke([SystemMessage(instructions), HumanMessage(text)]).text).strip())
-        except Exception as error:  # noqa: BLE001  whatever a library raises here is handed to who waits
+        except BaseException as error:  # noqa: BLE001  whatever a library raises here, also where it panics, is handed to who waits
             result.set_exception(error)
 
     threading.Thread(target=asked, name="chat model", daemon=True).start()
@@ -107,10 +107,11 @@ def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str,
     if not result.done():
         why = "the server is stopping" if closing.done() else f"it did not answer within {settings.timeout_seconds:g} seconds"
         raise ChatFailed(f"{settings.chat_class} could not be asked", why)
-    try:
-        answer = result.result()
-    except Exception as error:  # what a library says may quote what it was asked: only its kind is told
-        raise ChatFailed(f"{settings.chat_class} could not be asked", type(error).__name__) from error
+    failure = result.exception()
+    if failure:  # what a library says may quote what it was asked: only its kind is told
+        logger.debug("the chat model could not be asked", exc_info=failure)
+        raise ChatFailed(f"{settings.chat_class} could not be asked", type(failure).__name__) from failure
+    answer = result.result()
     if not answer:
         raise ChatFailed(f"{settings.chat_class} could not be asked", "its answer is empty")
     return answer

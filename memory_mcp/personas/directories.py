@@ -42,16 +42,17 @@ def identity(directory: Path) -> str | None:
         StoreDamaged: it says so in a file that can't be read.
     """
     try:
-        name = json.loads((directory / IDENTITY_NAME).read_text(encoding="utf-8"))["name"]
+        name = str(json.loads((directory / IDENTITY_NAME).read_text(encoding="utf-8"))["name"])
+        name.encode()  # half of a character, which JSON can hold, is in nobody's name
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreDamaged(
             f"{IDENTITY_NAME} in {directory.name} can't be read",
             getattr(error, "strerror", None) or str(error),
             'Restore it: {"name": "the exact name"}',
         ) from error
-    return str(name)
+    return name
 
 
 def checked_identity(directory: Path, name: str) -> str | None:

@@ -55,7 +55,8 @@ def directory_name(canonical: str) -> str:
     folded = unicodedata.normalize("NFKC", canonical).casefold()
     words = "".join(character if character.isalnum() else "-" for character in folded)
     slug = re.sub("-+", "-", words).encode()[:60].decode(errors="ignore").strip("-") or "p"
-    return f"{slug}~{hashlib.sha256(canonical.encode()).hexdigest()[:20]}"
+    # No canonical name has half of a character, but a file's name that is asked about may: it is nobody's.
+    return f"{slug}~{hashlib.sha256(canonical.encode(errors='surrogatepass')).hexdigest()[:20]}"
 
 
 def fold(name: str) -> str:

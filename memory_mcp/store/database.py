@@ -242,7 +242,7 @@ class Database:
     def _do_alone(self, write: _Write) -> None:
         try:
             write.result.set_result(write.work(self._write_connection))
-        except Exception as error:  # noqa: BLE001  whoever asked must hear why
+        except BaseException as error:  # noqa: BLE001  whoever asked must hear why, and the writer goes on: the next one waits for it
             write.result.set_exception(error)
 
     def _commit(self, group: list[_Write]) -> None:
@@ -251,7 +251,7 @@ class Database:
         try:
             with immediate(self._write_connection):
                 outcomes = [(write, *self._attempt(write.work)) for write in group]
-        except Exception as error:  # noqa: BLE001  the commit itself failed: every writer of the group must hear why
+        except BaseException as error:  # noqa: BLE001  the commit itself failed: every writer of the group must hear why
             outcomes = [(write, None, error) for write in group]
         for write, value, failure in outcomes:
             if failure is None:

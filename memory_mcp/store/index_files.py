@@ -246,7 +246,7 @@ def _manifest(directory: Path) -> Manifest:
         return Manifest(**json.loads((directory / MANIFEST_NAME).read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise _Unusable("it has no manifest") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise _Unusable(f"its manifest can't be read: {error}") from error
 
 

@@ -101,7 +101,7 @@ def _wraps(directory: Path) -> dict[str, bytes] | None:
         return {str(master): bytes.fromhex(wrapped) for master, wrapped in told["wrapped_by"].items() if told["format"] == FORMAT}
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreDamaged(
             f"{KEY_NAME} in {directory.name} can't be used", getattr(error, "strerror", None) or str(error), "Restore it from a backup"
         ) from error

@@ -1,6 +1,7 @@
 """persona_context.json: who the user and the persona are, and how things stand. Its owner may edit it by hand."""
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from datetime import datetime
@@ -24,6 +25,7 @@ STATE_KEYS = {
     "relationship_status": "relationship_status",
 }
 LAST_CONVERSATION = "last_conversation_time"
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class PersonaContext:
@@ -66,10 +68,19 @@ class PersonaContext:
         if self._path is None:
             return {}
         try:
-            stored = json.loads(self._text(self._path))
+            text = self._text(self._path)
+            stored = json.loads(text)
+            if _HALF_CHARACTER.search(text):  # or of a whole one, which is written as two halves, too
+                json.dumps(stored, ensure_ascii=False).encode()
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
+        except UnicodeEncodeError as error:  # no answer could tell it
+            raise StoreDamaged(
+                f"{FILE_NAME} can't be read",
+                r"it holds half of a character, such as \ud83d alone",
+                "Mend or remove the file; the memories are not affected",
+            ) from error
+        except (OSError, ValueError, RecursionError) as error:
             raise StoreDamaged(
                 f"{FILE_NAME} can't be read", _reason(error), "Mend or remove the file; the memories are not affected"
             ) from error

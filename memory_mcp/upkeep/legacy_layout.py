@@ -151,7 +151,7 @@ def _identity(entry: Path) -> str | None:
         return str(json.loads((entry / IDENTITY_NAME).read_text(encoding="utf-8"))["name"])
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 

@@ -34,7 +34,7 @@ class Plan:
     """What a purge of some keys would erase. `code` is what it wants to be confirmed with; empty where nothing would be erased.
 
     `quoted_in`: other memories that hold the same text. `stated`: relations that somebody stated outside of any memory, of those whom
-    no other memory names. `in_context`: persona_context.json quotes it. `kept_in`: files of older servers that still hold it.
+    no other memory names. `in_context`: persona_context.json quotes it, or can't be read. `kept_in`: files of older servers that still hold it.
     """
 
     erased: tuple[Memory, ...]
@@ -147,8 +147,8 @@ def _clear_context(persona: Persona, keys: Sequence[str]) -> None:
 def _is_in_context(persona: Persona, said: Sequence[str]) -> bool:
     try:
         values = json.dumps(persona.context.read(), ensure_ascii=False)
-    except StoreError:  # whoever mends the file reads it
-        return False
+    except StoreError:  # it may: nobody can tell before somebody has mended the file
+        return True
     return any(json.dumps(text, ensure_ascii=False)[1:-1] in values for text in said)
 
 

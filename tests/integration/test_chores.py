@@ -22,6 +22,7 @@ class World:
     def __init__(self, personas, now, zone):
         self.personas, self.now, self.zone = personas, now, zone
         self.enabled, self.failing, self.pieces, self.retention = True, None, {}, {}
+        self.failure = StoreError("the disk is full", "", "Make room")
         self.done = []
         self.worker = self.with_chore()
 
@@ -35,7 +36,7 @@ class World:
 
     def piece(self, persona, now, settings):
         if persona.name == self.failing:
-            raise StoreError("the disk is full", "", "Make room")
+            raise self.failure
         self.done.append(persona.name)
         self.pieces[persona.name] = self.pieces.get(persona.name, 1) - 1
         return self.pieces[persona.name] > 0
@@ -149,6 +150,22 @@ def test_a_failure_puts_that_persona_off_and_the_others_go_on(world):
     world.later(60)
     assert world.work() == ["mio"]
     assert world.worker.status()["tidy"].failing == ()
+
+
+def test_a_failure_is_said_once_and_one_of_another_kind_too(world, caplog):
+    world.write("mio")
+    world.failing = "mio"
+    world.later(IDLE_SECONDS)
+    for failure in (world.failure, ValueError("can't use '桜餅のひみつ'")):
+        world.failure = failure
+        for _ in range(3):
+            world.work()
+            world.later(300)
+    assert caplog.text.count("tidy of mio waits: the disk is full") == 1
+    assert caplog.text.count("ValueError: ") == 1
+    told = world.worker.status()["tidy"].last_error
+    assert "ValueError" in told
+    assert "桜餅" not in told
 
 
 def test_a_chore_that_is_turned_off_is_not_done_and_says_so(world):

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
@@ -12,7 +12,6 @@ from memory_mcp.client.connection import Connection
 from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, ServerUnreachable
 
 Answer = tuple[int, bytes]
-Serve = Callable[..., str]
 
 
 class Service(ThreadingHTTPServer):

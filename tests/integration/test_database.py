@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import apsw
 import pytest
+from panics import Panicked
 
 from memory_mcp.errors import MemoryNotFound, Overloaded, StoreDamaged, StoreError, StoreFull
 from memory_mcp.store import database as database_module
@@ -166,6 +167,18 @@ def test_one_writers_failure_is_its_own(database, held_writer):
     assert isinstance(failing.exception(), MemoryNotFound)
     assert isinstance(breaking.exception(), apsw.ConstraintError)
     assert notes(database) == ["a", "b"]
+
+
+@pytest.mark.parametrize("way", ["write", "write_alone"])
+def test_a_work_that_breaks_off_is_told_to_its_writer_and_the_next_write_is_done(database, way):
+    def breaks_off(connection):
+        raise Panicked
+
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(getattr(database, way), breaks_off)
+        assert isinstance(told.exception(10), Panicked)
+    database.write(note("a"))
+    assert notes(database) == ["a"]
 
 
 def test_nobody_hears_of_success_when_the_commit_fails(database, held_writer):

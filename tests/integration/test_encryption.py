@@ -210,7 +210,13 @@ def test_a_key_file_that_is_damaged_concerns_its_persona_alone(
         fill(opened(Keys(master, for_new=True)), name, now)
     path = data_directory / "nilou" / KEY_NAME
     wraps = json.loads(path.read_text())["wrapped_by"]
-    for broken in ("{", "[]", '{"format": 1, "wrapped_by": 5}', json.dumps({"format": 1, "wrapped_by": {master.id: "00" * 40}})):
+    for broken in (
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"format": 1, "wrapped_by": 5}',
+        json.dumps({"format": 1, "wrapped_by": {master.id: "00" * 40}}),
+    ):
         path.write_text(broken)
         personas = opened(Keys(master))
         encryption.refuse_without_key(data_directory, personas.keys)

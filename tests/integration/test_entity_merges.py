@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from graph_work import sum_up_from_the_ground
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store import erasure, memories
-from memory_mcp.store.graph import entities, mentions, merging, relations
+from memory_mcp.store.graph import entities, merging
 
 LATER = timedelta(hours=1)
 NOON, TOKYO = datetime(2025, 10, 30, 3, tzinfo=UTC), ZoneInfo("Asia/Tokyo")
@@ -88,13 +89,7 @@ class People:
         return [*tables, self.relations()]
 
     def from_the_ground_up(self):
-        def work(connection):
-            everybody = [row[0] for row in connection.execute("SELECT id FROM entities")]
-            connection.execute("DELETE FROM relations")
-            relations.sum_up_anew(connection, everybody, self.now)
-            mentions.count_again(connection, everybody)
-
-        self.persona.database.write(work)
+        sum_up_from_the_ground(self.persona, self.now)
         return self.everything()
 
     def erase(self, *keys):

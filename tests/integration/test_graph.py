@@ -1,6 +1,7 @@
 """The graph of one persona: who is named, what relates them, and how both follow what becomes of the memories."""
 
 import pytest
+from graph_work import sum_up_from_the_ground
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
@@ -12,7 +13,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import entities, mentions, merging, relations
+from memory_mcp.store.graph import entities, merging, relations
 
 
 class Graph:
@@ -56,14 +57,7 @@ class Graph:
 
     def sum_up_anew(self):
         """The same, from the ground up."""
-
-        def work(connection):
-            everybody = [row[0] for row in connection.execute("SELECT id FROM entities")]
-            connection.execute("DELETE FROM relations")
-            relations.sum_up_anew(connection, everybody, self.now)
-            mentions.count_again(connection, everybody)
-
-        self.persona.database.write(work)
+        sum_up_from_the_ground(self.persona, self.now)
         return self.summed_up()
 
 

@@ -8,6 +8,7 @@ import sys
 import networkx
 import numpy as np
 import pytest
+from graph_work import counted
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
@@ -180,14 +181,6 @@ def test_weak_relations_can_be_left_out_and_their_ends_stay(nilou, told, say, no
     strong = whole_of(nilou, 0.5)
     assert (len(strong.ids), strong.relations) == (4, 1)
     assert whole_of(nilou, 0.2).relations == 2
-
-
-def counted(analyses_done):
-    def analysis(whole, deadline):
-        analyses_done.append(len(whole.ids))
-        return np.array(whole.ids)
-
-    return analysis
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ import threading
 
 import numpy as np
 import pytest
+from graph_work import counted
+from panics import Panicked
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
@@ -23,14 +25,6 @@ def told(nilou, now):
         relate(nilou, [Stated(source, "knows", target, "Person", "Person")], now=now, privacy=Privacy())
 
     return told
-
-
-def counted(analyses_done):
-    def analysis(whole, deadline):
-        analyses_done.append(len(whole.ids))
-        return np.array(whole.ids)
-
-    return analysis
 
 
 @pytest.fixture
@@ -119,6 +113,33 @@ def test_what_fails_is_told_to_whoever_waits_for_it(nilou, told):
 
     with pytest.raises(ArithmeticError, match="no such number"):
         Analyses().of(nilou, failing)
+
+
+def test_what_breaks_off_is_told_at_once_as_a_failure_and_holds_nobody_up(nilou, told, done):
+    analyses = Analyses(deadline_seconds=20)
+    told("A B")
+
+    def breaking(whole, deadline):
+        raise Panicked("index out of bounds")
+
+    with pytest.raises(RuntimeError, match="Panicked"):
+        analyses.of(nilou, breaking)
+    analyses.of(nilou, counted(done))
+    assert done == [2]
+
+
+def test_what_fails_when_nobody_waits_any_more_is_in_the_log_with_its_cause(nilou, told, eventually, caplog):
+    begun = threading.Event()
+    told("A B")
+
+    def failing_late(whole, deadline):
+        assert begun.wait(20)
+        raise ArithmeticError("no such number")
+
+    with pytest.raises(AnalysisTooLong, match="not done within"):
+        Analyses(deadline_seconds=0.05).of(nilou, failing_late)
+    begun.set()
+    eventually(lambda: "ArithmeticError: no such number" in caplog.text)
 
 
 def test_proposals_give_up_at_the_deadline(nilou, told):

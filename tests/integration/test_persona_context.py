@@ -92,7 +92,20 @@ def test_the_file_can_be_read_by_people(context, path):
     assert '\n  "current_emotion": "喜び"' in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '"x"', '{"user_info": "旅人"}', '{"persona_info": null}'])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        "{",
+        "[]",
+        '"x"',
+        '{"user_info": "旅人"}',
+        '{"persona_info": null}',
+        "[" * 100_000,
+        r'{"current_emotion": "\ud83d"}',
+        r'{"user_info": {"\uDE00": "x"}}',
+    ],
+)
 def test_a_damaged_file_is_reported_and_left_for_its_owner_to_mend(context, path, damage):
     path.write_text(damage, encoding="utf-8")
     with pytest.raises(StoreDamaged, match=r"persona_context\.json"):
@@ -100,6 +113,11 @@ def test_a_damaged_file_is_reported_and_left_for_its_owner_to_mend(context, path
     with pytest.raises(StoreDamaged, match=r"persona_context\.json"):
         context.update({"current_emotion": "joy"})
     assert path.read_text(encoding="utf-8") == damage
+
+
+def test_what_an_escape_of_two_halves_says_is_a_whole_character(context, path):
+    path.write_text(r'{"current_emotion": "\ud83d\ude00 \u5b09"}', encoding="utf-8")
+    assert context.read()["current_emotion"] == "😀 嬉"
 
 
 def test_a_file_that_cannot_be_written_is_reported(tmp_path):

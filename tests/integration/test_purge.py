@@ -490,6 +490,13 @@ def test_a_context_that_quotes_it_is_named(nilou, say, trash):
     assert purge.plan(nilou, [key]).in_context
 
 
+def test_a_context_that_can_not_be_read_is_named_as_it_may_quote_what_is_erased(nilou, say, trash):
+    key = say(SECRET).key
+    trash(key)
+    (nilou.database.path.parent / "persona_context.json").write_text(f'{{"environment": "{SECRET}')
+    assert purge.plan(nilou, [key]).in_context
+
+
 def test_a_context_that_can_not_be_read_keeps_nothing_from_being_erased(nilou, say, erased):
     key = say(SECRET, state={"emotion": "鰻"}).key
     (nilou.database.path.parent / "persona_context.json").write_text("{")

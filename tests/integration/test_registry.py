@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import shutil
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -180,17 +181,26 @@ def test_a_data_directory_that_is_a_file_stops_the_start(tmp_path):
         Personas(tmp_path / "memory")
 
 
-@pytest.mark.parametrize("damage", ["{", "[]", '{"title": "x"}', "\ufffe"])
+@pytest.mark.parametrize("damage", [b"{", b"[]", b'{"title": "x"}', b"\xfe\xff", b'{"name": "\\ud83d"}', b"[" * 100_000])
 def test_a_damaged_identity_keeps_one_persona_out_and_no_other(personas, data_directory, caplog, damage):
     use(personas, "nilou")
     (data_directory / "broken").mkdir()
     (data_directory / "broken" / DATABASE_NAME).touch()
-    (data_directory / "broken" / IDENTITY_NAME).write_text(damage, encoding="utf-16-le")
+    (data_directory / "broken" / IDENTITY_NAME).write_bytes(damage)
     with pytest.raises(StoreDamaged, match=IDENTITY_NAME), personas.reading("broken"):
         pass
     assert personas.names() == ["nilou"]
     assert "broken" in caplog.text
     assert is_open(use(personas, "nilou"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no name of a file holds such bytes")
+def test_a_directory_whose_name_is_no_text_keeps_nobody_out(personas, data_directory):
+    use(personas, "nilou")
+    odd = data_directory / os.fsdecode("さくら".encode("cp932"))
+    odd.mkdir()
+    (odd / DATABASE_NAME).touch()
+    assert personas.names() == ["nilou"]
 
 
 def test_a_mended_identity_lets_the_persona_in_again(personas, data_directory):

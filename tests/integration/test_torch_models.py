@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_directories import make_embedder, make_reranker
+from model_directories import break_tokenizer, make_embedder, make_reranker
 
 from memory_mcp.config.settings import LongTexts, Settings
 from memory_mcp.encoders.cache import Caches
@@ -176,7 +176,7 @@ def shrink(directory: Path) -> None:
     (directory / "config.json").write_text(json.dumps({**config, "vocab_size": 7}))
 
 
-@pytest.mark.parametrize("damage", [truncate, spoil, garble, rename, shrink])
+@pytest.mark.parametrize("damage", [truncate, spoil, garble, rename, shrink, break_tokenizer])
 @pytest.mark.parametrize("role", ["embedder", "reranker"])
 def test_a_damaged_model_is_absent_with_a_sentence_and_nothing_crashes(
     request: pytest.FixtureRequest,

@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.errors import StoreFull
 from memory_mcp.jobs.usage import KEYS_LIMIT, Usage
+from memory_mcp.store import tidying
 from memory_mcp.text.retention import retention
 from memory_mcp.transfer.jsonlines import export_lines
 
@@ -47,6 +49,24 @@ def test_what_is_noted_when_the_server_stops_is_written_down_and_creates_nobody(
     usage.write_down(personas)
     assert fields(nilou)[key]["usage_count"] == 1
     assert not personas.exists("dori")
+
+
+def test_what_could_not_be_written_down_is_counted_by_the_next_try(say, nilou, now, settings, monkeypatch):
+    key = say("苺が好き").key
+    usage = Usage()
+    usage.note("nilou", [key], now)
+
+    def full_while_it_is_shown_again(_connection, _noted):
+        usage.note("nilou", [key], now + timedelta(minutes=1))
+        raise StoreFull("the disk is full")
+
+    monkeypatch.setattr(tidying, "note_use", full_while_it_is_shown_again)
+    with pytest.raises(StoreFull):
+        usage.step(nilou, now, settings)
+    monkeypatch.undo()
+    usage.step(nilou, now, settings)
+    assert fields(nilou)[key]["usage_count"] == 2
+    assert fields(nilou)[key]["last_used_at"] == (now + timedelta(minutes=1)).isoformat(timespec="microseconds")
 
 
 def test_there_is_a_limit_to_what_is_noted(nilou, now, settings, say):

@@ -129,7 +129,7 @@ def test_whatever_bit_flips_in_the_manifest_the_index_is_right(saved, intact):
         intact()
 
 
-@pytest.mark.parametrize("manifest", ["", "{}", "[]", "null", '{"format": 1}', "\x00"])
+@pytest.mark.parametrize("manifest", ["", "{}", "[]", "null", '{"format": 1}', "\x00", "[" * 100_000])
 def test_a_manifest_of_nonsense_is_no_manifest(saved, intact, manifest):
     (saved / "manifest.json").write_text(manifest)
     intact()

@@ -6,12 +6,14 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from panics import Panicked
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.errors import StoreFull
 from memory_mcp.index import sync
 from memory_mcp.jobs.lag import Lag
 from memory_mcp.jobs.ledger import Task
@@ -311,6 +313,38 @@ def test_an_unforeseen_failure_is_logged_with_its_place_once(world, caplog, monk
     assert world.waiting("a") == 0
 
 
+def test_a_failure_of_another_kind_is_said_too_while_a_persona_is_put_off(world, caplog, monkeypatch):
+    world.write("a", "京都")
+
+    def full(*_, **__):
+        raise StoreFull("the disk is full", "", "Make room")
+
+    for fault, times in ((full, 3), (lambda *_, **__: 1 / 0, 3), (full, 2)):
+        monkeypatch.setattr(sync, "apply_queue", fault)
+        for _ in range(times):
+            world.work()
+            world.later(300)
+    assert caplog.text.count("the index of a waits: the disk is full") == 2
+    assert caplog.text.count("ZeroDivisionError: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [(ValueError("can't use '桜餅のひみつ'"), "ValueError;"), (OSError(5, "Input/output error", "桜餅"), "Input/output error;")],
+)
+def test_what_is_told_of_an_unforeseen_failure_names_its_kind_and_quotes_nothing(world, monkeypatch, failure, said):
+    def quoting(*_, **__):
+        raise failure
+
+    world.write("a", "京都")
+    monkeypatch.setattr(sync, "apply_queue", quoting)
+    world.work()
+    told = world.worker.status().last_error
+    assert said in told
+    assert "log" in told
+    assert "桜餅" not in told
+
+
 def test_a_model_that_fails_is_left_alone_for_a_while_and_asked_again(world):
     for name in ("a", "b", "c"):
         world.write(name, "京都")
@@ -489,4 +523,16 @@ def test_a_stumble_does_not_end_the_thread(world, eventually, caplog):
     eventually(lambda: "stumbled" in caplog.text)
     world.worker._models = models
     world.write("a", "京都")
+    eventually(lambda: world.waiting("a") == 0)
+
+
+def test_a_library_that_breaks_off_does_not_end_the_thread(world, eventually, caplog, monkeypatch):
+    def breaks_off(*_, **__):
+        raise Panicked("byte index 3 is not a char boundary")
+
+    monkeypatch.setattr(sync, "apply_queue", breaks_off)
+    world.write("a", "京都")
+    world.worker.start()
+    eventually(lambda: "char boundary" in caplog.text)
+    monkeypatch.undo()
     eventually(lambda: world.waiting("a") == 0)

@@ -1,10 +1,12 @@
 """The chat model of the configuration: any LangChain one by its name, with a time limit, left alone after it failed."""
 
+import logging
 import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from panics import Panicked
 
 from memory_mcp.config.settings import Llm
 from memory_mcp.errors import ChatFailed
@@ -28,6 +30,13 @@ class Failing(FakeListChatModel):
 
     def _call(self, messages, *args, **kwargs):
         raise RuntimeError(f"cannot answer: {messages}")
+
+
+class Panicking(FakeListChatModel):
+    """Breaks off as a library written in Rust does, with what is no `Exception`."""
+
+    def _call(self, *args, **kwargs):
+        raise Panicked("index out of bounds")
 
 
 GATE = threading.Event()
@@ -87,6 +96,19 @@ def test_what_failed_is_not_told_what_was_asked_and_is_left_alone_for_a_while():
         asked.ask("要約して", "秘密の話", NOW + REST - timedelta(seconds=1))
     with pytest.raises(ChatFailed, match="RuntimeError"):
         asked.ask("要約して", "秘密の話", NOW + REST)
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+def test_only_at_debug_the_log_says_what_a_library_said(caplog, level):
+    caplog.set_level(level, "memory_mcp")
+    with pytest.raises(ChatFailed):
+        chat(chat_class=f"{__name__}:Failing", arguments=ONE).ask("要約して", "秘密の話", NOW)
+    assert ("秘密の話" in caplog.text) == (level == logging.DEBUG)
+
+
+def test_a_model_whose_library_breaks_off_is_not_waited_for():
+    with pytest.raises(ChatFailed, match="Panicked"):
+        chat(chat_class=f"{__name__}:Panicking", arguments=ONE, timeout_seconds=20).ask("a", "b", NOW)
 
 
 def test_an_empty_answer_is_none():

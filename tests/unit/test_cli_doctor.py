@@ -176,9 +176,10 @@ def test_a_lexical_index_that_lost_a_row_is_wrong(examine: Examine, left: Person
     assert "lexical" in wrong(text)[0]
 
 
-def test_context_and_identity_that_can_not_be_read_are_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:
+@pytest.mark.parametrize("identity", ['{"name": " "}', r'{"name": "\ud83d"}', "[" * 100_000])
+def test_context_and_identity_that_can_not_be_read_are_wrong(examine: Examine, left: Personas, data_directory: Path, identity: str) -> None:
     (data_directory / "nilou" / "persona_context.json").write_text("{")
-    (data_directory / "nilou" / "persona.json").write_text('{"name": " "}')
+    (data_directory / "nilou" / "persona.json").write_text(identity)
     status, text = examine()
     assert status == 1
     assert ["persona.json can't be used" in wrong(text)[0], "persona_context.json can't be read" in wrong(text)[1]] == [True, True]

@@ -1,11 +1,13 @@
 """`memory-mcp models`: what it says of models that are there, that are not, and that are not wanted."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import huggingface_hub.constants
 import pytest
+from model_directories import break_tokenizer
 
 from memory_mcp import cli
 
@@ -87,6 +89,18 @@ def test_check_asks_real_models(run: Run, embedder_directory: Path, reranker_dir
     status, out, _ = run("check", embeddings_model=str(embedder_directory), reranker_model=str(reranker_directory))
     assert status == 0
     assert "dimension 32, limit 250 tokens" in out  # of 256, less the prefix of a document
+    assert "scores of fitting texts 0." in out
+
+
+@pytest.mark.slow
+def test_check_tells_of_a_tokenizer_that_makes_its_library_panic_and_asks_the_other_model(
+    run: Run, embedder_directory: Path, reranker_directory: Path, tmp_path: Path
+) -> None:
+    damaged = Path(shutil.copytree(embedder_directory, tmp_path / "damaged"))
+    break_tokenizer(damaged)
+    status, out, err = run("check", embeddings_model=str(damaged), reranker_model=str(reranker_directory))
+    assert status == 1
+    assert "can't be loaded: PanicException" in err
     assert "scores of fitting texts 0." in out
 
 

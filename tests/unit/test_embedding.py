@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from langchain_core.embeddings import Embeddings
+from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import BATCH, Identity, PooledEmbedder
@@ -22,7 +23,7 @@ class Service(Embeddings):
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
         self.answer: list[float] = [3, 4]
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.gate: threading.Event | None = None
 
     def embed_query(self, text: str) -> list[float]:
@@ -98,8 +99,8 @@ def test_a_failure_says_which_model_and_why(service: Service, pool: ModelPool):
         embedder(service, pool).embed_documents(["words"])
 
 
-@pytest.mark.parametrize("kind", [ValueError, KeyError, RuntimeError])
-def test_a_failure_does_not_say_what_was_asked(service: Service, pool: ModelPool, kind: type[Exception], caplog):
+@pytest.mark.parametrize("kind", [ValueError, KeyError, RuntimeError, Panicked])
+def test_a_failure_does_not_say_what_was_asked(service: Service, pool: ModelPool, kind: type[BaseException], caplog):
     service.error = kind("can't embed '桜餅のひみつ'")
     for ask in (
         lambda: embedder(service, pool).embed_query("桜餅のひみつ"),
@@ -108,6 +109,19 @@ def test_a_failure_does_not_say_what_was_asked(service: Service, pool: ModelPool
         with caplog.at_level(logging.INFO), pytest.raises(EncoderFailed, match=f"could not be asked: {kind.__name__}\\.") as failure:
             ask()
         assert "桜餅" not in str(failure.value) + caplog.text
+
+
+def test_why_queries_fail_is_in_the_log_once_and_again_when_the_reason_is_another(service: Service, pool: ModelPool, caplog):
+    asking = embedder(service, pool)
+    for reason, times in (("no route to host", 3), ("connection refused", 2)):
+        service.error = ConnectionError(reason)
+        for _ in range(times):
+            with pytest.raises(EncoderFailed):
+                asking.embed_query("words")
+    assert [record.getMessage() for record in caplog.records] == [
+        "service could not be asked: ConnectionError: no route to host",
+        "service could not be asked: ConnectionError: connection refused",
+    ]
 
 
 def test_a_failure_is_not_remembered(service: Service, pool: ModelPool):

@@ -75,6 +75,13 @@ def test_no_object_fails_in_any_way_but_a_refusal(tree):
     assert isinstance(loaded.settings, Settings)
 
 
+@pytest.mark.parametrize("text", [r'{"timezone": "\ud83d"}', r'{"\ud83d": 1}', r'{"embeddings_model": "\ud83d"}'])
+def test_half_of_a_character_is_refused_in_words_that_can_be_sent(text):
+    with pytest.raises(ConfigError, match="half of a character") as refused:
+        load(text, "config.json", {})
+    assert str(refused.value).encode()
+
+
 def test_a_variable_overrides_the_file():
     loaded = read(
         {"server_port": 1, "vector_rebuild": {"mode": "idle", "idle_seconds": 5}},

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.lanes import Urgency
@@ -20,7 +21,7 @@ class Judge:
 
     def __init__(self) -> None:
         self.asked: list[list[Pair]] = []
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.score: float | None = None
         self.gate: threading.Event | None = None
         self.begun = threading.Event()
@@ -143,10 +144,27 @@ def test_a_failure_says_which_model_and_why(reranker: PooledReranker, judge: Jud
         reranker.score("q", texts(9))
 
 
-def test_numbers_that_are_none_are_a_failure(reranker: PooledReranker, judge: Judge):
+def test_a_model_whose_library_breaks_off_is_a_failure_like_any_other(reranker: PooledReranker, judge: Judge):
+    judge.error = Panicked("byte index 3 is not a char boundary")
+    with pytest.raises(EncoderFailed, match="judge could not be asked: Panicked"):
+        reranker.score("q", texts(9))
+    judge.error = None
+    assert reranker.score("q", texts(9))
+
+
+def test_why_it_fails_is_in_the_log_once(reranker: PooledReranker, judge: Judge, caplog: pytest.LogCaptureFixture):
+    judge.error = RuntimeError("CUDA out of memory")
+    for _ in range(3):
+        with pytest.raises(EncoderFailed):
+            reranker.score("q", texts(9))
+    assert [record.getMessage() for record in caplog.records] == ["judge could not be asked: RuntimeError: CUDA out of memory"]
+
+
+def test_numbers_that_are_none_are_a_failure(reranker: PooledReranker, judge: Judge, caplog: pytest.LogCaptureFixture):
     judge.score = float("nan")
     with pytest.raises(EncoderFailed, match="numbers that are none"):
         reranker.score("q", ["a"])
+    assert "judge answered with numbers that are none" in caplog.text
 
 
 def test_a_text_far_beyond_the_limit_is_not_sent_whole(judge: Judge, pool: ModelPool):
