@@ -32,8 +32,8 @@ _EVER = TimeRange(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=
 # A range with one end: what comes before or after its date, and which of the date's own ends it has.
 _BOUNDS: list[tuple[re.Pattern[str], Callable[[TimeRange], TimeRange]]] = [
     (re.compile("(?:since|from|starting) (.+)|(.+?)(?:以降|以来|以後)"), lambda span: TimeRange(span.start, _EVER.end)),
-    (re.compile("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.end, _EVER.end)),
-    (re.compile("(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"), lambda span: TimeRange(_EVER.start, span.end)),
+    (re.compile("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.besides or span.end, _EVER.end)),
+    (re.compile("(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"), lambda span: TimeRange(_EVER.start, span.end, span.besides)),
     (re.compile("before (.+)|(.+?)(?:よりも?前|の前)"), lambda span: TimeRange(_EVER.start, span.start)),
 ]
 # Words for a day that also say when in it.
@@ -182,7 +182,7 @@ def _single(plain: str, today: date, zone: ZoneInfo, near: date | None = None) -
         start = _moment_of(said, zone)
         return TimeRange(start, start + timedelta(minutes=1 if said.minute else 60))
     span = _in_utc(said.filtered_days, zone)
-    return TimeRange(span.start, span.end + night_hours()) if said.at_night else span
+    return TimeRange(span.start, span.end + night_hours(), span.end) if said.at_night else span
 
 
 def _range_of(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
@@ -194,7 +194,7 @@ def _range_of(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     if last and (first or last[0]):
         start = _single(first, today, zone) if first else _EVER
         end = _end_of(re.sub("まで$|にかけて$", "", last[0]).strip(), start, today, zone) if last[0] and start else _EVER
-        return TimeRange(start.start, end.end) if start and end else None
+        return TimeRange(start.start, end.end, end.besides) if start and end else None
     for words, bound in _BOUNDS:
         found = words.fullmatch(plain)
         span = _single((found[1] or found[2]).strip(), today, zone) if found else None
@@ -210,7 +210,8 @@ def _side_by_side(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     if len(spans) != 2:
         return None
     one, other = sorted(spans, key=lambda span: span.start)
-    return TimeRange(one.start, max(one.end, other.end)) if other.start <= one.end else None
+    later = max(one, other, key=lambda span: span.end)
+    return TimeRange(one.start, later.end, later.besides) if other.start <= one.end else None
 
 
 def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRange | None:
