@@ -78,7 +78,9 @@ def _places(layered: Sequence[Layered], wanted: str) -> list[int]:
 def _kept_for_one(topical: Hit, other: Hit, max_tokens: int) -> int:
     """What of a small budget is kept for a hit that is not of the topic; 0 where the two don't fit."""
     room = max_tokens - labels_cost(topical.memory) - min(estimate_tokens(topical.text), LEAST_TEXT_TOKENS)
-    least, enough = (labels_cost(other.memory) + min(estimate_tokens(other.text), text) for text in (LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS))
+    least, enough = (
+        labels_cost(other.memory) + min(estimate_tokens(other.text), text) for text in (LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS)
+    )
     return max(least, min(enough, room // 2)) if room >= least else 0
 
 

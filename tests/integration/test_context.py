@@ -81,7 +81,7 @@ def test_among_long_memories_a_small_budget_shows_the_beginning_of_the_latest(sa
     say("海で泳いだ日の長い日記。" * 100, at=now)
     found = begin("京都の寺", max_tokens=max_tokens).hits
     assert found[0][0] == "semantic"
-    ((name, latest),) = [one for one in found if one[0] == "recent"]
+    (latest,) = [hit for shown_in, hit in found if shown_in == "recent"]
     assert latest.text.startswith("海で泳いだ日")
     assert sum(HIT_OVERHEAD_TOKENS + estimate_tokens(hit.text) for _, hit in found) <= max_tokens
 
