@@ -1,4 +1,4 @@
-"""Times counted in hours and minutes from now: 2時間前, 過去24時間, the last 24 hours."""
+"""Times counted in hours and minutes from now: 2時間前, 30分後, 過去24時間, the last 24 hours."""
 
 import re
 from collections.abc import Iterator
@@ -10,21 +10,25 @@ from memory_mcp.text.date_numerals import COUNT, NUMBER
 
 _FEW = 6
 _UNITS = r"(hours?|hrs?|h|minutes?|mins?)"
-_AGO = re.compile(rf"(?:{NUMBER}\s*(時間|分)(?:ほど|くらい|ぐらい)?前|{COUNT}\s*{_UNITS}\s+ago)")
+_ABOUT = "(?:(?:about|around|roughly|approximately|just|maybe|like) )?"
+_AGO = re.compile(rf"(?:{NUMBER}\s*(時間|分)(?:ほど|くらい|ぐらい)?前|{_ABOUT}{COUNT}\s*{_UNITS}\s+(?:ago|back))")
+_LATER = re.compile(rf"(?:{NUMBER}\s*(時間|分)後|{COUNT}\s*{_UNITS}\s+from now|in {COUNT}\s*{_UNITS})")
 _UP_TO_NOW = re.compile(
     rf"(?:ここ|この|過去|直近|最近)の?(?:{NUMBER}|数)(時間|分)(?:以内)?(?![前目])|(?<!\d)(?:{NUMBER}|数)(時間|分)以内"
     rf"|(?<![a-z])(?:(?:within|in|over|during) )?(?:the )?(?:last|past) (?:{COUNT} ?|(?:few|several) )?{_UNITS}(?![a-z])"
 )
-_JUST_NOW = re.compile("さっき|先ほど|たった今|今|いま|現在|now|just now|right now|a moment ago|earlier today")
+_JUST_NOW = re.compile("(?:つい)?さっき|(?:つい)?先ほど|たった今|今|いま|現在|now|just now|right now|a moment ago|earlier today")
 
 
 def hours_ago(plain: str, now: datetime) -> TimeRange | None:
-    """2時間前, and as much after it as it leaves open."""
-    found = _AGO.fullmatch(plain)
+    """2時間前 or 1時間後, and as much after it as it leaves open."""
+    before, after = _AGO.fullmatch(plain), _LATER.fullmatch(plain)
+    found = before or after
     if not found:
         return None
-    unit = _unit(found[2] or found[4])
-    moment = now.astimezone(UTC) - number_of(found[1] or found[3]) * unit
+    unit = _unit(next(unit for unit in found.groups()[1::2] if unit))
+    count = number_of(next(count for count in found.groups()[::2] if count))
+    moment = now.astimezone(UTC) + (-count if before else count) * unit
     return TimeRange(moment, moment + unit)
 
 

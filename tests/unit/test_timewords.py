@@ -169,7 +169,7 @@ def test_a_date_inside_another_stands_for_both(query, first, last):
 
 
 def test_dates_that_lie_apart_all_stand():
-    assert named("去年の1月と昨日と2022年") == [date(2024, 1, 1), date(2022, 1, 1), date(2025, 10, 29)]
+    assert sorted(named("去年の1月と昨日と2022年")) == [date(2022, 1, 1), date(2024, 1, 1), date(2025, 10, 29)]
     assert len(named("10月と12月")) == 2 * YEARS_MEANT
 
 

@@ -1,0 +1,71 @@
+"""Days off in a row, and the first days after them: 三連休, 先月の連休, 次の三連休, 連休明け, お盆明け."""
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from itertools import chain
+
+from memory_mcp.text.calendar import number_of
+from memory_mcp.text.date_numerals import NUMBER
+from memory_mcp.text.moving_days import public_holidays
+from memory_mcp.text.nested_days import Days
+from memory_mcp.text.yearless import YEARS_MEANT, each_year
+
+_SHORTEST, _SATURDAY = 3, 5
+_DAY = timedelta(days=1)
+_NEXT, _LAST = "次|今度|来る|来たる|きたる", "前|この前|この間|こないだ|前回|先日"
+_YEARS_BACK = {"去年": 1, "昨年": 1, "今年": 0, "来年": -1, "一昨年": 2, "おととし": 2}
+_MONTHS_BACK = {"先々月": 2, "先月": 1, "今月": 0, "来月": -1, "再来月": -2}
+ROW_OF_DAYS_OFF = re.compile(
+    rf"(?:(?:(?:(?P<year>\d{{4}})年|(?P<named>{'|'.join(_YEARS_BACK)}))の?)?(?:(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(_MONTHS_BACK)}))?の?"
+    rf"|(?:(?P<next>{_NEXT})|(?P<last>{_LAST}))の?)?{NUMBER.replace('(', '(?P<long>', 1)}?(?<!大型)連休(?P<after>明け)?"
+)
+AFTER_DAYS_OFF = re.compile(
+    "(?:(?P<summer>お?盆(?:休み)?)|(?P<year>お?正月(?:休み)?|年末年始)|(?P<golden>gw|ゴールデンウィーク|大型連休))明け"
+)
+
+
+def rows_of_days_off(found: re.Match[str], today: date) -> Iterator[Days]:
+    """Those of the year or month that is named; else the one that is, or the last, and the next, unless one of them is meant."""
+    least = number_of(found["long"]) if found["long"] else _SHORTEST
+    rows = [row for row in _rows(today) if (row[1] - row[0]).days >= least and _within(found, row, today)]
+    if not (found["year"] or found["named"] or found["month"] or found["near"]):
+        begun = [row for row in rows if row[0] <= today][:1]
+        rows = [*([] if found["next"] else begun), *([] if found["last"] else [row for row in rows if row[0] > today][-1:])]
+    return ((row[1], row[1] + _DAY) if found["after"] else row for row in rows)
+
+
+def after_days_off(found: re.Match[str], today: date) -> Iterator[Days]:
+    """The three days after, in each of the last years."""
+    month, day = (8, 17) if found["summer"] else (1, 4) if found["year"] else (5, 6)
+    return each_year(today, lambda year: (date(year, month, day), date(year, month, day) + 3 * _DAY))
+
+
+def _within(found: re.Match[str], row: Days, today: date) -> bool:
+    """Whether the year and the month that are named are the row's."""
+    first, last = row[0], row[1] - _DAY
+    if found["year"] or found["named"]:
+        year = int(found["year"]) if found["year"] else today.year - _YEARS_BACK[found["named"]]
+        if year not in (first.year, last.year):
+            return False
+    if found["near"]:
+        wanted = today.year * 12 + today.month - 1 - _MONTHS_BACK[found["near"]]
+        return wanted in (first.year * 12 + first.month - 1, last.year * 12 + last.month - 1)
+    return not found["month"] or int(found["month"]) in (first.month, last.month)
+
+
+def _rows(today: date) -> list[Days]:
+    """Saturdays, Sundays and public holidays of the last years and the next, three or more in a row, the latest first."""
+    years = range(today.year - YEARS_MEANT + 1, today.year + 2)
+    off = set(chain.from_iterable(public_holidays(year) for year in years))
+    day, end = date(years[0], 1, 1), date(years[-1] + 1, 1, 1)
+    rows, begun = [], None
+    while day < end:
+        if day.weekday() >= _SATURDAY or day in off:
+            begun = begun or day
+        else:
+            if begun and (day - begun).days >= _SHORTEST:
+                rows.append((begun, day))
+            begun = None
+        day += _DAY
+    return rows[::-1]
