@@ -97,7 +97,7 @@ ALWAYS: list[Pattern] = [
     (re.compile(r"(?<!\d)((?:19|20)\d)0s(?![a-z])"), lambda m, today: [_decade(int(m[1]))]),
     _YEAR_ALONE,
     (
-        re.compile(rf"({'|'.join(_YEARS_BACK)})の?(\d{{1,2}})月(?:の?(\d{{1,2}})日(?!間))?(?![\d間号])"),
+        re.compile(r"(再?来年)の?(\d{1,2})月(?:の?(\d{1,2})日(?!間))?(?![\d間号])"),
         lambda m, today: [_in_year(today.year - _YEARS_BACK[m[1]], int(m[2]), int(m[3]) if m[3] else None)],
     ),
     (
@@ -133,7 +133,7 @@ ALWAYS: list[Pattern] = [
         lambda m, today: each_year(today, lambda year: day_of(date(year, MONTHS[m[2]], int(m[1])))),
     ),
     (
-        re.compile(rf"(?<![a-z]){_MONTH}(?:,| of| in)? (last|this|next) year(?![a-z])"),
+        re.compile(rf"(?<![a-z])(?<!and )(?<!to )(?<!until )(?<!through ){_MONTH}(?:,| of| in)? (last|this|next) year(?![a-z])"),
         lambda m, today: [month_of(today.year - WEEKS_BACK[m[2]], MONTHS[m[1]])],
     ),
     (

@@ -14,10 +14,10 @@ from memory_mcp.text.yearless import YEARS_MEANT, each_year
 _SHORTEST, _SATURDAY = 3, 5
 _DAY = timedelta(days=1)
 _NEXT, _LAST = "次|今度|来る|来たる|きたる", "前|この前|この間|こないだ|前回|先日"
-_YEARS_BACK = {"去年": 1, "昨年": 1, "今年": 0, "来年": -1, "一昨年": 2, "おととし": 2}
+_YEAR_BEFORE = re.compile(r"(?:\d{4}|[去昨今来])年の?\Z|おととしの?\Z")
 _MONTHS_BACK = {"先々月": 2, "先月": 1, "今月": 0, "来月": -1, "再来月": -2}
 ROW_OF_DAYS_OFF = re.compile(
-    rf"(?:(?:(?:(?P<year>\d{{4}})年|(?P<named>{'|'.join(_YEARS_BACK)}))の?)?(?:(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(_MONTHS_BACK)}))?の?"
+    rf"(?:(?:(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(_MONTHS_BACK)}))の?"
     rf"|(?:(?P<next>{_NEXT})|(?P<last>{_LAST}))の?)?{NUMBER.replace('(', '(?P<long>', 1)}?(?<!大型)連休(?P<after>明け)?"
 )
 AFTER_DAYS_OFF = re.compile(
@@ -26,10 +26,11 @@ AFTER_DAYS_OFF = re.compile(
 
 
 def rows_of_days_off(found: re.Match[str], today: date) -> Iterator[Days]:
-    """Those of the year or month that is named; else the one that is, or the last, and the next, unless one of them is meant."""
+    """Those of the month that is named, and all behind a year, which narrows them; else the one that is, or the last, and the next, unless one of
+    them is meant."""
     least = number_of(found["long"]) if found["long"] else _SHORTEST
     rows = [row for row in _rows(today) if (row[1] - row[0]).days >= least and _within(found, row, today)]
-    if not (found["year"] or found["named"] or found["month"] or found["near"]):
+    if not (found["month"] or found["near"] or _YEAR_BEFORE.search(found.string, 0, found.start())):
         begun = [row for row in rows if row[0] <= today][:1]
         rows = [*([] if found["next"] else begun), *([] if found["last"] else [row for row in rows if row[0] > today][-1:])]
     return ((row[1], row[1] + _DAY) if found["after"] else row for row in rows)
@@ -42,12 +43,8 @@ def after_days_off(found: re.Match[str], today: date) -> Iterator[Days]:
 
 
 def _within(found: re.Match[str], row: Days, today: date) -> bool:
-    """Whether the year and the month that are named are the row's."""
+    """Whether the month that is named is the row's."""
     first, last = row[0], row[1] - _DAY
-    if found["year"] or found["named"]:
-        year = int(found["year"]) if found["year"] else today.year - _YEARS_BACK[found["named"]]
-        if year not in (first.year, last.year):
-            return False
     if found["near"]:
         wanted = today.year * 12 + today.month - 1 - _MONTHS_BACK[found["near"]]
         return wanted in (first.year * 12 + first.month - 1, last.year * 12 + last.month - 1)

@@ -76,9 +76,10 @@ _ENGLISH: list[_Festival] = [
     ("labou?r day", lambda year: moving_days.nth_weekday(year, 9, 0, 1), 1),
     ("memorial day", lambda year: moving_days.nth_weekday(year, 5, 0, -1), 1),
 ]
-_YEARS_BACK = {"一昨年": 2, "おととし": 2, "去年": 1, "昨年": 1, "今年": 0, "再来年": -2, "来年": -1, "last": 1, "this": 0, "next": -1}
-_YEAR_BEFORE = rf"(?:(?:(?<!\d)(?P<year>\d{{4}})年|(?P<named>{'|'.join(name for name in _YEARS_BACK if not name.isascii())})))の?"
-_YEAR_BEHIND = r"(?:,?\s+(?:(?:of |in )?(?P<year>(?:19|20)\d{2})(?![\d年])|(?P<named>last|this|next) year))?"
+_YEARS_ON = {"来年": 1, "再来年": 2, "next": 1}
+# A year that is past is told by what narrows the day: it may be said of several.
+_YEAR_TO_COME = r"(?:(?<!\d)(?P<year>20\d{2})年|(?P<named>再?来年))の?"
+_YEAR_BEHIND = r"(?:,?\s+(?:(?:of |in )?(?P<year>(?:19|20)\d{2})(?![\d年])|(?P<named>next) year))?"
 
 
 def _names(festivals: Sequence[_Festival]) -> str:
@@ -97,8 +98,9 @@ def _meaning(festivals: Sequence[_Festival]) -> Callable[[re.Match[str], date], 
             return first, first + timedelta(days=length)
 
         said = found.groupdict()
-        if said["year"] or said["named"]:
-            return iter([in_year(int(said["year"]) if said["year"] else today.year - _YEARS_BACK[said["named"]])])
+        if said.get("year") or said.get("named"):
+            year = int(said["year"]) if said["year"] else today.year + _YEARS_ON[said["named"]]
+            return iter([in_year(year)] if year > today.year or "which" in said else [])
         if said.get("which") == "next":
             coming = (in_year(year) for year in (today.year, today.year + 1))
             return islice((span for span in coming if span[0] > today), 1)
@@ -109,6 +111,7 @@ def _meaning(festivals: Sequence[_Festival]) -> Callable[[re.Match[str], date], 
 
 
 FESTIVALS: list[Pattern] = [
-    (re.compile(rf"(?:{_YEAR_BEFORE})?{_names(_JAPANESE)}"), _meaning(_JAPANESE)),
+    (re.compile(_YEAR_TO_COME + _names(_JAPANESE)), _meaning(_JAPANESE)),
+    (re.compile(_names(_JAPANESE)), _meaning(_JAPANESE)),
     (re.compile(rf"(?<![a-z])(?:(?P<which>last|next) )?(?=[nsaihcbmfgetlv]){_names(_ENGLISH)}{_YEAR_BEHIND}"), _meaning(_ENGLISH)),
 ]

@@ -170,3 +170,15 @@ def test_ordinary_words_of_a_question_name_no_date(query):
 def test_what_is_no_date_of_its_own_is_refused(words):
     with pytest.raises(InvalidInput):
         said(words)
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("去年の10月と11月に行った場所", ["24-10-01..24-10-31", "24-11-01..24-11-30"]), ("去年のクリスマスと大晦日", ["24-12-25", "24-12-31"]), ("2024年の母の日と父の日", ["24-05-12", "24-06-16"]),
+        ("去年のお盆と9月の三連休", ["24-08-13..24-08-16", "24-09-14..24-09-16", "24-09-21..24-09-23"]), ("Halloween and Christmas last year", ["24-10-31", "24-12-25"]),
+        ("what did we do between October and November of last year?", ["24-10-01..24-11-30"]), ("今年の敬老の日とスポーツの日", ["25-09-15", "25-10-13"]),
+    ],
+)  # fmt: skip
+def test_one_year_may_be_said_of_several_days(query, meant):
+    assert sorted(named(query)) == meant
