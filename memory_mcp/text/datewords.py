@@ -17,7 +17,7 @@ from memory_mcp.text.nested_days import Days
 from memory_mcp.text.nth_days import NTH_DAYS
 from memory_mcp.text.quarters import QUARTERS
 from memory_mcp.text.seasons import SEASON_OF_YEAR, VACATION_OF_YEAR, season_of_year, vacation
-from memory_mcp.text.weeks import WEEKDAY, WEEKS, WEEKS_BACK, in_week, last_weekday, weekday_alone, weekend
+from memory_mcp.text.weeks import WEEKDAY, WEEKS, WEEKS_BACK, in_week, last_weekday, latest_weekend, weekday_alone, weekend
 from memory_mcp.text.yearless import each_year
 
 # Whole names only: what is sold at a market 5 times is not about March.
@@ -76,7 +76,7 @@ _MONTH_OF_YEAR: Pattern = (
 )
 _YEAR_ALONE: Pattern = (re.compile(r"(?<!\d)(\d{4})年(?!\d)|\A(\d{4})\Z"), lambda m, today: [year_of(int(m[1] or m[2]))])
 _DAY_AND_MONTH: Pattern = (
-    re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?=[のにはもかま、(頃ご以]|\Z)"),
+    re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?=[のにはもかま、(頃ご以~〜]|\Z)"),
     lambda m, today: each_year(today, lambda year: day_of(date(year, int(m[1]), int(m[2])))),
 )
 # What may stand in a text of any language: with figures alone.
@@ -158,7 +158,7 @@ ALWAYS: list[Pattern] = [
         "一昨日|おととい|おとつい|(?:the )?day before yesterday|(?:the )?night before last", lambda today: day_of(today - timedelta(days=2))
     ),
     fixed(
-        "昨日|きのう|昨夜|昨晩|ゆうべ|(?<![のなな])夕べ(?!の(?:会|祈|集|調))|(?<![a-z])yesterday|(?<![a-z])last night",
+        "昨日|きのう|昨夜|昨晩|ゆうべ|(?<![のなな])夕べ(?!の(?:会|祈|集|調))|(?<![a-z])yesterday|(?<![a-z])last (?:night|evening)",
         lambda today: day_of(today - timedelta(days=1)),
     ),
     fixed("今日|本日|今朝(?:方|がた)?|今夜|今晩|(?<![a-z])(?:today|tonight|this (?:morning|afternoon|evening))", day_of),
@@ -173,6 +173,7 @@ ALWAYS: list[Pattern] = [
     fixed("(?<![a-z])(?:the )?week before last", lambda today: week_of(today, 2)),
     fixed("(?<![a-z])(?:the )?month before last", lambda today: months_back(today, 2)),
     fixed("(?<![a-z])(?:the )?year before last", lambda today: year_of(today.year - 2)),
+    fixed("(?<![a-z])(?:the|this) past weekend", latest_weekend),
     (re.compile("(?<![a-z])(last|previous|this|next) weekend"), lambda m, today: [weekend(today, WEEKS_BACK[m[1]])]),
     (re.compile("(?<![a-z])(last|previous|this|next) week(?!end| of)"), lambda m, today: [week_of(today, WEEKS_BACK[m[1]])]),
     (

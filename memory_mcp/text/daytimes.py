@@ -14,7 +14,7 @@ _PARTS = {
     "昼前|late morning": 11,
     "夜遅く|遅く|夜更け|夜ふけ|深夜|夜中|真夜中|midnight|late night|late evening": 23,
     "朝一番?|朝イチ|朝方?|午前中|午前|morning": 7,
-    "昼間?|お昼|正午|noon|midday|lunchtime": 12,
+    "昼間?|お昼|正午|noon|midday|lunch(?:time)?": 12,
     "午後|afternoon": 13,
     "夕方|夕|evening": 17,
     "夜|晩|night": 20,
@@ -33,7 +33,7 @@ _PART_OF_SPAN = re.compile(
     "(?P<first>上旬|初旬|初め|はじめ|始め|初頭|頭|あたま|初日|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
     "|(?P<middle>中旬|半ば|なかば|中頃|中ごろ|真ん中|まんなか|中盤|(?<![a-z])(?:mid|middle of|the middle of)(?![a-z]))"
     "|(?P<last>下旬|末日|末|終わり|おわり|終盤|(?<![a-z])(?:late|the end of|end of)(?![a-z]))"
-    "|(?P<half>前半|上半期|後半|下半期|(?<![a-z])(?:the )?(?:first|second) half of)"
+    "|(?P<half>前半|上半?期|後半|下半?期|(?<![a-z])(?:the )?(?:first|second) half of)"
 )
 # Of a month: its first seven days are its first week.
 _WEEK_OF_SPAN = re.compile(
@@ -41,6 +41,9 @@ _WEEK_OF_SPAN = re.compile(
     "|(?<![a-z])(?:the )?(?P<ordinal>first|second|third|fourth|last) week (?:of|in)(?![a-z])"
 )
 _ORDINALS = ("first", "second", "third", "fourth")
+_DAY = timedelta(days=1)
+# Of a day that is named: クリスマスの翌日, the day before Christmas.
+_DAY_BESIDE = re.compile("の(?:前日|前の日|(?P<later>翌日|次の日|明くる日))|(?:the )?day (?:before|(?P<after>after))(?![a-z])")
 _AT_NIGHT = re.compile("夜(?!明け)|晩|night")
 _AFTERNOON = re.compile("午後|夕方|afternoon|evening")
 _LONG_DAYS, _MONTH_DAYS = 80, 28
@@ -83,6 +86,11 @@ def with_modifiers(days: Days, rest: str) -> tuple[Said, str]:
         if found:
             said = apply(said, found, rest)
             rest = rest[: found.start()] + " " + rest[found.end() :]
+    beside = _DAY_BESIDE.search(rest)
+    if beside and said.days[1] - said.days[0] == _DAY:
+        off = _DAY if beside["after"] or beside["later"] else -_DAY
+        said = replace(said, days=(said.days[0] + off, said.days[1] + off))
+        rest = _DAY_BESIDE.sub(" ", rest)
     part = _PART_OF_DAY.search(rest)
     if part:
         begins = next(hour for place, hour in enumerate(_PARTS.values()) if part[f"p{place}"])
@@ -104,7 +112,7 @@ def _part_of_span(said: Said, found: re.Match[str], _rest: str) -> Said:
     if found["half"]:
         middle = start + timedelta(days=length // 2) if length < _LONG_DAYS else _months_on(start, length // 60)
         return replace(said, days=(middle, end) if re.search("後|下|second", found["half"]) else (start, middle))
-    if length < _MONTH_DAYS:
+    if length < _MONTH_DAYS or (length < _LONG_DAYS and start.day > 1):
         third = max(length // 3, 1)
         cuts = start + timedelta(days=third), end - timedelta(days=third)
     elif length < _LONG_DAYS:

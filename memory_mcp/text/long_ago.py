@@ -36,7 +36,9 @@ def _around(day: date, days: int) -> Days:
 
 # The longer reading first.
 LONG_AGO: list[Pattern] = [
-    fixed("(?:去年|昨年|一年前|1年前)の今日|(?<![a-z])(?:a|one|1) year ago today", lambda today: _same_day(today, 12)),
+    fixed("(?:一昨年|おととし)の今日", lambda today: _same_day(today, 24)),
+    fixed("(?:一昨年|おととし)の(?:今ごろ|今頃|同じ(?:頃|ころ|時期))", lambda today: _around(_same_day(today, 24)[0], 15)),
+    fixed("(?:去年|(?<!一)昨年|一年前|1年前)の今日|(?<![a-z])(?:a|one|1) year ago today", lambda today: _same_day(today, 12)),
     (
         re.compile(rf"{NUMBER}週間?前の?今日|(?<![a-z\d]){COUNT} weeks? ago today"),
         lambda m, today: [day_of(today - timedelta(days=7 * number_of(m[1] or m[2])))],
@@ -51,7 +53,7 @@ LONG_AGO: list[Pattern] = [
     ),
     fixed("先月の今日", lambda today: _same_day(today, 1)),
     fixed(
-        "(?:去年|昨年|[一1]年前)の(?:今ごろ|今頃|今時分|同じ(?:頃|ころ|時期))|(?<![a-z])this time last year",
+        "(?:去年|(?<!一)昨年|[一1]年前)の(?:今ごろ|今頃|今時分|同じ(?:頃|ころ|時期))|(?<![a-z])this time last year",
         lambda today: _around(_same_day(today, 12)[0], 15),
     ),
     fixed("先月の今(?:ごろ|頃)|(?<![a-z])this time last month", lambda today: _around(_same_day(today, 1)[0], 3)),
@@ -76,6 +78,10 @@ LONG_AGO: list[Pattern] = [
     (
         re.compile(rf"(?<![a-z\d]){COUNT} (?:years? and a half|and a half years) ago"),
         lambda m, today: [months_back(today, number_of(m[1]) * 12 + 6)],
+    ),
+    (
+        re.compile(rf"(?<![a-z\d]){COUNT}\s+{_UNIT} or (?:two|three|so) ago"),
+        lambda m, today: _ago(m[2], today, number_of(m[1]), number_of(m[1]) + 1),
     ),
     (re.compile(rf"(?<![a-z\d])(?:a )?couple (?:of )?{_UNIT}\s+(?:ago|back)(?![a-z])"), lambda m, today: _ago(m[1], today, 2, 3)),
     (re.compile(rf"(?<![a-z\d])(?:{_FEW}) {_UNIT}\s+(?:ago|back)(?![a-z])"), lambda m, today: _ago(m[1], today, 2, 6)),

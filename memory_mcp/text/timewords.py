@@ -46,13 +46,14 @@ _IMPLIED = [
     (re.compile("昨夜|昨晩|ゆうべ|夕べ|今夜|今晩|明晩|tonight|last night|night before last|(?<![a-z])nights? ago"), "夜"),
     (re.compile("今朝|明朝|this morning"), "朝"),
     (re.compile("this afternoon"), "午後"),
-    (re.compile("this evening"), "夕方"),
+    (re.compile("(?:this|last) evening"), "夕方"),
 ]
 _IN_QUESTIONS, _AS_ARGUMENTS = Spoken([*ALWAYS, *IN_A_QUESTION], FIGURES), Spoken([*ALWAYS, *ALONE], FIGURES)
 LONGEST_WORDS = 200
 _WEEK = timedelta(days=7)
 _LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
 _DAY_OF_WEEK_BESIDE = re.compile(
+    r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
     r"(?<=\d日)\s*\(?[月火水木金土日](?:曜日?)?\)?(?![本間])|\([月火水木金土日]曜?日?\)"
     rf"|(?<![a-z])(?:{_DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)|(?:{_MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{_MONTH_NAMES}))"
 )
@@ -61,8 +62,8 @@ _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 �
 _WEEKDAY_ALONE = re.compile(r"[月火水木金土日]曜日?|(?:mon|tues?|wed|wednes|thu|thurs?|fri|satur|sat|sun)(?:day)?")
 # What may stand between the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
-    r"に入って|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
-    r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|back|earlier|later|just|only|exactly|more than|some|still|maybe|probably|approximately)(?![a-z])"
+    r"に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
+    r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than|some|still|maybe|probably|approximately)(?![a-z])"
 )
 
 

@@ -62,7 +62,7 @@ ALONE: list[Pattern] = [
         "しばらく前|ちょっと前|少し前|(?<![a-z])(?:(?:quite )?a while|some time|not (?:so |that |too |very )?long) (?:ago|back)",
         lambda today: (today - timedelta(days=180), today),
     ),
-    fixed("(?<![a-z])the year|\\A(?=[上下]半期\\Z)", lambda today: year_of(today.year)),
+    fixed("(?<![a-z])the year|\\A(?=[上下]半?期\\Z)", lambda today: year_of(today.year)),
     fixed("(?<![a-z])the month|月(?=末|半ば|なかば|の(?:末|頭|初め|はじめ|始め|半ば|なかば|終わり|前半|後半))|\\A(?=[上中下初]旬)", lambda today: months_back(today, 0)),
     fixed("(?:ここ|つい)?最近|(?:近|この)(?:頃|ごろ)|昨今|ここしばらく|このところ|(?<![a-z])(?:(?:just |only |very )?recently|lately|of late|these days|in recent (?:days|weeks))", lambda today: (today - timedelta(days=30), today + timedelta(days=1))),
     fixed("(?:つい)?(?:先日|この間|このあいだ|この前|このまえ|こないだ|先だって|先頃|先ごろ)|(?<![a-z])(?:just )?the other (?:day|night|week)", lambda today: (today - timedelta(days=14), today)),

@@ -182,3 +182,29 @@ def test_what_is_no_date_of_its_own_is_refused(words):
 )  # fmt: skip
 def test_one_year_may_be_said_of_several_days(query, meant):
     assert sorted(named(query)) == meant
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("夏休みの初め", "25-07-20..25-08-02"), ("夏休みの終わり", "25-08-18..25-08-31"), ("去年の夏から秋", "24-06-01..24-11-30"), ("夏休み明け", "25-09-01..25-09-03"), ("一昨年の今頃", "23-10-15..23-11-14"),
+        ("一昨年の今日", "23-10-30"), ("3日まえ", "25-10-27"), ("一週間ほどまえ", "25-10-18..25-10-28"), ("1年半ほど前", "24-03-22..24-05-10"), ("昨日一日", "25-10-29"), ("先週一週間", "25-10-20..25-10-26"),
+        ("2 wks ago", "25-10-13..25-10-19"), ("3 yrs ago", "22-01-01..22-12-31"), ("this past weekend", "25-10-25..25-10-26"), ("a day or two ago", "25-10-28..25-10-29"), ("last evening", "25-10-29"),
+        ("クリスマスの翌日", "24-12-26"), ("ハロウィンの前日", "24-10-30"), ("the day after Christmas", "24-12-26"), ("10月17日の前日", "25-10-16"), ("one day last week", "25-10-20..25-10-26"), ("summer break", "25-06-01..25-08-31"),
+        ("上期", "25-01-01..25-06-30"), ("年越し", "24-12-31..25-01-01"), ("今週ずっと", "25-10-27..25-11-02"), ("yesterday at lunch", "25-10-29"),
+    ],
+)  # fmt: skip
+def test_what_people_write_in_a_hurry_is_a_date(words, meant):
+    assert said(words) == meant
+
+
+@pytest.mark.parametrize(
+    ("words", "when"),
+    [("2時間半前", "25-10-30 09:30"), ("一時間くらい前", "25-10-30 11:00"), ("数時間前", "25-10-30 06:00"), ("a few minutes ago", "25-10-30 11:30"), ("about an hour ago", "25-10-30 11:00")],
+)  # fmt: skip
+def test_hours_ago_may_be_said_loosely(words, when):
+    assert moment(words) == when
+
+
+def test_both_ends_of_a_range_in_figures_are_named_by_a_question():
+    assert named("10/29~11/2の旅行")[0] == "25-10-29..25-11-02"
