@@ -13,6 +13,7 @@ from memory_mcp.text.nested_days import Days
 from memory_mcp.text.yearless import YEARS_MEANT, each_year
 
 _SHORTEST, _SATURDAY = 3, 5
+_REACH = 8
 _DAY = timedelta(days=1)
 _NEXT, _LAST = "次|今度|来る|来たる|きたる", "前|この前|この間|こないだ|前回|先日"
 _YEAR_BEFORE = re.compile(r"(?:\d{4}|[去昨今来])年の?\Z|おととしの?\Z")
@@ -37,7 +38,7 @@ def rows_of_days_off(found: re.Match[str], today: date) -> Iterator[Days]:
     them is meant."""
     least = number_of(found["long"]) if found["long"] else _SHORTEST
     rows: Iterable[Days] = (row for row in _rows(today) if (row[1] - row[0]).days >= least and _within(found, row, today))
-    if not (found["month"] or found["near"] or _YEAR_BEFORE.search(found.string, 0, found.start())):
+    if not (found["month"] or found["near"] or _YEAR_BEFORE.search(found.string[max(found.start() - _REACH, 0) : found.start()])):
         rows = _around(rows, today, before=not found["next"], after=not found["last"])
     return ((row[1], row[1] + _DAY) if found["after"] else row for row in rows)
 
