@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from memory_mcp.text.long_ago import Pattern
 from memory_mcp.text.tokens import is_japanese
 
-_WORD = re.compile("[a-z]{2}")
+_WORD, _LETTER = re.compile("[a-z]{2}"), re.compile("[a-z]")
 _NO_WORD = re.compile(r"\(\?P?<?[A-Za-z_]+\d*[>)]|\[[^\]]*\]|\\[A-Za-z]")
 
 
@@ -24,4 +24,4 @@ class Spoken:
         """Those that can stand in a text in its plain form."""
         if not is_japanese(plain):
             return self._without_japanese
-        return self._everything if _WORD.search(plain) else self._without_english
+        return self._everything if _LETTER.search(plain) else self._without_english

@@ -206,5 +206,11 @@ def test_hours_ago_may_be_said_loosely(words, when):
     assert moment(words) == when
 
 
+def test_a_sentence_may_be_of_two_languages():
+    assert named("Q3 2024の目標") == ["24-07-01..24-09-30"]
+    assert named("H1 2025の振り返り") == ["25-01-01..25-06-30"]
+    assert moment("昨日9pm") == "25-10-29 21:00"
+
+
 def test_both_ends_of_a_range_in_figures_are_named_by_a_question():
     assert named("10/29~11/2の旅行")[0] == "25-10-29..25-11-02"
