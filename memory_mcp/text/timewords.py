@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.calendar import MONTHS, day_of
+from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of
 from memory_mcp.text.date_numerals import in_digits
 from memory_mcp.text.datewords import ALWAYS, FIGURES, IN_A_QUESTION
 from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
@@ -20,6 +20,7 @@ from memory_mcp.text.long_ago import Resolver
 from memory_mcp.text.nested_days import Days, narrowed
 from memory_mcp.text.spans_in_questions import Found, with_ranges
 from memory_mcp.text.spoken import Spoken
+from memory_mcp.text.weeks import WEEKDAY
 from memory_mcp.text.words_alone import ALONE
 
 _DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
@@ -50,7 +51,8 @@ _IMPLIED = [
 ]
 _IN_QUESTIONS, _AS_ARGUMENTS = Spoken([*ALWAYS, *IN_A_QUESTION], FIGURES), Spoken([*ALWAYS, *ALONE], FIGURES)
 LONGEST_WORDS = 200
-_WEEK = timedelta(days=7)
+_HALF_A_DAY = timedelta(hours=12)
+_LATE = re.compile("夜|晩|夕|午後|night|evening|afternoon|pm")
 _LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
 _DAY_OF_WEEK_BESIDE = re.compile(
     r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
@@ -59,7 +61,7 @@ _DAY_OF_WEEK_BESIDE = re.compile(
 )
 _CLOCK_ALONE = re.compile(r"\A(?:午前|午後|朝|夜)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
-_WEEKDAY_ALONE = re.compile(r"[月火水木金土日]曜日?|(?:mon|tues?|wed|wednes|thu|thurs?|fri|satur|sat|sun)(?:day)?")
+_WEEKDAY_ALONE = re.compile(rf"([月火水木金土日])曜日?|{WEEKDAY}")
 # What may stand between the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
     r"に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
@@ -203,7 +205,11 @@ def _range_of(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     first, *last = (part.strip() for part in _SEPARATOR.split(re.sub("^(?:from|between) ", "", plain), maxsplit=1))
     if last and (first or last[0]):
         start = _single(first, today, zone) if first else _EVER
-        end = _end_of(re.sub("まで$|にかけて$", "", last[0]).strip(), start, today, zone) if last[0] and start else _EVER
+        end = (
+            _end_of(re.sub("まで$|にかけて$", "", last[0]).strip(), start, today, zone, late=bool(_LATE.search(first)))
+            if last[0] and start
+            else _EVER
+        )
         return TimeRange(start.start, end.end, end.besides) if start and end else None
     for words, bound in _BOUNDS:
         found = words.fullmatch(plain)
@@ -224,8 +230,9 @@ def _side_by_side(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     return TimeRange(one.start, later.end, later.besides) if other.start <= one.end else None
 
 
-def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRange | None:
-    """The end of a range, which may leave the month or the year of its beginning unsaid. A clock time is the last moment."""
+def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: bool) -> TimeRange | None:
+    """The end of a range, which may leave the month or the year of its beginning unsaid. A clock time is the last moment; `late`: the beginning
+    was said to be in the second half of a day."""
     begun = start.start.astimezone(zone).date() if start.start != _EVER.start else None
     day = re.fullmatch(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?", plain)
     try:
@@ -233,16 +240,17 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRa
             if start.end - start.start > _LONGEST_MONTH:  # 2026-13 is no thirteenth of anything
                 return None
             return _in_utc(day_of(begun.replace(day=int(day[1]))), zone)
-    except ValueError:
+        if begun and (named := _WEEKDAY_ALONE.fullmatch(plain)):
+            return _in_utc(day_of(begun + timedelta(days=(WEEKDAYS[named[1] or named[2]] - begun.weekday()) % 7)), zone)
+    except (ValueError, OverflowError):
         return None
     if begun and _CLOCK_ALONE.search(plain):
         span = _single(f"{begun.isoformat()} {plain}", today, zone)
         if span and span.end <= start.start:
-            span = TimeRange(span.start + timedelta(days=1), span.end + timedelta(days=1))
+            off = _HALF_A_DAY if late and span.start + _HALF_A_DAY > start.start else 2 * _HALF_A_DAY
+            span = TimeRange(span.start + off, span.end + off)
     else:
         span = _single(plain, today, zone, begun)
-    if span and begun and span.end <= start.start and _WEEKDAY_ALONE.fullmatch(plain):
-        span = TimeRange(span.start + _WEEK, span.end + _WEEK)
     exact = span is not None and span.end - span.start <= timedelta(hours=1)
     return TimeRange(span.start, span.start + timedelta(microseconds=1)) if span and exact else span
 

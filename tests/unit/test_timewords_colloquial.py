@@ -1,5 +1,6 @@
 """Dates in the words of everyday speech, and ordinary words that must not be read as dates; seen from noon of Thursday, 30 October 2025, in Tokyo."""
 
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -214,3 +215,48 @@ def test_a_sentence_may_be_of_two_languages():
 
 def test_both_ends_of_a_range_in_figures_are_named_by_a_question():
     assert named("10/29~11/2の旅行")[0] == "25-10-29..25-11-02"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("先週の月曜日から水曜日まで", "25-10-20..25-10-22"), ("先週の土曜から日曜", "25-10-25..25-10-26"), ("from Monday to Wednesday", "25-10-27..25-10-29"), ("last Monday to Wednesday", "25-10-27..25-10-29"),
+        ("先々週の金曜から月曜", "25-10-17..25-10-20"),
+    ],
+)  # fmt: skip
+def test_a_range_of_days_of_the_week_ends_on_the_first_such_day(words, meant):
+    assert said(words) == meant
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "end"),
+    [("昨日の夜8時から10時", "29 20:00", "29 22:00"), ("昨日の午後1時から3時", "29 13:00", "29 15:00"), ("昨夜10時から1時", "29 22:00", "30 01:00"), ("昨日の22時から1時", "29 22:00", "30 01:00"), ("昨日の朝9時から11時", "29 09:00", "29 11:00")],
+)  # fmt: skip
+def test_the_end_of_some_hours_is_of_the_same_half_of_the_day(words, start, end):
+    span = parse_range(words, NOON, TOKYO)
+    last = span.end - timedelta(microseconds=1)
+    assert [moment.astimezone(TOKYO).strftime("%d %H:%M") for moment in (span.start, last)] == [start, end]
+
+
+def test_a_question_may_name_a_range_of_days_of_the_week():
+    assert named("先週の月曜から水曜は何をした？") == ["25-10-20..25-10-22"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "9999年12月30日",
+        "9999年12月3日から5日",
+        "9999年12月30日から水曜",
+        "9999-12-30の翌日",
+        "0001-01-01から月曜",
+        "0001年1月1日の前日",
+        "12月の最後の日 9999",
+    ],
+)
+def test_days_at_the_ends_of_the_calendar_break_nothing(words):
+    for span in named_dates(words, NOON, TOKYO):
+        assert span.start < span.end
+    for parse in (parse_range, parse_moment):
+        with suppress(InvalidInput):
+            parse(words, NOON, TOKYO)
