@@ -163,13 +163,17 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """From `start` up to, and not including, `end`. Both aware."""
+    """From `start` up to, and not including, `end`, without the moment `besides`, if there is one. All aware.
+
+    What is only known by its day is kept at the midnight where that begins: a night that goes on until the next morning has none of it.
+    """
 
     start: datetime
     end: datetime
+    besides: datetime | None = None
 
     def __contains__(self, moment: datetime) -> bool:
-        return self.start <= moment < self.end
+        return self.start <= moment < self.end and moment != self.besides
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def from_words(
 def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> list[int]:
     """The latest memories of the days that the query names, as far as they are among those that the caller chose."""
     chosen = filters.date_range
-    wanted = [TimeRange(max(span.start, chosen.start), min(span.end, chosen.end)) for span in spans] if chosen else spans
+    wanted = [replace(chosen, start=max(span.start, chosen.start), end=min(span.end, chosen.end)) for span in spans] if chosen else spans
     found = [
         memory_id
         for span in wanted

@@ -219,6 +219,9 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
     if filters.date_range:
         conditions.append(f"AND {EVENT_TIME} >= ? AND {EVENT_TIME} < ?")
         values += [to_text(filters.date_range.start), to_text(filters.date_range.end)]
+        if filters.date_range.besides:
+            conditions.append(f"AND {EVENT_TIME} <> ?")
+            values.append(to_text(filters.date_range.besides))
     if filters.min_importance > 0:
         conditions.append("AND m.importance >= ?")
         values.append(filters.min_importance)

@@ -17,16 +17,29 @@ _DAY_OR_MONTH = re.compile(
     "(?:(?:[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])(?=日(?!月(?!曜)))|(?:十[一二]?|[一二三四五六七八九])(?=月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば))))"
 )
 _SHORT_YEAR = re.compile(r"(?<![\d年])['’]?(\d\d)年(?=の?(?:\d{1,2}月|[春夏秋冬]))")
+# 3日ほど前 is 3日前ほど, 何日か前 is 数日前.
+_NOT_EXACTLY = re.compile("(?<=[日週間月年半数])(ほど|くらい|ぐらい|程度?|ばかり|近く)前")
+_SOME = re.compile("何(?=(?:日|週間?|[ヶケかカ箇]月|年)か前)(日|週間?|[ヶケかカ箇]月|年)か前")
+_BEFORE = re.compile("(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ")
+_SHORT_UNITS = re.compile(r"(?<=[\da] )(wk|yr|mo|hr)(?=s? (?:ago|back))")
+_LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
 _FROM_NOW = re.compile("(?:今日?|本日|現在)から(?=[^から]{1,8}前)")
 
 
 def in_digits(text: str) -> str:
     """The text in its plain form (NFKC, no upper case), with the years and the days of dates in digits. Years of two digits run from 1961 to 2060."""
-    plain = unicodedata.normalize("NFKC", text).casefold().strip()
+    plain = unicodedata.normalize("NFKC", text).casefold().strip().removeprefix("西暦")
     plain = _ERA_YEAR.sub(_western, plain)
     plain = _YEAR_IN_KANJI.sub(lambda found: str(number_of(found[0])), plain)
     plain = _DAY_OR_MONTH.sub(lambda found: str(number_of(found[0])), plain)
     plain = _SHORT_YEAR.sub(lambda found: f"{('20' if int(found[1]) <= 60 else '19')}{found[1]}年", plain)
+    if " ago" in plain or " back" in plain:
+        plain = _SHORT_UNITS.sub(lambda found: _LONG_UNITS[found[0]], plain)
+    if "まえ" in plain:
+        plain = _BEFORE.sub(r"\1前", plain)
+    if "前" not in plain:
+        return plain
+    plain = _SOME.sub(r"数\1前", _NOT_EXACTLY.sub(r"前\1", plain))
     return _FROM_NOW.sub("", plain)
 
 

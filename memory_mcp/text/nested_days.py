@@ -36,9 +36,9 @@ def _inside(spans: Iterable[Days]) -> set[Days]:
 def _around(spans: Iterable[Days]) -> set[Days]:
     """Those that have another one in them."""
     found = set()
-    earliest_end = date.max
+    earliest_end: date | None = None
     for span in sorted(spans, key=lambda span: (date.max - span[0], span[1])):  # the last first, of those that begin together the shortest
-        if earliest_end <= span[1]:
+        if earliest_end and earliest_end <= span[1]:
             found.add(span)
-        earliest_end = min(earliest_end, span[1])
+        earliest_end = min(earliest_end or span[1], span[1])
     return found

@@ -7,10 +7,13 @@ from datetime import date, timedelta
 from memory_mcp.text.calendar import month_of, number_of
 from memory_mcp.text.date_numerals import COUNT, NUMBER
 from memory_mcp.text.nested_days import Days
-from memory_mcp.text.yearless import each_year
+from memory_mcp.text.yearless import YEARS_MEANT, each_year
 
 _FIRST_MONTHS = {"春": 3, "夏": 6, "秋": 9, "冬": 12, "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _YEARS_BACK = {
+    "さきおととし": 3,
+    "一昨々年": 3,
+    "再来年": -2,
     "一昨": 2,
     "一昨年": 2,
     "おととし": 2,
@@ -26,9 +29,9 @@ _YEARS_BACK = {
     "来年": -1,
 }
 # 夏休み and 春雨 are no seasons; 秋田 is a place, 春香 a name.
-_JAPANESE = "([春夏秋冬])(?=[のにはもがかま、。?!頃ごら以]|\\s|\\Z)"
-_ENGLISH = "(spring|summer|autumn|fall|winter)(?![a-z])"
-_YEAR = rf"(?P<named>一昨年|おととし|去年|昨年|今年|本年|来年)|{NUMBER.replace('(', '(?P<ago>', 1)}年前|(?<!\d)(?P<year>\d{{4}})年?"
+_JAPANESE = "[初真晩]?([春夏秋冬])[先口場]?(?=[のにはもがかま、。?!頃ごら以]|\\s|\\Z)"
+_ENGLISH = "(spring|summer|autumn|fall|winter)(?: (?:break|vacation|holidays?))?(?![a-z])"
+_YEAR = rf"(?P<named>さきおととし|一昨々年|再来年|一昨年|おととし|去年|昨年|今年|本年|来年)|{NUMBER.replace('(', '(?P<ago>', 1)}年前|(?<!\d)(?P<year>\d{{4}})年?"
 SEASON_OF_YEAR = re.compile(
     rf"(?:(?:{_YEAR})の?|(?P<short>一昨|この|[昨今来])){_JAPANESE}|(?<![a-z]){_ENGLISH} (?P<before>before last)(?![a-z])"
     rf"|(?<![a-z])(?P<which>last|this) {_ENGLISH}|(?<![a-z]){_ENGLISH}(?: of)?,? (?P<english>(?:19|20)\d\d)(?!\d)"
@@ -39,11 +42,14 @@ _VACATIONS: dict[str, tuple[tuple[int, int], int]] = {  # what is said: the firs
     "夏休み": ((7, 20), 43),
     "冬休み": ((12, 23), 16),
     "春休み": ((3, 20), 19),
-    "ゴールデンウィーク|gw|golden week": ((4, 29), 7),
-    "お盆休み": ((8, 10), 7),
+    "ゴールデンウィーク|gw|大型連休|golden week": ((4, 29), 7),
+    "シルバーウィーク": ((9, 19), 5),
+    "お?盆休み": ((8, 10), 7),
     "年末年始": ((12, 27), 10),
     "年末|年の暮れ|年の瀬|(?<![夕日])暮れ": ((12, 21), 11),
     "年始(?![まめ])|年初(?!め)|年頭|年明け|正月休み": ((1, 1), 10),
+    "年越し(?!蕎麦|そば)": ((12, 31), 2),
+    "梅雨(?!前線|[入明]り?け?)": ((6, 1), 50),
     "new year(?:['’]?s)?": ((12, 31), 4),
     "thanksgiving": ((11, 22), 7),
 }
@@ -85,8 +91,10 @@ def _year(found: re.Match[str], today: date) -> int:
 
 
 def season_alone(found: re.Match[str], today: date) -> list[Days]:
-    """The season that is, or the last one."""
-    return [_latest(today, _FIRST_MONTHS[found[1] or found[2]], over=False)]
+    """The season that is, or the last one, and those before."""
+    first_month = _FIRST_MONTHS[found[1] or found[2]]
+    year = _latest(today, first_month, over=False)[0].year
+    return [_season(year - back, first_month) for back in range(YEARS_MEANT)]
 
 
 def vacation(found: re.Match[str], today: date) -> list[Days]:

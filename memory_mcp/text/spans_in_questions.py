@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 
-from memory_mcp.text.calendar import month_of
+from memory_mcp.text.calendar import WEEKDAYS, month_of
 from memory_mcp.text.nested_days import Days, narrowed
+from memory_mcp.text.weeks import next_weekday
 
 Found = tuple[int, int, list[Days]]  # where a date begins and ends in the text, and the days that it may mean
 
@@ -15,6 +16,7 @@ _RANGE = re.compile(_TO)
 _AND = re.compile(r"\s+and\s+")
 _BETWEEN = re.compile(r"(?<![a-z])between\s+\Z")
 _WITHIN = re.compile(r"\s*(?:の|of|in|,)?\s*")
+_LAST_WEEKDAY = re.compile(rf"{_TO}([月火水木金土日])曜(?:日(?!曜))?")
 _LAST_DAY = re.compile(rf"{_TO}(\d{{1,2}})日(?!間|前|目)|[-–](\d{{1,2}})(?![\w/:.-])")
 
 
@@ -61,8 +63,13 @@ def _clause(group: Sequence[Found]) -> Clause:
 def _with_last_day(plain: str, clause: Clause) -> Clause:
     """The same to the day of the month that follows it, if one does."""
     begin, end, days, _ = clause
-    last = _LAST_DAY.match(plain, end)
-    if not last or any(after - first != timedelta(days=1) for first, after in days):
+    weekday, last = _LAST_WEEKDAY.match(plain, end), _LAST_DAY.match(plain, end)
+    if not (last or weekday) or any(after - first != timedelta(days=1) for first, after in days):
+        return clause
+    if weekday:
+        spans = [(first, next_weekday(first, WEEKDAYS[weekday[1]])[1]) for first, _ in days if first.year < date.max.year]
+        return begin, weekday.end(), spans, [spans]
+    if not last:
         return clause
     number = int(last[1] or last[2])
     spans = [(first, until) for first, _ in days if (until := _day_after(first, number))]
@@ -71,8 +78,11 @@ def _with_last_day(plain: str, clause: Clause) -> Clause:
 
 def _day_after(first: date, number: int) -> date | None:
     """What follows the day of that number, if that is a later one of the same month."""
-    after = first + timedelta(days=number - first.day + 1)
-    return after if first.day < number and after <= month_of(first.year, first.month)[1] else None
+    try:
+        after = first + timedelta(days=number - first.day + 1)
+        return after if first.day < number and after <= month_of(first.year, first.month)[1] else None
+    except (ValueError, OverflowError):  # at the end of the calendar
+        return None
 
 
 def _spans(begins: Sequence[Days], ends: Sequence[Days]) -> Iterator[Days]:

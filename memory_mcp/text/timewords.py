@@ -11,14 +11,17 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.calendar import MONTHS, day_of
+from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of
 from memory_mcp.text.date_numerals import in_digits
-from memory_mcp.text.datewords import ALONE, ALWAYS, IN_A_QUESTION
+from memory_mcp.text.datewords import ALWAYS, FIGURES, IN_A_QUESTION
 from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
 from memory_mcp.text.hours import hours_ago, is_just_now, named_hours, up_to_now
-from memory_mcp.text.long_ago import Pattern, Resolver
+from memory_mcp.text.long_ago import Resolver
 from memory_mcp.text.nested_days import Days, narrowed
 from memory_mcp.text.spans_in_questions import Found, with_ranges
+from memory_mcp.text.spoken import Spoken
+from memory_mcp.text.weeks import WEEKDAY
+from memory_mcp.text.words_alone import ALONE
 
 _DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
 _MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
@@ -32,28 +35,37 @@ _EVER = TimeRange(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=
 # A range with one end: what comes before or after its date, and which of the date's own ends it has.
 _BOUNDS: list[tuple[re.Pattern[str], Callable[[TimeRange], TimeRange]]] = [
     (re.compile("(?:since|from|starting) (.+)|(.+?)(?:以降|以来|以後)"), lambda span: TimeRange(span.start, _EVER.end)),
-    (re.compile("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.end, _EVER.end)),
-    (re.compile("(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"), lambda span: TimeRange(_EVER.start, span.end)),
+    (re.compile("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.besides or span.end, _EVER.end)),
+    (
+        re.compile("(?:up )?(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"),
+        lambda span: TimeRange(_EVER.start, span.end, span.besides),
+    ),
     (re.compile("before (.+)|(.+?)(?:よりも?前|の前)"), lambda span: TimeRange(_EVER.start, span.start)),
 ]
 # Words for a day that also say when in it.
 _IMPLIED = [
-    (re.compile("昨夜|昨晩|ゆうべ|今夜|今晩|tonight|last night|night before last|(?<![a-z])nights? ago"), "夜"),
-    (re.compile("今朝|this morning"), "朝"),
+    (re.compile("昨夜|昨晩|ゆうべ|夕べ|今夜|今晩|明晩|tonight|last night|night before last|(?<![a-z])nights? ago"), "夜"),
+    (re.compile("今朝|明朝|this morning"), "朝"),
     (re.compile("this afternoon"), "午後"),
-    (re.compile("this evening"), "夕方"),
+    (re.compile("(?:this|last) evening"), "夕方"),
 ]
+_IN_QUESTIONS, _AS_ARGUMENTS = Spoken([*ALWAYS, *IN_A_QUESTION], FIGURES), Spoken([*ALWAYS, *ALONE], FIGURES)
 LONGEST_WORDS = 200
-_WEEK = timedelta(days=7)
+_HALF_A_DAY = timedelta(hours=12)
+_LATE = re.compile("夜|晩|夕|午後|night|evening|afternoon|pm")
 _LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
-_DAY_OF_WEEK_BESIDE = re.compile(r"(?<=\d日)\s*\(?[月火水木金土日](?:曜日?)?\)?(?![本間])|\([月火水木金土日]曜?日?\)")
+_DAY_OF_WEEK_BESIDE = re.compile(
+    r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
+    r"(?<=\d日)\s*\(?[月火水木金土日](?:曜日?)?\)?(?![本間])|\([月火水木金土日]曜?日?\)"
+    rf"|(?<![a-z])(?:{_DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)|(?:{_MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{_MONTH_NAMES}))"
+)
 _CLOCK_ALONE = re.compile(r"\A(?:午前|午後|朝|夜)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
-_CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 noon midnight".split())
-_WEEKDAY_ALONE = re.compile(r"[月火水木金土日]曜日?|(?:mon|tues?|wed|wednes|thu|thurs?|fri|satur|sat|sun)(?:day)?")
+_CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
+_WEEKDAY_ALONE = re.compile(rf"([月火水木金土日])曜日?|{WEEKDAY}")
 # What may stand between the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
-    r"に入って|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
-    r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|back|earlier)(?![a-z])"
+    r"に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
+    r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than|some|still|maybe|probably|approximately)(?![a-z])"
 )
 
 
@@ -104,15 +116,15 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
     A date inside another narrows it: 今年の1月 is one month.
     """
     plain = in_digits(query)
-    found, _ = _found(plain, now.astimezone(zone).date(), [*ALWAYS, *IN_A_QUESTION])
+    found, _ = _found(plain, now.astimezone(zone).date(), _IN_QUESTIONS)
     return [*_representable(narrowed(with_ranges(plain, found)), zone), *named_hours(plain, now)]
 
 
-def _found(plain: str, today: date, patterns: Sequence[Pattern]) -> tuple[list[Found], str]:
+def _found(plain: str, today: date, words: Spoken) -> tuple[list[Found], str]:
     """Where the dates of a text are and what each may mean, and the text without them."""
     taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
     dates: list[Found] = []
-    for pattern, days_of in patterns:
+    for pattern, days_of in words.patterns(plain):
         for found in pattern.finditer(plain):
             if any(taken[found.start() : found.end()]):
                 continue  # 先週 inside 先週の金曜 was meant as part of it
@@ -130,7 +142,7 @@ def _said(plain: str, today: date, near: date | None = None) -> Said | None:
     """
     if len(plain) > LONGEST_WORDS:
         return None
-    found, rest = _found(_DAY_OF_WEEK_BESIDE.sub("", plain), today, [*ALWAYS, *ALONE])
+    found, rest = _found(_DAY_OF_WEEK_BESIDE.sub("", plain), today, _AS_ARGUMENTS)
     meanings = [days for _, _, days in found]
     if not meanings and (_CLOCK_ALONE.search(plain) or plain in _CLOCK_WORDS):
         meanings = [[day_of(today)]]
@@ -182,7 +194,7 @@ def _single(plain: str, today: date, zone: ZoneInfo, near: date | None = None) -
         start = _moment_of(said, zone)
         return TimeRange(start, start + timedelta(minutes=1 if said.minute else 60))
     span = _in_utc(said.filtered_days, zone)
-    return TimeRange(span.start, span.end + night_hours()) if said.at_night else span
+    return TimeRange(span.start, span.end + night_hours(), span.end) if said.at_night else span
 
 
 def _range_of(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
@@ -193,8 +205,12 @@ def _range_of(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     first, *last = (part.strip() for part in _SEPARATOR.split(re.sub("^(?:from|between) ", "", plain), maxsplit=1))
     if last and (first or last[0]):
         start = _single(first, today, zone) if first else _EVER
-        end = _end_of(re.sub("まで$|にかけて$", "", last[0]).strip(), start, today, zone) if last[0] and start else _EVER
-        return TimeRange(start.start, end.end) if start and end else None
+        end = (
+            _end_of(re.sub("まで$|にかけて$", "", last[0]).strip(), start, today, zone, late=bool(_LATE.search(first)))
+            if last[0] and start
+            else _EVER
+        )
+        return TimeRange(start.start, end.end, end.besides) if start and end else None
     for words, bound in _BOUNDS:
         found = words.fullmatch(plain)
         span = _single((found[1] or found[2]).strip(), today, zone) if found else None
@@ -210,11 +226,13 @@ def _side_by_side(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     if len(spans) != 2:
         return None
     one, other = sorted(spans, key=lambda span: span.start)
-    return TimeRange(one.start, max(one.end, other.end)) if other.start <= one.end else None
+    later = max(one, other, key=lambda span: span.end)
+    return TimeRange(one.start, later.end, later.besides) if other.start <= one.end else None
 
 
-def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRange | None:
-    """The end of a range, which may leave the month or the year of its beginning unsaid. A clock time is the last moment."""
+def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: bool) -> TimeRange | None:
+    """The end of a range, which may leave the month or the year of its beginning unsaid. A clock time is the last moment; `late`: the beginning
+    was said to be in the second half of a day."""
     begun = start.start.astimezone(zone).date() if start.start != _EVER.start else None
     day = re.fullmatch(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?", plain)
     try:
@@ -222,16 +240,17 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo) -> TimeRa
             if start.end - start.start > _LONGEST_MONTH:  # 2026-13 is no thirteenth of anything
                 return None
             return _in_utc(day_of(begun.replace(day=int(day[1]))), zone)
-    except ValueError:
+        if begun and (named := _WEEKDAY_ALONE.fullmatch(plain)):
+            return _in_utc(day_of(begun + timedelta(days=(WEEKDAYS[named[1] or named[2]] - begun.weekday()) % 7)), zone)
+    except (ValueError, OverflowError):
         return None
     if begun and _CLOCK_ALONE.search(plain):
         span = _single(f"{begun.isoformat()} {plain}", today, zone)
         if span and span.end <= start.start:
-            span = TimeRange(span.start + timedelta(days=1), span.end + timedelta(days=1))
+            off = _HALF_A_DAY if late and span.start + _HALF_A_DAY > start.start else 2 * _HALF_A_DAY
+            span = TimeRange(span.start + off, span.end + off)
     else:
         span = _single(plain, today, zone, begun)
-    if span and begun and span.end <= start.start and _WEEKDAY_ALONE.fullmatch(plain):
-        span = TimeRange(span.start + _WEEK, span.end + _WEEK)
     exact = span is not None and span.end - span.start <= timedelta(hours=1)
     return TimeRange(span.start, span.start + timedelta(microseconds=1)) if span and exact else span
 

@@ -68,9 +68,22 @@ def test_a_memory_that_fits_the_topic_makes_room_for_an_older_one(life, begin):
     assert len(layer(found, "recent")) == LAYERS.recent
 
 
-def test_a_small_budget_keeps_the_topic_and_drops_the_rest(life, begin):
+def test_a_small_budget_shows_one_of_the_topic_and_the_latest(life, begin):
     found = begin("京都", max_tokens=140)
-    assert [name for name, _ in found.hits] == ["semantic", "semantic"]
+    assert [(name, hit.text) for name, hit in found.hits] == [("semantic", "京都の寺"), ("recent", "日常 その11")]
+    assert [name for name, _ in begin("京都", max_tokens=120).hits] == ["semantic"]
+
+
+@pytest.mark.parametrize("max_tokens", [150, 170, 200, 250, 300, 399])
+def test_among_long_memories_a_small_budget_shows_the_beginning_of_the_latest(say, begin, now, max_tokens):
+    for number in range(3):
+        say(f"京都 その{number}。" + LONG_DIARY, at=now - timedelta(days=40 + number))
+    say("海で泳いだ日の長い日記。" * 100, at=now)
+    found = begin("京都の寺", max_tokens=max_tokens).hits
+    assert found[0][0] == "semantic"
+    (latest,) = [hit for shown_in, hit in found if shown_in == "recent"]
+    assert latest.text.startswith("海で泳いだ日")
+    assert sum(HIT_OVERHEAD_TOKENS + estimate_tokens(hit.text) for _, hit in found) <= max_tokens
 
 
 def test_the_answer_says_what_was_missing(life, begin):

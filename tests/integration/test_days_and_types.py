@@ -51,6 +51,13 @@ def test_a_day_of_several_years_is_taken_back_and_stated_again_in_the_words_that
     assert ask("プロジェクトAはいつまで？").relations == ("プロジェクトA > ends_on > 2025-10-17",)
 
 
+def test_each_end_of_a_range_is_the_day_that_others_write_in_other_ways(say, called, now):
+    say("10月17日〜19日は京都に旅行した")
+    say("The meeting was on Oct 19th, 2025.")
+    assert called("2025-10-19") == called("October 19, 2025") == called("2025.10.19") == [("2025-10-19", "TimeUnit")]
+    assert called("10月17日") == [("2025-10-17", "TimeUnit")]
+
+
 def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_time(say, nilou, called, now):
     say("桃香と10月17日に会う", occurred_at="2023-10-01")
     say("[[桃香]]は元気")

@@ -101,6 +101,15 @@ def test_a_date_that_the_caller_gives_decides_over_one_in_the_query(fruit, ask):
     assert contents(ask("10月17日の果物", date_range="2025-10-18")) == ["果物は桃"]
 
 
+def test_a_memory_that_is_dated_by_its_day_is_not_of_the_night_before(say, ask):
+    say("夕飯は鍋", occurred_at="3日前の夜")
+    say("夜更けに電話", occurred_at="2日前の1時半")
+    say("夕飯は寿司", occurred_at="2日前")
+    for query in ("", "夕飯と電話", "2日前の夕飯"):
+        assert set(contents(ask(query, date_range="3日前の夜"))) == {"夕飯は鍋", "夜更けに電話"}
+    assert set(contents(ask(date_range="2日前"))) == {"夜更けに電話", "夕飯は寿司"}
+
+
 def test_a_query_may_quote_an_impossible_date(say, ask):
     say("既定値は 0001-01-01")
     assert len(ask("0001-01-01 とは何").hits) == 1

@@ -169,7 +169,7 @@ def test_a_date_inside_another_stands_for_both(query, first, last):
 
 
 def test_dates_that_lie_apart_all_stand():
-    assert named("去年の1月と昨日と2022年") == [date(2024, 1, 1), date(2022, 1, 1), date(2025, 10, 29)]
+    assert sorted(named("去年の1月と昨日と2022年")) == [date(2022, 1, 1), date(2024, 1, 1), date(2025, 10, 29)]
     assert len(named("10月と12月")) == 2 * YEARS_MEANT
 
 
@@ -275,6 +275,19 @@ def test_a_part_of_a_day_filters_by_the_whole_day_and_a_night_reaches_into_the_n
     span = parse_range("3日前の夜", NOON, TOKYO)
     assert span.start.astimezone(TOKYO).isoformat() == "2025-10-27T00:00:00+09:00"
     assert span.end.astimezone(TOKYO).isoformat() == "2025-10-28T05:00:00+09:00"
+
+
+@pytest.mark.parametrize("words", ["3日前の夜", "先週から3日前の夜まで", "昨夜まで", "一昨日の夜と昨夜", "昨夜と一昨日の夜"])
+def test_a_night_holds_what_is_known_to_the_hour_and_not_what_is_known_by_the_next_day_alone(words):
+    span = parse_range(words, NOON, TOKYO)
+    next_day = span.end - timedelta(hours=5)
+    assert next_day not in span
+    assert next_day + timedelta(minutes=90) in span
+    assert next_day - timedelta(minutes=90) in span
+
+
+def test_what_comes_after_a_night_begins_with_the_next_day():
+    assert parse_range("after last night", NOON, TOKYO).start == parse_moment("今日", NOON, TOKYO)
 
 
 @pytest.mark.parametrize(

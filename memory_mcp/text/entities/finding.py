@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 
 from memory_mcp.text.entities import english, japanese
+from memory_mcp.text.entities.days import days
 from memory_mcp.text.entities.folding import bare
 from memory_mcp.text.entities.known import Called
 from memory_mcp.text.entities.marks import marked
@@ -35,7 +36,8 @@ def likely_type(name: str) -> str | None:
 def _by_rules(text: str, said_on: date | None = None) -> Iterator[Mention]:
     """What the light rules tell, overlaps and all. A place whose name goes on is another: 東京タワー is not 東京."""
     if is_japanese(text):
-        for mention in japanese.found(text, said_on):
+        for mention in japanese.found(text):
             if mention.type != "Location" or stands_alone(text, mention.start, mention.end, "Location"):
                 yield mention
+    yield from days(text, said_on)
     yield from english.found(text)
