@@ -146,3 +146,10 @@ def test_of_two_relations_that_held_one_after_the_other_none_is_wrong(nilou, now
     relate(nilou, [Stated("私", "works_at", "X社")], now=now, privacy=Privacy(), when=other)
     with nilou.database.read() as connection:
         assert quality.opposed(connection, 10)[1] == opposed
+
+
+def test_whom_only_the_trash_relates_is_no_orphan(nilou, say, now):
+    key = say("楽しい日だった", relations=["乙野 > likes > 梨"]).key
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
+    with nilou.database.read() as connection:
+        assert quality.orphans(connection, 10) == ([], 0)

@@ -117,7 +117,7 @@ class Arrivals:
         said = [
             row.get(name) for name in ("subtype", "weight", "confidence", "valid_from", "valid_to", "method", "validation_status", "notes")
         ]
-        pairs = taking.put_down(self._connection, [(None, source, target, row["relation"], *said, row["created_at"])])
+        pairs = taking.put_down(self._connection, [(None, source, target, None, None, row["relation"], *said, row["created_at"])])
         if self._connection.total_changes() == before:
             return False
         self._pairs |= pairs

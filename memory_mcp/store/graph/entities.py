@@ -147,12 +147,23 @@ def find(
             or found
         )
     own = [entity for entity in found if is_own(entity, name)]
+    if own and len(found) > 1:
+        named = _by_own_name(connection, name)
+        own = [entity for entity in own if entity.id in named]
     if own:
         return own[0]
     if is_of_no_year(name):
         return None
     given = _given(connection, found, name) if len(found) > 1 else found
     return given[0] if len(given) == 1 else None
+
+
+def _by_own_name(connection: apsw.Connection, name: str) -> set[int]:
+    """Whose own name it is, or that of one who was merged into them: what was a further name before a merge is one after it."""
+    rows = connection.execute(
+        "SELECT coalesce(e.merged_into, e.id), e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ?", (bare(name),)
+    )
+    return {root for root, called in rows if bare(called) == bare(name)}
 
 
 def _given(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
@@ -166,7 +177,7 @@ def _given(connection: apsw.Connection, found: Sequence[Entity], name: str) -> l
 
 
 def is_own(entity: Entity, name: str) -> bool:
-    """Whether it is the name of this one, or of one that was merged into it, and no further name."""
+    """Whether it is the name of this one, or one of what was merged into it, and no further name of its own."""
     return bare(name) in map(bare, (entity.name, *entity.merged_names))
 
 

@@ -90,10 +90,12 @@ def _forget_unnamed(connection: apsw.Connection) -> None:
 
 
 def _forget_aliases(connection: apsw.Connection, aliases: Sequence[int]) -> None:
-    """Those of these names that no memory which names their entity holds."""
+    """Those of these names that no memory which names their entity holds, and by which none states a relation of it."""
     connection.execute(
-        "DELETE FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM entity_mentions em "
-        "JOIN memories m ON m.id = em.memory WHERE em.entity = entity_aliases.entity AND instr(m.content, entity_aliases.alias))",
+        "DELETE FROM entity_aliases AS a WHERE a.id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM entity_mentions em "
+        "JOIN memories m ON m.id = em.memory WHERE em.entity = a.entity AND instr(m.content, a.alias)) "
+        "AND NOT EXISTS (SELECT 1 FROM relation_evidence v WHERE v.source = a.entity AND v.source_said = a.alias) "
+        "AND NOT EXISTS (SELECT 1 FROM relation_evidence v WHERE v.target = a.entity AND v.target_said = a.alias)",
         (json.dumps(list(aliases)),),
     )
 

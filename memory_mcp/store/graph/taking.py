@@ -17,7 +17,7 @@ from memory_mcp.store.graph.links import DERIVED
 from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, sum_up
 from memory_mcp.store.timestamps import to_text
 
-_EVIDENCE = "memory, source, target, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, notes, created_at"
+_EVIDENCE = "memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, notes, created_at"
 _LINK = "source, target, type, weight, confidence, method, created_at"
 
 
@@ -112,14 +112,15 @@ def put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair
     a memory states brings back nothing."""
     directed = directed_types(here)
     changed: set[Pair] = set()
-    for memory, one, other, type_, *rest in rows:
-        source, target = (one, other) if directed.get(type_, True) else sorted((one, other))
+    for memory, one, other, one_said, other_said, type_, *rest in rows:
+        turned = one > other and not directed.get(type_, True)
+        source, target, *called = (other, one, other_said, one_said) if turned else (one, other, one_said, other_said)
         how = rest[5:7]  # method and validation_status: a note may read like them
         contradicted = REJECTED in how and _is_stated_since(here, source, target, type_, rest[-1])
         if source != target and not contradicted:
             here.execute(
-                f"INSERT OR IGNORE INTO relation_evidence({_EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (memory, source, target, type_, *rest),
+                f"INSERT OR IGNORE INTO relation_evidence({_EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                (memory, source, target, *called, type_, *rest),
             )
             if memory is None and STATED in how and here.changes():
                 here.execute(

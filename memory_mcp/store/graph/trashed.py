@@ -26,18 +26,26 @@ EXCEPT SELECT g.root FROM wanted g JOIN entities e ON e.id = g.id WHERE e.made_b
 EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.source = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 """
-# The memories that name somebody, and what they say, those in the trash or the others. Days are told by rules: one name stands for every form.
-_NO_DAYS = (
-    f"WITH wanted AS MATERIALIZED ({_WANTED}) SELECT g.root, {{}} JOIN entities e ON e.id = g.id AND coalesce(e.subtype, '') <> 'day'"
+# What memories that name somebody say, and by which names they state relations of him: those in the trash, or the others. One that an
+# older version stored did not keep the name. Days are told by rules: one name stands for every form.
+_SAY = f"""
+WITH wanted AS MATERIALIZED (SELECT g.root, g.id, e.name FROM ({_WANTED}) g JOIN entities e ON e.id = g.id AND coalesce(e.subtype, '') <> 'day')
+SELECT g.root, m.content FROM {{mentions}} WHERE m.deleted_at {{deleted}}
+UNION ALL SELECT g.root, coalesce(v.source_said, g.name) FROM {{sources}} WHERE m.deleted_at {{deleted}} AND v.method = 'stated'
+UNION ALL SELECT g.root, coalesce(v.target_said, g.name) FROM {{targets}} WHERE m.deleted_at {{deleted}} AND v.method = 'stated'
+"""
+# The trash is the smaller part: looked through first.
+_SAYING_IN_THE_TRASH = _SAY.format(
+    mentions="memories m CROSS JOIN entity_mentions em ON em.memory = m.id JOIN wanted g ON g.id = em.entity",
+    sources="memories m CROSS JOIN relation_evidence v ON v.memory = m.id JOIN wanted g ON g.id = v.source",
+    targets="memories m CROSS JOIN relation_evidence v ON v.memory = m.id JOIN wanted g ON g.id = v.target",
+    deleted="IS NOT NULL",
 )
-# The trash is the smaller part.
-_SAYING_IN_THE_TRASH = (
-    _NO_DAYS.format("m.content FROM memories m CROSS JOIN entity_mentions em ON em.memory = m.id JOIN wanted g ON g.id = em.entity")
-    + " WHERE m.deleted_at IS NOT NULL"
-)
-_SAYING = (
-    _NO_DAYS.format("m.content FROM wanted g JOIN entity_mentions em ON em.entity = g.id JOIN memories m ON m.id = em.memory")
-    + " WHERE m.deleted_at IS NULL"
+_SAYING = _SAY.format(
+    mentions="wanted g JOIN entity_mentions em ON em.entity = g.id JOIN memories m ON m.id = em.memory",
+    sources="wanted g JOIN relation_evidence v ON v.source = g.id JOIN memories m ON m.id = v.memory",
+    targets="wanted g JOIN relation_evidence v ON v.target = g.id JOIN memories m ON m.id = v.memory",
+    deleted="IS NULL",
 )
 _ALIASES = f"""
 SELECT g.root, a.alias FROM ({_WANTED}) g JOIN entities k ON k.id = g.root
