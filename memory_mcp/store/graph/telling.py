@@ -75,9 +75,7 @@ def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
         found = sorted(told_by_name(connection, name), key=lambda entity: not entities.is_own(entity, name))
     found = told(connection, found)
     if not found:
-        near = alike(connection, name, SUGGESTIONS)
-        known = f"known are {', '.join(entity.name for entity in near)}" if near else "no name is like it"
-        raise EntityNotFound(f"nobody and nothing is called {name[:80]!r}", known, "Take a name from a memory, or look at graph_snapshot")
+        raise EntityNotFound(f"nobody and nothing is called {name[:80]!r}", near(connection, name), "Take a name from a memory, or look at graph_snapshot")
     return found
 
 
@@ -93,6 +91,12 @@ def the_one(connection: apsw.Connection, name: str) -> Entity:
         ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in found[:SUGGESTIONS])
         raise InvalidInput(f"{len(found)} are called {name[:80]!r}", f"their ids are {ids}", "Name the one that you mean by its id")
     return found[0]
+
+
+def near(connection: apsw.Connection, name: str) -> str:
+    """Who is called alike, in words."""
+    found = alike(connection, name, SUGGESTIONS)
+    return f"known are {', '.join(entity.name for entity in found)}" if found else "no name is like it"
 
 
 def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
