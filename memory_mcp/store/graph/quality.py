@@ -11,9 +11,10 @@ from memory_mcp.store.graph.links import OPPOSITE_TYPES, SINGLE_TYPES
 from memory_mcp.store.graph.relations import Pair, folded, pairs_of_entities
 from memory_mcp.store.memories import CURRENT
 
-# What is less sure than this is worth a look; what is just so sure, such as two who are named together, where one memory alone says so.
+# What is less sure than this is worth a look; what is just so sure, where one memory alone says so. That two are named together is seen, and
+# nothing that could be wrong.
 UNSURE_BELOW = 0.5
-_UNSURE = "(r.confidence < ?1 OR (r.confidence = ?1 AND r.evidence_count = 1))"
+_UNSURE = "(r.type <> 'co_occurrence' AND (r.confidence < ?1 OR (r.confidence = ?1 AND r.evidence_count = 1)))"
 _CHECKED_UNTIL = "graph_checked_until"
 
 Told = tuple[str, str, str]
