@@ -82,7 +82,9 @@ def why_no_way(connection: apsw.Connection, found: Paths, types: Sequence[str], 
         why = f"{' and '.join(found.alone)} {'has' if len(found.alone) == 1 else 'have'} no relations yet"
     else:
         along = f" along relations of the type {' or '.join(types)[:200]}" if types else ""
-        why = f"no way of at most {max_depth} hop{'s' if max_depth > 1 else ''} leads from {found.source.name} to {found.target.name}{along}"
+        why = (
+            f"no way of at most {max_depth} hop{'s' if max_depth > 1 else ''} leads from {found.source.name} to {found.target.name}{along}"
+        )
         if max_depth < HOPS_LIMIT:
             why += f"; a larger max_depth, up to {HOPS_LIMIT}, may find one"
     if types and found.types_there:

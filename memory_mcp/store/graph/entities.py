@@ -15,6 +15,8 @@ from memory_mcp.text.entities.days import day_called
 from memory_mcp.text.entities.folding import bare, fold
 
 UNKNOWN_TYPE = mention.UNKNOWN_TYPE
+# The type of an entity e as it is without what is merged into it.
+OWN_TYPE = f"iif({{e}}.type_from IS 'merge', '{UNKNOWN_TYPE}', {{e}}.type)"
 # +e.id: with the affinity of a column SQLite would not use the index of the groups.
 _COLUMNS = (
     "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
@@ -161,7 +163,8 @@ def find(
 def _by_own_name(connection: apsw.Connection, name: str) -> set[int]:
     """Whose own name it is, or that of one who was merged into them: what was a further name before a merge is one after it."""
     rows = connection.execute(
-        "SELECT coalesce(e.merged_into, e.id), e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ?", (bare(name),)
+        "SELECT coalesce(e.merged_into, e.id), e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ?",
+        (bare(name),),
     )
     return {root for root, called in rows if bare(called) == bare(name)}
 
@@ -188,9 +191,10 @@ def is_of_no_year(name: str) -> bool:
 
 
 def tell_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
-    """The type of an entity, or of what it is merged into, of which nobody has told one."""
+    """The type of an entity, or of what it is merged into, of which nobody has told one. What the hand told stays."""
     connection.execute(
-        "UPDATE entities SET type = ?1, updated_at = ?2 WHERE type = ?3 AND type <> ?1 "
+        "UPDATE entities SET type = ?1, type_from = NULL, updated_at = ?2 WHERE type_from IS NOT 'hand' "
+        "AND ((type = ?3 AND type <> ?1) OR (type_from = 'merge' AND type = ?1)) "
         "AND id = (SELECT coalesce(merged_into, id) FROM entities WHERE id = ?4)",
         (type_, to_text(now), UNKNOWN_TYPE, entity_id),
     )

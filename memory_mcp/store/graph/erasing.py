@@ -86,7 +86,9 @@ def _forget_unnamed(connection: apsw.Connection) -> None:
             return
         merging.bridge(connection, gone)
         # Then whatever they were merged into may have nothing left either.
+        above = [row[0] for row in connection.execute("SELECT id FROM entities WHERE type_from = 'merge'")]
         connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
+        merging.settle_types(connection, above)
 
 
 def _forget_aliases(connection: apsw.Connection, aliases: Sequence[int]) -> None:

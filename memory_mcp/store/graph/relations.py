@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Stated
-from memory_mcp.store.graph.entities import UNKNOWN_TYPE
+from memory_mcp.store.graph.entities import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.timestamps import to_text
 
@@ -55,7 +55,11 @@ def add(connection: apsw.Connection, evidence: Sequence[Evidence], now: datetime
     rows = []
     for one in evidence:
         turned = one.source > one.target and not directed.get(one.type, True)
-        ends = (one.target, one.source, one.target_said, one.source_said) if turned else (one.source, one.target, one.source_said, one.target_said)
+        ends = (
+            (one.target, one.source, one.target_said, one.source_said)
+            if turned
+            else (one.source, one.target, one.source_said, one.target_said)
+        )
         said = (one.subtype, one.weight, one.confidence, one.valid_from, one.valid_to, one.method, one.validation_status, one.notes)
         rows.append((one.memory, *ends, one.type, *said, moment))
     connection.executemany(
@@ -87,7 +91,7 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Ma
     """The relations that these memories state, by memory, as they were stated. Of those without a direction the ends are in the order
     of their names. Types are told where they are known. `called`: by entity, another name than its own to tell it by."""
     rows = connection.execute(
-        "SELECT v.memory, s.name, v.type, t.name, nullif(s.type, ?), nullif(t.type, ?), coalesce(y.directed, 1), s.id, t.id FROM relation_evidence v "
+        f"SELECT v.memory, s.name, v.type, t.name, nullif({OWN_TYPE.format(e='s')}, ?), nullif({OWN_TYPE.format(e='t')}, ?), coalesce(y.directed, 1), s.id, t.id FROM relation_evidence v "
         "JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target LEFT JOIN relation_types y ON y.name = v.type "
         "WHERE v.method = ? AND v.memory IN (SELECT value FROM json_each(?)) ORDER BY v.memory, v.id",
         (UNKNOWN_TYPE, UNKNOWN_TYPE, STATED, json.dumps(list(memory_ids))),

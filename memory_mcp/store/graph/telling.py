@@ -75,7 +75,9 @@ def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
         found = sorted(told_by_name(connection, name), key=lambda entity: not entities.is_own(entity, name))
     found = told(connection, found)
     if not found:
-        raise EntityNotFound(f"nobody and nothing is called {name[:80]!r}", near(connection, name), "Take a name from a memory, or look at graph_snapshot")
+        raise EntityNotFound(
+            f"nobody and nothing is called {name[:80]!r}", near(connection, name), "Take a name from a memory, or look at graph_snapshot"
+        )
     return found
 
 
