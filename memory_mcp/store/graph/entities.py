@@ -70,34 +70,34 @@ def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
 def by_each_form(connection: apsw.Connection, name: str) -> Iterator[list[Entity]]:
     """Whoever is called exactly so, then whoever is with other honorifics, then the day; each only where there is somebody."""
     for column, wanted in _forms(name):
-        rows = connection.execute(
-            f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
-            f"JOIN entities f ON f.id = a.entity WHERE a.{column} = ?) ORDER BY e.extraction_count DESC, e.id",
-            (wanted,),
+        found = _selected(
+            connection,
+            f"IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a JOIN entities f ON f.id = a.entity WHERE a.{column} = ?) "
+            "ORDER BY e.extraction_count DESC, e.id",
+            wanted,
         )
-        found = [_entity(row) for row in rows]
         if found:
             yield found
 
 
 def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
     """The entity with this id, or what it is merged into; none where there is no such id."""
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.id = (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)",
-        (entity_id,),
-    )
-    return [_entity(row) for row in rows]
+    return _selected(connection, "= (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)", entity_id)
 
 
 def by_likeness(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
     """Entities with a name that holds this bare one or is held by it, the most mentioned first."""
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
-        "JOIN entities f ON f.id = a.entity WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) "
-        "ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
-        (name, limit),
+    return _selected(
+        connection,
+        "IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a JOIN entities f ON f.id = a.entity "
+        "WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
+        name,
+        limit,
     )
-    return [_entity(row) for row in rows]
+
+
+def _selected(connection: apsw.Connection, which: str, *wanted: str | int) -> list[Entity]:
+    return [_entity(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM entities e WHERE e.id {which}", wanted)]
 
 
 def _forms(name: str) -> Iterator[tuple[str, str]]:
@@ -148,19 +148,19 @@ def find(
             or [entity for entity in found if entity.type == UNKNOWN_TYPE]
             or found
         )
-    own = [entity for entity in found if is_own(entity, name)]
-    if own and len(found) > 1:
-        named = _by_own_name(connection, name)
-        own = [entity for entity in own if entity.id in named]
+    if len(found) == 1 and (bare(found[0].name) == bare(name) or not is_of_no_year(name)):
+        return found[0]
+    called_so = by_own_name(connection, name) if found else set()
+    own = [entity for entity in found if entity.id in called_so]
     if own:
         return own[0]
     if is_of_no_year(name):
         return None
-    given = _given(connection, found, name) if len(found) > 1 else found
+    given = _given(connection, found, name)
     return given[0] if len(given) == 1 else None
 
 
-def _by_own_name(connection: apsw.Connection, name: str) -> set[int]:
+def by_own_name(connection: apsw.Connection, name: str) -> set[int]:
     """Whose own name it is, or that of one who was merged into them: what was a further name before a merge is one after it."""
     rows = connection.execute(
         "SELECT coalesce(e.merged_into, e.id), e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ?",
@@ -177,11 +177,6 @@ def _given(connection: apsw.Connection, found: Sequence[Entity], name: str) -> l
     )
     given = {row[0] for row in rows}
     return [entity for entity in found if entity.id in given]
-
-
-def is_own(entity: Entity, name: str) -> bool:
-    """Whether it is the name of this one, or one of what was merged into it, and no further name of its own."""
-    return bare(name) in map(bare, (entity.name, *entity.merged_names))
 
 
 def is_of_no_year(name: str) -> bool:
