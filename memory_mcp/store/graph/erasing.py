@@ -111,7 +111,7 @@ def _forget_unnamed(connection: apsw.Connection) -> None:
 def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
     """Those of these names that nothing holds which is left. Whose own goes is called by the first of the others that something holds; where
     nothing does, he keeps it."""
-    rows = connection.execute(
+    rows: list[Any] = connection.execute(
         "SELECT a.entity, a.id, a.alias, a.alias = e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity "
         "WHERE a.id IN (SELECT value FROM json_each(?)) ORDER BY a.entity, a.id",
         (json.dumps(list(said)),),
@@ -147,7 +147,7 @@ def _unheld(connection: apsw.Connection, entity: int, aliases: Mapping[int, str]
 
 def _another_name(connection: apsw.Connection, entity: int, own: int, filed: Set[str]) -> str | None:
     """What an entity is called when its own name goes; None where it has to keep that, or memories are filed under it."""
-    rows = connection.execute("SELECT id, alias, by_hand FROM entity_aliases WHERE entity = ? ORDER BY id", (entity,)).fetchall()
+    rows: list[Any] = connection.execute("SELECT id, alias, by_hand FROM entity_aliases WHERE entity = ? ORDER BY id", (entity,)).fetchall()
     aliases = {number: alias for number, alias, _ in rows}
     if bare(aliases.pop(own)) in filed:
         return None
