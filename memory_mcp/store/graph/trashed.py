@@ -26,11 +26,12 @@ EXCEPT SELECT g.root FROM wanted g JOIN entities e ON e.id = g.id WHERE e.made_b
 EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.source = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 """
-# What memories that name somebody say, and by which names they state relations of him: those in the trash, or the others. One that an
-# older version stored did not keep the name. Days are told by rules: one name stands for every form.
+# What memories that name somebody say or said before they were changed, and by which names they state relations of him: those in the trash, or
+# the others. One that an older version stored did not keep the name. Days are told by rules: one name stands for every form.
 _SAY = f"""
 WITH wanted AS MATERIALIZED (SELECT g.root, g.id, e.name FROM ({_WANTED}) g JOIN entities e ON e.id = g.id AND coalesce(e.subtype, '') <> 'day')
 SELECT g.root, m.content FROM {{mentions}} WHERE m.deleted_at {{deleted}}
+UNION ALL SELECT g.root, o.content FROM {{mentions}} JOIN memory_versions o ON o.key = m.key WHERE m.deleted_at {{deleted}}
 UNION ALL SELECT g.root, coalesce(v.source_said, g.name) FROM {{sources}} WHERE m.deleted_at {{deleted}} AND v.method = 'stated'
 UNION ALL SELECT g.root, coalesce(v.target_said, g.name) FROM {{targets}} WHERE m.deleted_at {{deleted}} AND v.method = 'stated'
 """

@@ -195,6 +195,25 @@ def test_a_merge_that_is_undone_does_not_tell_whom_only_the_trash_names(persona,
     assert persona("entity_neighbors", entity="ダイズモ")["entity"]["name"] == "ダイズモ"
 
 
+def test_a_name_that_a_memory_said_before_it_was_changed_is_hidden_with_it(persona, doors):
+    persona("remember", content="[[田中太郎|Person]]が来た")
+    key = persona("remember", content="[[田中太郎|たなっち]]と散歩した")["key"]
+    persona("revise", key=key, content="田中太郎と散歩した")
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "田中太郎"
+    persona("forget", keys=[key])
+    assert telling(doors("田中太郎"), "たなっち", "田中太郎") == []
+    persona("revise", key=key, restore=True)
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "田中太郎"
+
+
+def test_a_name_that_another_memory_said_before_it_was_changed_stays(persona):
+    other = persona("remember", content="[[田中太郎|たなっち]]が来た")["key"]
+    key = persona("remember", content="たなっちと散歩した")["key"]
+    persona("revise", key=other, content="田中太郎が来た")
+    persona("forget", keys=[key])
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "田中太郎"
+
+
 @pytest.fixture
 def two_are_one(persona):
     """健太, with whom ケン, who is called ボウ too, was made one; and the memory that alone says ケン."""
@@ -263,3 +282,19 @@ def test_a_name_by_which_another_memory_relates_somebody_outlives_the_memory_tha
     asked = http.post("/api/purge", json={"keys": [key]}, headers={"X-Persona": name}).json()
     http.post("/api/purge", json={"keys": [key], "confirm": asked["confirm"]}, headers={"X-Persona": name}).raise_for_status()
     assert persona("entity_neighbors", entity="ケン")["entity"]["name"] == "健太"
+
+
+def test_somebody_who_is_given_the_name_of_one_in_the_trash_is_his_namesake_when_he_comes_back_and_both_may_be_made_one(
+    persona, http, name
+):
+    key = persona("remember", content="[[健太|Person]]が来た")["key"]
+    persona("remember", content="[[健二|Person]]が歌った")
+    persona("forget", keys=[key])
+    http.patch("/api/graph/entity", json={"entity": "健二", "name": "健太"}, headers={"X-Persona": name}).raise_for_status()
+    assert "namesakes" not in persona("entity_neighbors", entity="健太")
+    persona("revise", key=key, restore=True)
+    (other,) = persona("entity_neighbors", entity="健太")["namesakes"]
+    (proposed,) = persona("merge_entities")["proposals"]
+    assert other["id"] in (proposed["entity_id"], proposed["into_id"])
+    merged = persona("merge_entities", entity=proposed["entity_id"], into=proposed["into_id"])["into"]
+    assert (merged["name"], merged["mentions"]) == ("健太", 2)
