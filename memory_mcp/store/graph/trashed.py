@@ -38,7 +38,8 @@ CROSS JOIN memories m ON m.id = v.memory WHERE m.deleted_at {{deleted}} AND {{re
 UNION ALL SELECT g.root, coalesce(v.target_said, g.name) FROM wanted g CROSS JOIN relation_evidence v ON v.target = g.id AND v.method = 'stated'
 CROSS JOIN memories m ON m.id = v.memory WHERE m.deleted_at {{deleted}} AND {{relations_of}}
 """
-# CROSS: left to itself, SQLite looks at all memories there are. The trash is the smaller part: looked through first. A relation makes a further name only where whoever it names was merged or renamed since.
+# CROSS: left to itself, SQLite looks at all memories there are. The trash is the smaller part: looked through first. A relation makes a further
+# name only where whoever it names was merged or renamed since.
 _SAYING_IN_THE_TRASH = _SAY.format(
     mentions="memories m CROSS JOIN entity_mentions em ON em.memory = m.id JOIN wanted g ON g.id = em.entity",
     deleted="IS NOT NULL",
