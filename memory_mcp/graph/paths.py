@@ -41,8 +41,8 @@ class Path:
 @dataclass(frozen=True, slots=True)
 class Paths:
     """Ways from `source` to `target`, the best first. `complete` is False where the search ended before it had seen all;
-    `namesakes` are others who are called as one of the two. `types_there`: where there is none, of which types the relations of `source`
-    are, and how many of each."""
+    `namesakes` are others who are called as one of the two. Where there is none, `types_there` tells of which types the relations of `source`
+    are, and how many of each, and `alone` which of the two have no relations at all."""
 
     source: Entity
     target: Entity
@@ -51,6 +51,7 @@ class Paths:
     complete: bool = True
     namesakes: tuple[Entity, ...] = ()
     types_there: Mapping[str, int] = field(default_factory=dict)
+    alone: tuple[str, ...] = ()
 
 
 def find_path(
@@ -84,7 +85,8 @@ def find_path(
     named = {entity.id: entity.name for entity in (*entities.by_ids(connection, met).values(), one, other)}
     ways = tuple(Path(tuple(way)) for way in found)
     there = {} if ways else hops.types_at(connection, one.id)
-    return Paths(one, other, ways, named, not search.stopped, (*like_one, *like_other), there)
+    alone = () if ways else tuple(end.name for end in (one, other) if not hops.types_at(connection, end.id))
+    return Paths(one, other, ways, named, not search.stopped, (*like_one, *like_other), there, alone)
 
 
 class _Search:

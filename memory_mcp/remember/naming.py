@@ -59,6 +59,8 @@ def state_relations(
             of_one.append(relation)
         else:
             said = Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id)
+            if memory_id is not None:
+                said = replace(said, source_said=relation.source, target_said=relation.target)
             evidence.append(replace(said, **asdict(lasting)) if lasting else said)
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
     return of_one

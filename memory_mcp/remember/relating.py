@@ -1,8 +1,10 @@
 """Relations that somebody states or takes back outside of any memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
+from itertools import product
+from typing import NoReturn
 from zoneinfo import ZoneInfo
 
 import apsw
@@ -21,6 +23,9 @@ from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.entities.stated import with_types
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.timewords import parse_range
+
+# Finds the entities of a name, and of a type or as a day where it tells one.
+Find = Callable[[apsw.Connection, str, str | None, Mention | None], list[int]]
 
 DATES = "Send 2015-03-31, 2015-03, 2015, or words such as 昨日, last month"
 
@@ -60,8 +65,8 @@ def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime,
 
     def work(connection: apsw.Connection) -> list[Operation]:
         for one in stated:
-            for ends in _meant(connection, one, now.date())[:1]:
-                relations.allow(connection, *ends, one.relation)
+            for source, target in product(*_ends(connection, one, now.date(), _known)):
+                relations.allow(connection, source, target, one.relation)
         for one in state_relations(connection, None, stated, now, holds):
             raise InvalidInput(f"{one.source[:80]!r} and {one.target[:80]!r} are one", "", "Relate two different ones")
         done = [Operation("relate", None, now, after={**_told(one), **(_said(holds) if holds else {})}) for one in stated]
@@ -77,7 +82,7 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     """Takes a relation back, whatever speaks for it now or later. Returns whether there was one.
 
     Raises:
-        EntityNotFound: one of the two is not known.
+        EntityNotFound: one of the two is not known, or both; says which.
         InvalidInput: several are called so, and none by its own name.
     """
     found = Redaction(privacy)
@@ -85,13 +90,10 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     (stated,) = relations_redacted([told], found)  # as `relate` has put it down
 
     def work(connection: apsw.Connection) -> Operation | None:
-        there = _meant(connection, stated, now.date(), to_take_back=True)
-        if not there:
-            _refuse_ambiguous(connection, stated)
-            raise EntityNotFound(
-                "one of the two is not known", f"{stated.source[:80]!r} or {stated.target[:80]!r}", "Look at entity_neighbors"
-            )
-        if not any(relations.reject(connection, *ends, stated.relation, said, now) for ends in there):
+        sources, targets = _ends(connection, stated, now.date(), _told_of)
+        if not (sources and targets):
+            _refuse_unknown(connection, stated, bool(sources), bool(targets))
+        if not any(relations.reject(connection, *ends, stated.relation, said, now) for ends in product(sources, targets)):
             return None
         operation = Operation("unrelate", None, now, before=_told(stated), metadata={"reason": said} if said else {})
         operations.record(connection, operation)
@@ -103,32 +105,42 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     return done is not None
 
 
-def _meant(connection: apsw.Connection, stated: Stated, said_on: date, *, to_take_back: bool = False) -> list[tuple[int, int]]:
-    """The known entities that a relation is between, as stating it would find them. `to_take_back`: of a day without its year also those of
-    other years, and nobody by what only the trash tells."""
+def _ends(connection: apsw.Connection, stated: Stated, said_on: date, find: Find) -> tuple[list[int], list[int]]:
+    """The entities that may be the source of a relation, and those that may be its target."""
     told = with_types(stated, entities.types(connection))
-    first_day, second_day = days_stated(told, said_on)
-
-    def known(name: str, type_: str | None, day: Mention | None) -> list[int]:
-        among = telling.told_by_name(connection, name) if to_take_back else None
-        one = entities.find(connection, day.name, day.type) if day else entities.find(connection, name, type_, among=among)
-        others = [other for other in entities.by_name(connection, name) if other.type == day.type] if day and to_take_back else []
-        found = list({entity.id: entity for entity in (one, *others) if entity}.values())
-        return [entity.id for entity in (telling.told_as(connection, found, name) if to_take_back else found)]
-
-    sources, targets = known(told.source, told.source_type, first_day), known(told.target, told.target_type, second_day)
-    return [(source, target) for source in sources for target in targets]
+    source_day, target_day = days_stated(told, said_on)
+    return find(connection, told.source, told.source_type, source_day), find(connection, told.target, told.target_type, target_day)
 
 
-def _refuse_ambiguous(connection: apsw.Connection, stated: Stated) -> None:
-    """Says whom a relation may mean that names one end by a further name of several."""
+def _known(connection: apsw.Connection, name: str, type_: str | None, day: Mention | None) -> list[int]:
+    """Whom stating a relation finds by this name; nobody where it would make one."""
+    found = entities.find(connection, day.name, day.type) if day else entities.find(connection, name, type_)
+    return [found.id] if found else []
+
+
+def _told_of(connection: apsw.Connection, name: str, type_: str | None, day: Mention | None) -> list[int]:
+    """Whom somebody means who takes a relation back: nobody by what only the trash tells; by a day without its year also those of other years."""
+    if day is None:
+        found = entities.find(connection, name, type_, among=telling.told_by_name(connection, name))
+        return [found.id] if found else []
+    of_this_year = entities.find(connection, day.name, day.type)
+    days = [*([of_this_year] if of_this_year else []), *(one for one in entities.by_name(connection, name) if one.type == day.type)]
+    return list(dict.fromkeys(one.id for one in telling.told_as(connection, days, name)))
+
+
+def _refuse_unknown(connection: apsw.Connection, stated: Stated, source_is_known: bool, target_is_known: bool) -> NoReturn:
+    """Says which end of a relation is not known, or whom it may mean by a further name of several."""
     told = with_types(stated, entities.types(connection))
-    for name, type_ in ((told.source, told.source_type), (told.target, told.target_type)):
-        called = telling.told_by_name(connection, name)
-        fitting = [one for one in called if type_ in (None, one.type)]
-        if len(fitting) > 1 and entities.find(connection, name, type_, among=called) is None:
+    ends = ((told.source, told.source_type, source_is_known), (told.target, told.target_type, target_is_known))
+    unknown = [(name, type_) for name, type_, is_known in ends if not is_known]
+    for name, type_ in unknown:
+        fitting = [one for one in telling.told_by_name(connection, name) if type_ in (None, one.type)]
+        if len(fitting) > 1:
             who = ", ".join(f"{one.name} ({one.type})" for one in fitting[: telling.SUGGESTIONS])
             raise InvalidInput(f"{len(fitting)} are called {name[:80]!r}", f"they are {who}", "Name the one that you mean by its own name")
+    names = [repr(name[:80]) for name, _ in unknown]
+    near = "" if len(names) > 1 else telling.near(connection, unknown[0][0])
+    raise EntityNotFound(f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} not known", near, "Look at entity_neighbors")
 
 
 def _told(stated: Stated) -> dict[str, str]:

@@ -16,9 +16,8 @@ import apsw
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.search.may_be_meant import with_others
 from memory_mcp.store.graph import hops, mentions
-from memory_mcp.store.graph.entities import Entity, by_name
 from memory_mcp.store.graph.names import KnownNames
-from memory_mcp.store.graph.telling import told_by_name
+from memory_mcp.store.graph.telling import told_and_untold
 from memory_mcp.text.entities.finding import found_in
 from memory_mcp.text.entities.mention import Mention
 
@@ -83,19 +82,13 @@ def named_in(connection: apsw.Connection, names: KnownNames, query: str) -> Name
     """Whom the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell. Nobody by a name that only
     the trash holds."""
     kin = [mention for mention in found_in(query, ()) if mention.subtype in ("family", "day")]
-    asked = cache(partial(_called, connection))  # a long question names somebody many times
+    asked = cache(partial(told_and_untold, connection))  # a long question names somebody many times
     written = [(entity, mention, asked(query[mention.start : mention.end])) for entity, mention in names.find(connection, query)]
     called = {mention: told for entity, mention, (told, untold) in written if told or entity not in untold}
     called |= {mention: told for mention in kin if (told := asked(mention.name)[0])}
     known = (entity for entity, _, (_, untold) in written if entity not in untold)
     ids = [*known, *(namesake.id for namesakes in called.values() for namesake in namesakes)]
     return Named(dict.fromkeys(ids, 1.0), _without(query, called))
-
-
-def _called(connection: apsw.Connection, name: str) -> tuple[list[Entity], set[int]]:
-    """Whoever is called so and told by that name, and the ids of those who are not told."""
-    told = told_by_name(connection, name)
-    return told, {entity.id for entity in by_name(connection, name)} - {entity.id for entity in told}
 
 
 def _without(query: str, mentions: Iterable[Mention]) -> str:

@@ -12,7 +12,7 @@ from memory_mcp.graph.snapshot import Snapshot
 from memory_mcp.server.views import local, told
 from memory_mcp.store.graph import queue
 from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.hops import Step
+from memory_mcp.store.graph.hops import HOPS_LIMIT, Step
 from memory_mcp.store.graph.overview import Relation
 from memory_mcp.text.entities.stated import days
 
@@ -72,9 +72,29 @@ def why_nobody(connection: apsw.Connection, types: Sequence[str], name: str, the
     waiting = unread_note(connection) if not types or "co_occurrence" in types else None
     if waiting or not types:
         return waiting
-    known = ", ".join(f"{type_} ({many})" for type_, many in there.items())
     asked = f"along relations of the type {' or '.join(types)[:200]} nothing is reached"
-    return f"{asked}; those of {name} are of {known}" if known else f"{asked}; {name} has no relations yet"
+    return f"{asked}; those of {name} are of {_counted(there)}" if there else f"{asked}; {name} has no relations yet"
+
+
+def why_no_way(connection: apsw.Connection, found: Paths, types: Sequence[str], max_depth: int) -> str:
+    """What to say where no way of so many hops was found, along relations of these `types`, any where none is named."""
+    if found.alone:
+        why = f"{' and '.join(found.alone)} {'has' if len(found.alone) == 1 else 'have'} no relations yet"
+    else:
+        along = f" along relations of the type {' or '.join(types)[:200]}" if types else ""
+        why = (
+            f"no way of at most {max_depth} hop{'s' if max_depth > 1 else ''} leads from {found.source.name} to {found.target.name}{along}"
+        )
+        if max_depth < HOPS_LIMIT:
+            why += f"; a larger max_depth, up to {HOPS_LIMIT}, may find one"
+    if types and found.types_there:
+        why += f"; the relations of {found.source.name} are of {_counted(found.types_there)}"
+    waiting = unread_note(connection) if not types or "co_occurrence" in types else None
+    return f"{why}; {waiting}" if waiting else why
+
+
+def _counted(types: Mapping[str, int]) -> str:
+    return ", ".join(f"{type_} ({many})" for type_, many in types.items())
 
 
 def unread_note(connection: apsw.Connection) -> str | None:

@@ -9,7 +9,7 @@ from memory_mcp.graph.neighbours import neighbours
 from memory_mcp.graph.paths import Algorithm, find_path
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.entity_views import of_whom
-from memory_mcp.server.graph_views import neighbourhood_view, paths_view, why_nobody
+from memory_mcp.server.graph_views import neighbourhood_view, paths_view, why_no_way, why_nobody
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading
 
@@ -42,5 +42,5 @@ def paths_answer(
     """
     with persona.database.read() as connection:
         found = find_path(connection, *ends, algorithm, max_depth, types, min_confidence)
-        note = None if found.paths else why_nobody(connection, types, found.source.name, found.types_there)
+        note = None if found.paths else why_no_way(connection, found, types, max_depth)
         return {**heading(call, persona), **paths_view(found, note)}

@@ -231,6 +231,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0014 entities by whom they are merged into", graph_schema.by_whom_they_are_merged_into),
     ("0015 trash", _trash),
     ("0016 names by hand", graph_schema.names_by_hand),
+    ("0017 words of their writers", graph_schema.words_of_their_writers),
 ]
 
 

@@ -37,6 +37,7 @@ GRAPH_FIELDS: Mapping[str, Mapping[str, Check]] = {
     "entity": {
         **dict.fromkeys(("entity", "type", "subtype", "description", "made_by", "entity_id", "created_at"), TEXT),
         **dict.fromkeys(("aliases", "names_by_hand"), TEXTS),
+        "type_by_hand": FLAG,
         "attributes": OBJECT,
         "importance": SHARE,
         "confidence": SHARE,

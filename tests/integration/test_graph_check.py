@@ -117,18 +117,27 @@ def test_what_may_be_wrong_is_listed_with_how_much_there_is(nilou, say, now):
         assert quality.orphans(connection, 10) == (["高橋"], 1)
 
 
-def test_who_was_named_together_once_is_unsure_and_twice_is_not(nilou, say, now):
+def test_what_one_memory_half_says_is_unsure_and_two_who_are_only_named_together_are_not(nilou, say, now):
     say("高橋さんと佐藤さんが来た")
-    say("鈴木さんと田中さんが来た")
     weave_all(nilou, now)
-    with nilou.database.read() as connection:
-        found, many = quality.unsure(connection, 10)
-    assert many == 2
-    assert [{source, target} for (source, _, target), _ in found] == [{"鈴木", "田中"}, {"高橋", "佐藤"}]
+
+    def guess(memory, type_):
+        def work(connection):
+            ends = [entities.by_name(connection, name)[0].id for name in ("高橋", "佐藤")]
+            relations.sum_up(connection, relations.add(connection, [Evidence(*ends, type_, 0.5, 0.5, "model", memory=memory)], now), now)
+
+        nilou.database.write(work)
+
+    def unsure():
+        with nilou.database.read() as connection:
+            return quality.unsure(connection, 10)
+
+    assert unsure() == ([], 0)
+    guess(1, "knows")
+    assert unsure() == ([(("高橋", "knows", "佐藤"), 0.5)], 1)
     say("高橋さんと佐藤さんが帰った")
-    weave_all(nilou, now)
-    with nilou.database.read() as connection:
-        assert [{source, target} for (source, _, target), _ in quality.unsure(connection, 10)[0]] == [{"鈴木", "田中"}]
+    guess(2, "knows")
+    assert unsure() == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -146,3 +155,10 @@ def test_of_two_relations_that_held_one_after_the_other_none_is_wrong(nilou, now
     relate(nilou, [Stated("私", "works_at", "X社")], now=now, privacy=Privacy(), when=other)
     with nilou.database.read() as connection:
         assert quality.opposed(connection, 10)[1] == opposed
+
+
+def test_whom_only_the_trash_relates_is_no_orphan(nilou, say, now):
+    key = say("楽しい日だった", relations=["乙野 > likes > 梨"]).key
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
+    with nilou.database.read() as connection:
+        assert quality.orphans(connection, 10) == ([], 0)

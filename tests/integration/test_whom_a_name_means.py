@@ -178,6 +178,24 @@ def test_a_further_name_that_several_have_names_none_of_them(named_by, nilou):
     assert all(one.score < 0.5 for one in found)
 
 
+def test_a_further_name_that_several_have_names_none_of_them_after_a_merge_either(named_by, nilou, now):
+    named_by("[[健太|Person]]、[[タロ|Person]]、[[健二|Person]]が来た")
+    named_by("[[タロ|ケン]]と[[健二|ケン]]")
+    entity_changes.make_one(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
+    named_by("[[ケン]]が来た")
+    with nilou.database.read() as connection:
+        assert "ケン" in [entity.name for entity in entities.by_name(connection, "ケン")]
+
+
+def test_whose_own_name_it_is_goes_before_one_into_whom_somebody_called_so_too_was_merged(named_by, nilou, now):
+    relate(nilou, [Stated("ケン", "likes", "釣り", "Person")], now=now, privacy=Privacy())
+    named_by("[[健太|Person]]と[[タロ|Person]]。[[タロ|ケン]]")
+    entity_changes.make_one(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
+    with nilou.database.read() as connection:
+        found = neighbours(connection, "ケン")
+    assert (found.entity.name, [other.name for other in found.namesakes]) == ("ケン", ["健太"])
+
+
 def test_who_is_asked_for_by_his_own_name_goes_before_who_is_called_so_too(named_by, nilou, now):
     relate(nilou, [Stated("ケン", "likes", "釣り")], now=now, privacy=Privacy())
     for day in range(3):

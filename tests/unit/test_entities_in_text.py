@@ -68,6 +68,40 @@ def test_what_is_marked_is_named_as_marked(text, expected):
     assert named(text) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[健太|ケン]]は友達",
+        "[[健太]]は大学の友達です。",
+        "[[健太]]は私の妹で、東京にいる",
+        "[[健太]]も同僚だった",
+        "[[健太]]という友人の店",
+        "[[健太]]さん",
+        "[[Kim]] is my best friend.",
+        "[[Kim]] is a friend of Tom",
+    ],
+)
+def test_what_stands_behind_a_mark_tells_a_person(text):
+    assert [mention.likely for mention in found_in(text, TYPES) if mention.method == "marked"] == ["Person"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[計画]]は友達と始めた",
+        "[[ダイズ]]は友達の猫",
+        "[[ダイズ]]は弟のような犬",
+        "[[みどり会]]は友達です",
+        "[[手紙]]は妹が書いた",
+        "[[苺]]は友達だけが好き",
+        "[[Rex]] is my son's dog",
+        "[[Loop]] is my friend group",
+    ],
+)
+def test_what_stands_behind_a_mark_tells_nobody_where_it_says_something_else(text):
+    assert [mention.likely for mention in found_in(text, TYPES) if mention.method == "marked"] == [None]
+
+
 def test_a_handle_may_have_hyphens_within():
     assert named("@minji-kim and @taro- wrote") == [("minji-kim", "Person"), ("taro", "Person")]
 

@@ -47,6 +47,7 @@ class Arrivals:
         """Relations, counts and names as they are now."""
         if self._merged:
             merging.regroup(self._connection)
+            merging.settle_types(self._connection, self._merged)
             sum_up_anew(self._connection, sorted(self._merged), self._now)
             mentions.count_again(self._connection, self._merged)
             names.changed(self._connection)
@@ -103,11 +104,11 @@ class Arrivals:
         made_by = row.get("made_by", "text")
         # An older export says nothing of who put a name down.
         by_hand = row.get("names_by_hand", () if made_by == "text" else (found.name, *found.aliases))
-        taking.keep_what_was_said(self._connection, id_, found, made_by, by_hand, self._now)
+        taking.keep_what_was_said(self._connection, id_, found, made_by, by_hand, self._now, type_by_hand=row.get("type_by_hand", False))
 
     def _told_of(self, id_: int) -> object:
         entity = entities.by_ids(self._connection, [id_])[id_]
-        made_by = self._connection.execute("SELECT made_by FROM entities WHERE id = ?", (id_,)).get
+        made_by = self._connection.execute("SELECT made_by, type_from FROM entities WHERE id = ?", (id_,)).get
         by_hand = entities.names_by_hand(self._connection, id_)
         return entity.type, entity.subtype, entity.description, entity.attributes, entity.importance, entity.aliases, made_by, by_hand
 
@@ -117,7 +118,7 @@ class Arrivals:
         said = [
             row.get(name) for name in ("subtype", "weight", "confidence", "valid_from", "valid_to", "method", "validation_status", "notes")
         ]
-        pairs = taking.put_down(self._connection, [(None, source, target, row["relation"], *said, row["created_at"])])
+        pairs = taking.put_down(self._connection, [(None, source, target, None, None, row["relation"], *said, row["created_at"])])
         if self._connection.total_changes() == before:
             return False
         self._pairs |= pairs
@@ -180,13 +181,16 @@ class Arrivals:
 
     def _own(self, name: str, type_: str | None) -> int | None:
         """The entity of this name and type, as it was before any merge."""
+        own = entities.OWN_TYPE.format(e="e")
         found = self._connection.execute(
-            "SELECT e.id, e.type, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 AND (?3 IS NULL OR e.type IN (?3, ?4)) "
-            "ORDER BY e.name = ?2 DESC, e.type = ?3 DESC, e.id LIMIT 1",
+            f"SELECT e.id, {own}, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 "
+            f"AND (?3 IS NULL OR {own} IN (?3, ?4)) ORDER BY e.name = ?2 DESC, {own} = ?3 DESC, e.id LIMIT 1",
             (fold(name), name, type_, entities.UNKNOWN_TYPE),
         ).fetchone()
         if found is None or (found[2] != name and entities.is_of_no_year(name)):
             return None
         if type_ not in (None, found[1]):
-            self._connection.execute("UPDATE entities SET type = ? WHERE id = ?", (type_, found[0]))
+            self._connection.execute(
+                "UPDATE entities SET type = ?, type_from = NULL WHERE id = ? AND type_from IS NOT 'hand'", (type_, found[0])
+            )
         return int(found[0])

@@ -80,10 +80,10 @@ def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity
     if forgotten:
         entities.put_by_hand(connection, forgotten.id, [wanted.name or ""])
         unsaid = replace(forgotten, aliases=(), merged_names=())
-        type_ = type_ if wanted.type else forgotten.type  # the memory may come back, and knows better than nobody
-        return change(connection, unsaid, replace(wanted, type=type_, aliases=wanted.aliases or ()), now)
+        # Without a type: the memory may come back, and knows better than nobody.
+        return change(connection, unsaid, replace(wanted, aliases=wanted.aliases or ()), now)
     made = entities.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
-    return change(connection, entities.by_ids(connection, [made])[made], replace(wanted, name=None, type=None, description=None), now)
+    return change(connection, entities.by_ids(connection, [made])[made], replace(wanted, name=None, description=None), now)
 
 
 def check_new(connection: apsw.Connection, wanted: Wanted) -> str:
@@ -112,10 +112,11 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     if wanted.aliases is not None:
         _set_aliases(connection, entity, name, [alias for alias in wanted.aliases if alias not in entity.merged_names])
     connection.execute(
-        "UPDATE entities SET name = ?, type = ?, subtype = ?, description = ?, attributes = ?, importance = ?, made_by = ?, updated_at = ? WHERE id = ?",
+        "UPDATE entities SET name = ?, type = ?, type_from = iif(?, 'hand', type_from), subtype = ?, description = ?, attributes = ?, importance = ?, made_by = ?, updated_at = ? WHERE id = ?",
         (
             name,
             type_,
+            bool(wanted.type),
             entity.subtype if wanted.subtype is None else wanted.subtype or None,
             entity.description if wanted.description is None else wanted.description or None,
             json.dumps(dict(attributes), ensure_ascii=False) if attributes else None,

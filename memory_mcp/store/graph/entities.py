@@ -15,6 +15,8 @@ from memory_mcp.text.entities.days import day_called
 from memory_mcp.text.entities.folding import bare, fold
 
 UNKNOWN_TYPE = mention.UNKNOWN_TYPE
+# The type of an entity e as it is without what is merged into it.
+OWN_TYPE = f"iif({{e}}.type_from IS 'merge', '{UNKNOWN_TYPE}', {{e}}.type)"
 # +e.id: with the affinity of a column SQLite would not use the index of the groups.
 _COLUMNS = (
     "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
@@ -68,34 +70,34 @@ def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
 def by_each_form(connection: apsw.Connection, name: str) -> Iterator[list[Entity]]:
     """Whoever is called exactly so, then whoever is with other honorifics, then the day; each only where there is somebody."""
     for column, wanted in _forms(name):
-        rows = connection.execute(
-            f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
-            f"JOIN entities f ON f.id = a.entity WHERE a.{column} = ?) ORDER BY e.extraction_count DESC, e.id",
-            (wanted,),
+        found = _selected(
+            connection,
+            f"IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a JOIN entities f ON f.id = a.entity WHERE a.{column} = ?) "
+            "ORDER BY e.extraction_count DESC, e.id",
+            wanted,
         )
-        found = [_entity(row) for row in rows]
         if found:
             yield found
 
 
 def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
     """The entity with this id, or what it is merged into; none where there is no such id."""
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.id = (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)",
-        (entity_id,),
-    )
-    return [_entity(row) for row in rows]
+    return _selected(connection, "= (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)", entity_id)
 
 
 def by_likeness(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
     """Entities with a name that holds this bare one or is held by it, the most mentioned first."""
-    rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM entities e WHERE e.id IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a "
-        "JOIN entities f ON f.id = a.entity WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) "
-        "ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
-        (name, limit),
+    return _selected(
+        connection,
+        "IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a JOIN entities f ON f.id = a.entity "
+        "WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
+        name,
+        limit,
     )
-    return [_entity(row) for row in rows]
+
+
+def _selected(connection: apsw.Connection, which: str, *wanted: str | int) -> list[Entity]:
+    return [_entity(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM entities e WHERE e.id {which}", wanted)]
 
 
 def _forms(name: str) -> Iterator[tuple[str, str]]:
@@ -146,13 +148,25 @@ def find(
             or [entity for entity in found if entity.type == UNKNOWN_TYPE]
             or found
         )
-    own = [entity for entity in found if is_own(entity, name)]
+    if len(found) == 1 and (bare(found[0].name) == bare(name) or not is_of_no_year(name)):
+        return found[0]
+    called_so = by_own_name(connection, name) if found else set()
+    own = [entity for entity in found if entity.id in called_so]
     if own:
         return own[0]
     if is_of_no_year(name):
         return None
-    given = _given(connection, found, name) if len(found) > 1 else found
+    given = _given(connection, found, name)
     return given[0] if len(given) == 1 else None
+
+
+def by_own_name(connection: apsw.Connection, name: str) -> set[int]:
+    """Whose own name it is, or that of one who was merged into them: what was a further name before a merge is one after it."""
+    rows = connection.execute(
+        "SELECT coalesce(e.merged_into, e.id), e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ?",
+        (bare(name),),
+    )
+    return {root for root, called in rows if bare(called) == bare(name)}
 
 
 def _given(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
@@ -165,11 +179,6 @@ def _given(connection: apsw.Connection, found: Sequence[Entity], name: str) -> l
     return [entity for entity in found if entity.id in given]
 
 
-def is_own(entity: Entity, name: str) -> bool:
-    """Whether it is the name of this one, or of one that was merged into it, and no further name."""
-    return bare(name) in map(bare, (entity.name, *entity.merged_names))
-
-
 def is_of_no_year(name: str) -> bool:
     """Whether it is the name of a day such as 10月17日: by its own name one that comes back each year, and none that has it as a further name."""
     day = day_called(name, None)
@@ -177,9 +186,10 @@ def is_of_no_year(name: str) -> bool:
 
 
 def tell_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
-    """The type of an entity, or of what it is merged into, of which nobody has told one."""
+    """The type of an entity, or of what it is merged into, of which nobody has told one. What the hand told stays."""
     connection.execute(
-        "UPDATE entities SET type = ?1, updated_at = ?2 WHERE type = ?3 AND type <> ?1 "
+        "UPDATE entities SET type = ?1, type_from = NULL, updated_at = ?2 WHERE type_from IS NOT 'hand' "
+        "AND ((type = ?3 AND type <> ?1) OR (type_from = 'merge' AND type = ?1)) "
         "AND id = (SELECT coalesce(merged_into, id) FROM entities WHERE id = ?4)",
         (type_, to_text(now), UNKNOWN_TYPE, entity_id),
     )

@@ -1,21 +1,33 @@
 """What the graph loses when memories are erased for good: who is named in none that is left is forgotten, and every name with it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import apsw
 
+from memory_mcp.store import lexical
 from memory_mcp.store.graph import entity_vectors, mentions, merging, names, relations
-from memory_mcp.text.entities.folding import bare
+from memory_mcp.text.entities.folding import bare, fold
 
 # Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
 _UNNAMED = """
 SELECT e.id FROM entities e WHERE e.made_by = 'text' AND NOT EXISTS (SELECT 1 FROM entity_mentions m WHERE m.entity = e.id)
 AND NOT EXISTS (SELECT 1 FROM relation_evidence r WHERE r.validation_status <> 'rejected' AND (r.source = e.id OR r.target = e.id))
 AND e.id NOT IN (SELECT merged_into FROM entities WHERE merged_into IS NOT NULL)
+"""
+
+# What memories that name an entity say, and by which names they state relations of it.
+_SAYING = """
+SELECT m.content FROM entity_mentions em JOIN memories m ON m.id = em.memory WHERE em.entity = ?1
+UNION ALL SELECT coalesce(v.source_said, e.name) FROM relation_evidence v JOIN entities e ON e.id = v.source
+WHERE v.source = ?1 AND v.memory IS NOT NULL AND v.method = 'stated'
+UNION ALL SELECT coalesce(v.target_said, e.name) FROM relation_evidence v JOIN entities e ON e.id = v.target
+WHERE v.target = ?1 AND v.memory IS NOT NULL AND v.method = 'stated'
 """
 
 # Operations that tell of entities by their names.
@@ -37,15 +49,15 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: dat
     }
     pairs = relations.pairs_of_memories(connection, json.loads(ids))
     named |= {entity for pair in pairs for entity in pair}
-    aliases = _aliases_in(connection, ids)
+    said = _names_said(connection, ids)
     # What a vector was made of stands beside it: the erased memories' share goes, and a name that only they held.
-    called = connection.execute("SELECT entity FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(aliases),))
+    called = connection.execute("SELECT entity FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(said),))
     entity_vectors.drop(connection, named | {row[0] for row in called})
     yield
     connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     relations.sum_up(connection, pairs, now)
     _forget_unnamed(connection)
-    _forget_aliases(connection, aliases)
+    _forget_names(connection, said)
     _empty_operations(connection)
     mentions.count_again(connection, named)
     names.changed(connection)
@@ -60,24 +72,29 @@ def empty_notes(connection: apsw.Connection, said: Sequence[str]) -> None:
         )
 
 
-def _aliases_in(connection: apsw.Connection, ids: str) -> list[int]:
-    """The further names that these memories hold, now or in an earlier state, and nobody put down by hand."""
+def _names_said(connection: apsw.Connection, ids: str) -> list[int]:
+    """The names that these memories hold, now or in an earlier state, and nobody put down by hand. A relative and a day have theirs by rules."""
     found = connection.execute(
         "WITH said(text) AS MATERIALIZED (SELECT content FROM memories WHERE id IN (SELECT value FROM json_each(?1)) UNION ALL "
         "SELECT v.content FROM memory_versions v JOIN memories m ON m.key = v.key WHERE m.id IN (SELECT value FROM json_each(?1))) "
         "SELECT a.id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
-        "WHERE a.alias <> e.name AND NOT a.by_hand AND EXISTS (SELECT 1 FROM said WHERE instr(said.text, a.alias))",
+        "WHERE NOT a.by_hand AND (a.alias <> e.name OR coalesce(e.subtype, '') NOT IN ('family', 'day')) "
+        "AND EXISTS (SELECT 1 FROM said WHERE instr(said.text, a.alias))",
         (ids,),
     )
     return [row[0] for row in found]
 
 
+def _filed(connection: apsw.Connection) -> set[str]:
+    """The names under which memories are filed: who said them, and their tags."""
+    every = [row[0] for row in connection.execute("SELECT id FROM memories")]
+    return {bare(label) for label, _ in names.filed_under(connection, every)}
+
+
 def _forget_unnamed(connection: apsw.Connection) -> None:
     filed: set[str] | None = None
     while found := {row[0] for row in connection.execute(_UNNAMED)}:
-        if filed is None:
-            every = [row[0] for row in connection.execute("SELECT id FROM memories")]
-            filed = {bare(label) for label, _ in names.filed_under(connection, every)}
+        filed = _filed(connection) if filed is None else filed
         known = connection.execute(
             "SELECT entity, bare FROM entity_aliases WHERE entity IN (SELECT value FROM json_each(?))", (json.dumps(sorted(found)),)
         )
@@ -86,16 +103,56 @@ def _forget_unnamed(connection: apsw.Connection) -> None:
             return
         merging.bridge(connection, gone)
         # Then whatever they were merged into may have nothing left either.
+        above = [row[0] for row in connection.execute("SELECT id FROM entities WHERE type_from = 'merge'")]
         connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
+        merging.settle_types(connection, above)
 
 
-def _forget_aliases(connection: apsw.Connection, aliases: Sequence[int]) -> None:
-    """Those of these names that no memory which names their entity holds."""
-    connection.execute(
-        "DELETE FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM entity_mentions em "
-        "JOIN memories m ON m.id = em.memory WHERE em.entity = entity_aliases.entity AND instr(m.content, entity_aliases.alias))",
-        (json.dumps(list(aliases)),),
-    )
+def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
+    """Those of these names that nothing holds which is left. Whose own goes is called by the first of the others that something holds; where
+    nothing does, he keeps it."""
+    rows: list[Any] = connection.execute(
+        "SELECT a.entity, a.id, a.alias, a.alias = e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity "
+        "WHERE a.id IN (SELECT value FROM json_each(?)) ORDER BY a.entity, a.id",
+        (json.dumps(list(said)),),
+    ).fetchall()
+    own = {number: entity for entity, number, _, is_own in rows if is_own}
+    gone: set[int] = set()
+    for entity, of_one in groupby(rows, key=itemgetter(0)):
+        gone |= _unheld(connection, entity, {number: alias for _, number, alias, _ in of_one})
+    renamed = []
+    filed = _filed(connection) if gone & own.keys() else set()
+    for number in gone & own.keys():
+        other = _another_name(connection, own[number], number, filed)
+        if other is None:
+            gone.remove(number)
+        else:
+            connection.execute("UPDATE entities SET name = ? WHERE id = ?", (other, own[number]))
+            renamed.append(own[number])
+    connection.execute("DELETE FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
+    if renamed:  # the words of what was stated of them are found by their names
+        lexical.refresh(connection, relations.stating(connection, renamed))
+
+
+def _unheld(connection: apsw.Connection, entity: int, aliases: Mapping[int, str]) -> set[int]:
+    """Those of these names of an entity, by number, that no memory which names it holds, in whatever case and width, or states a relation by."""
+    left = {number: fold(alias) for number, alias in aliases.items()}
+    for (text,) in connection.execute(_SAYING, (entity,)):
+        said = fold(text)
+        left = {number: alias for number, alias in left.items() if alias not in said}
+        if not left:
+            break
+    return set(left)
+
+
+def _another_name(connection: apsw.Connection, entity: int, own: int, filed: Set[str]) -> str | None:
+    """What an entity is called when its own name goes; None where it has to keep that, or memories are filed under it."""
+    rows: list[Any] = connection.execute("SELECT id, alias, by_hand FROM entity_aliases WHERE entity = ? ORDER BY id", (entity,)).fetchall()
+    aliases = {number: alias for number, alias, _ in rows}
+    if bare(aliases.pop(own)) in filed:
+        return None
+    unheld = _unheld(connection, entity, aliases)
+    return next((alias for number, alias, by_hand in rows if number != own and (by_hand or number not in unheld)), None)
 
 
 def _empty_operations(connection: apsw.Connection) -> None:

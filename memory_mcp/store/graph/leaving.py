@@ -9,18 +9,25 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.store.graph import entities as graph_entities
 from memory_mcp.store.graph import staying
 from memory_mcp.store.graph.links import DERIVED
 from memory_mcp.store.graph.staying import SAID, STAYS
 
 Row = dict[str, Any]
 
+
+def _type(entity: str) -> str:
+    """What an entity is, as it was before any merge: who is one with whom leaves, too."""
+    return graph_entities.OWN_TYPE.format(e=entity)
+
+
 _ALIASES = """
 SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id {} ORDER BY a.alias)
 """
 _TOLD = f"""
-SELECT e.name AS entity, e.type, e.subtype, ({_ALIASES.format("")}) AS aliases, ({_ALIASES.format("AND a.by_hand")}) AS names_by_hand, e.description, e.attributes, e.importance, e.confidence, e.made_by,
-    e.entity_id, e.created_at, e.id AS id, e.id
+SELECT e.name AS entity, {_type("e")} AS type, e.subtype, ({_ALIASES.format("")}) AS aliases, ({_ALIASES.format("AND a.by_hand")}) AS names_by_hand, e.description, e.attributes, e.importance, e.confidence, e.made_by,
+    iif(e.type_from IS 'hand', 1, NULL) AS type_by_hand, e.entity_id, e.created_at, e.id AS id, e.id
 FROM entities e WHERE e.made_by <> 'text' OR e.description IS NOT NULL OR e.attributes IS NOT NULL
     OR e.id IN (SELECT source FROM ({SAID}) UNION SELECT target FROM ({SAID}))
     OR e.id IN (SELECT value FROM json_each(?1))
@@ -30,7 +37,7 @@ FROM entities e WHERE e.made_by <> 'text' OR e.description IS NOT NULL OR e.attr
 ORDER BY e.id
 """
 _RELATIONS = f"""
-SELECT v.type AS relation, s.name AS source, s.type AS source_type, t.name AS target, t.type AS target_type, v.subtype, v.weight,
+SELECT v.type AS relation, s.name AS source, {_type("s")} AS source_type, t.name AS target, {_type("t")} AS target_type, v.subtype, v.weight,
     v.confidence, v.method, v.validation_status, v.valid_from, v.valid_to, v.notes, v.created_at, coalesce(y.directed, 1) AS directed, s.id, t.id
 FROM relation_evidence v JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target
 LEFT JOIN relation_types y ON y.name = v.type
@@ -40,12 +47,12 @@ WHERE v.memory IS NULL AND (v.validation_status <> 'rejected' OR NOT EXISTS (
     AND coalesce(q.merged_into, q.id) = coalesce(t.merged_into, t.id) AND {STAYS}))
 ORDER BY v.id
 """
-_MERGES = """
-SELECT g.name AS merged_entity, g.type AS type, k.name AS into_entity, k.type AS into_type, x.reason, x.merged_at, x.undone_at, g.id, k.id
+_MERGES = f"""
+SELECT g.name AS merged_entity, {_type("g")} AS type, k.name AS into_entity, {_type("k")} AS into_type, x.reason, x.merged_at, x.undone_at, g.id, k.id
 FROM entity_merges x JOIN entities k ON k.id = x.kept JOIN entities g ON g.id = x.merged ORDER BY x.id
 """
-_DISTINCTIONS = """
-SELECT a.name AS distinct_entity, a.type AS type, b.name AS from_entity, b.type AS from_type, d.reason, d.decided_at, a.id, b.id
+_DISTINCTIONS = f"""
+SELECT a.name AS distinct_entity, {_type("a")} AS type, b.name AS from_entity, {_type("b")} AS from_type, d.reason, d.decided_at, a.id, b.id
 FROM entity_distinctions d JOIN entities a ON a.id = d.one JOIN entities b ON b.id = d.other
 """
 _LEAVES = f"SELECT m.id, m.key FROM memories m WHERE NOT {STAYS}"
@@ -91,6 +98,7 @@ def entities(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterat
             "aliases": [alias for alias in json.loads(row["aliases"]) if alias not in {row["entity"], *held}] or None,
             # An empty list says that nobody put any down, none that nobody knows.
             "names_by_hand": None if row["made_by"] == "text" else [name for name in json.loads(row["names_by_hand"]) if name not in held],
+            "type_by_hand": bool(row["type_by_hand"]) or None,
             "attributes": json.loads(row["attributes"]) if row["attributes"] else None,
         }
 

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store.graph import entities, mentions, names, queue, relations, trashed
+from memory_mcp.store.graph import entities, mentions, names, queue, relations, staying, trashed
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
 # Everybody who is one with the entity ?1, itself among them.
@@ -105,19 +105,41 @@ def distinguished(connection: apsw.Connection) -> set[tuple[int, int]]:
 
 def history(connection: apsw.Connection, limit: int, *, of: int | None = None) -> list[Merge]:
     """The last merges, undone ones too, the latest first; those of one entity and of all that is one with it where it is given.
-    Those of whom only the trash speaks are left out while it does."""
+    Those of whom only the trash speaks are left out while it does, and names that only it holds are not told."""
     rows: list[Any] = connection.execute(
         "SELECT g.id, g.kept, g.merged, k.name, m.name, g.reason, g.merged_at, g.undone_at FROM entity_merges g "
         "JOIN entities k ON k.id = g.kept JOIN entities m ON m.id = g.merged "
         f"WHERE ?1 IS NULL OR g.kept IN ({_GROUP}) OR g.merged IN ({_GROUP}) ORDER BY g.id DESC LIMIT ?2",
         (of, limit),
     ).fetchall()
-    untold = trashed.untold(connection, {entity for row in rows for entity in row[1:3]}, alone=True)
+    those = {entity for row in rows for entity in row[1:3]}
+    untold, called = trashed.untold(connection, those, alone=True), _called_openly(connection, those)
     return [
-        Merge(number, kept, merged, kept_name, merged_name, reason, datetime.fromisoformat(merged_at), optional_from_text(undone_at))
+        Merge(
+            number,
+            kept,
+            merged,
+            called.get(kept, kept_name),
+            called.get(merged, merged_name),
+            reason,
+            datetime.fromisoformat(merged_at),
+            optional_from_text(undone_at),
+        )
         for number, kept, merged, kept_name, merged_name, reason, merged_at, undone_at in rows
         if untold.isdisjoint((kept, merged))
     ]
+
+
+def _called_openly(connection: apsw.Connection, those: Iterable[int]) -> dict[int, str]:
+    """Of those of these whose own name only the trash holds, as they are one with another: a name of theirs that is told."""
+    above = dict(
+        connection.execute(
+            "SELECT id, merged_into FROM entities WHERE merged_into IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(those)),),
+        )
+    )
+    untold = trashed.names(connection, set(above.values()))
+    return staying.called(connection, {entity: untold.get(root, set()) for entity, root in above.items()})
 
 
 def root_of(connection: apsw.Connection, entity: int) -> int:
@@ -175,6 +197,23 @@ def regroup(connection: apsw.Connection) -> None:
     connection.executemany("UPDATE entities SET merged_into = ?1 WHERE id = ?2 AND merged_into IS NOT ?1", changed)
 
 
+def settle_types(connection: apsw.Connection, changed: Iterable[int]) -> None:
+    """Of whom nobody has told a type has that of what is merged into it, for as long as it is. What the hand told stays."""
+    among = json.dumps(list(changed))
+    connection.execute(
+        "UPDATE entities SET type = ?2, type_from = NULL WHERE type_from = 'merge' AND coalesce(merged_into, id) IN "
+        "(SELECT coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?1)))",
+        (among, entities.UNKNOWN_TYPE),
+    )
+    connection.execute(
+        "UPDATE entities AS k SET type = m.type, type_from = 'merge' FROM (SELECT merged_into, type, min(id) FROM entities "
+        "WHERE merged_into IS NOT NULL AND type <> ?2 GROUP BY merged_into) m WHERE m.merged_into = k.id AND k.merged_into IS NULL "
+        "AND k.type = ?2 AND k.type_from IS NULL "
+        "AND k.id IN (SELECT coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?1)))",
+        (among, entities.UNKNOWN_TYPE),
+    )
+
+
 def _spoken_of_since(connection: apsw.Connection, entity: int, moment: str) -> list[int]:
     """Memories that name one of the group, or speak for its relations, and were read since that moment."""
     rows = connection.execute(
@@ -187,6 +226,7 @@ def _spoken_of_since(connection: apsw.Connection, entity: int, moment: str) -> l
 
 
 def _count_again(connection: apsw.Connection, changed: Sequence[int], now: datetime) -> None:
+    settle_types(connection, changed)
     relations.sum_up_anew(connection, changed, now)
     mentions.count_again(connection, changed)
     names.changed(connection)

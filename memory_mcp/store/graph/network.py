@@ -43,7 +43,10 @@ class Network:
 
 # One long text each instead of many rows: between two rows other threads have their turn, and while many call, a turn takes long.
 # Both ends in one number and weights as whole ones are read ten times faster than fractions.
-_PRESENT = "SELECT group_concat(id, ' ') FROM entities WHERE merged_into IS NULL AND (extraction_count > 0 OR made_by <> 'text')"
+_PRESENT = (
+    "SELECT group_concat(e.id, ' ') FROM entities e WHERE e.merged_into IS NULL AND (e.extraction_count > 0 OR e.made_by <> 'text' "
+    "OR EXISTS (SELECT 1 FROM entities g WHERE g.merged_into = e.id AND g.made_by <> 'text'))"
+)
 _ENDS = "SELECT group_concat((source << 31) + target, ' ') FROM relations"
 _WEIGHTS = f"SELECT group_concat(CAST(round(weight * {_PARTS}) AS INTEGER), ' ') FROM relations"
 

@@ -10,9 +10,10 @@ import apsw
 from memory_mcp.store.graph import entities
 from memory_mcp.store.graph.entities import Entity
 
-# An entity that something current speaks of, or that somebody made by hand.
+# An entity that something current speaks of, or that somebody made by hand, it or what is merged into it.
 PRESENT = (
     "e.merged_into IS NULL AND (e.extraction_count > 0 OR e.made_by <> 'text' "
+    "OR EXISTS (SELECT 1 FROM entities g WHERE g.merged_into = e.id AND g.made_by <> 'text') "
     "OR EXISTS (SELECT 1 FROM relations r WHERE r.source = e.id) OR EXISTS (SELECT 1 FROM relations r WHERE r.target = e.id))"
 )
 

@@ -11,18 +11,24 @@ from memory_mcp.store.graph.links import OPPOSITE_TYPES, SINGLE_TYPES
 from memory_mcp.store.graph.relations import Pair, folded, pairs_of_entities
 from memory_mcp.store.memories import CURRENT
 
-# What is less sure than this is worth a look; what is just so sure, such as two who are named together, where one memory alone says so.
+# What is less sure than this is worth a look; what is just so sure, where one memory alone says so. That two are named together is seen, and
+# nothing that could be wrong.
 UNSURE_BELOW = 0.5
-_UNSURE = "(r.confidence < ?1 OR (r.confidence = ?1 AND r.evidence_count = 1))"
+_UNSURE = "(r.type <> 'co_occurrence' AND (r.confidence < ?1 OR (r.confidence = ?1 AND r.evidence_count = 1)))"
 _CHECKED_UNTIL = "graph_checked_until"
 
 Told = tuple[str, str, str]
 
 _NAMED = "FROM relations r JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target"
-_ORPHAN = """
-FROM entities e WHERE e.merged_into IS NULL AND e.extraction_count = 0 AND e.made_by = 'text'
-AND NOT EXISTS (SELECT 1 FROM relations r WHERE r.source = e.id) AND NOT EXISTS (SELECT 1 FROM relations r WHERE r.target = e.id)
-AND NOT EXISTS (SELECT 1 FROM entity_mentions em WHERE em.entity = e.id)
+# Of whom nothing speaks, no memory in the trash either, and of nobody who is one with it.
+_SPOKEN_OF = """
+SELECT 1 FROM entities g LEFT JOIN entity_mentions em ON em.entity = g.id
+LEFT JOIN relation_evidence s ON s.source = g.id AND (s.memory IS NOT NULL OR s.validation_status <> 'rejected')
+LEFT JOIN relation_evidence t ON t.target = g.id AND (t.memory IS NOT NULL OR t.validation_status <> 'rejected')
+WHERE coalesce(g.merged_into, g.id) = +e.id AND (g.made_by <> 'text' OR em.memory OR s.id OR t.id)
+"""
+_ORPHAN = f"""
+FROM entities e WHERE e.merged_into IS NULL AND e.extraction_count = 0 AND e.made_by = 'text' AND NOT EXISTS ({_SPOKEN_OF})
 """
 # Whether the first had ended before the second began, as far as that is told: one without days goes on when the other has ended.
 _BEFORE = "coalesce(coalesce({0}.valid_from, {0}.valid_to, '9999') >= {1}.valid_to, 0)"

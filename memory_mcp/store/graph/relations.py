@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Stated
-from memory_mcp.store.graph.entities import UNKNOWN_TYPE
+from memory_mcp.store.graph.entities import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.timestamps import to_text
 
@@ -28,7 +28,8 @@ STATED = "stated"
 class Evidence:
     """`memory` speaks for `source` standing in `type` to `target`; `memory` is None where somebody just says so.
 
-    `weight` is how strong the relation would be if nothing else spoke for it, (0, 1]; `confidence` how sure that is, 0 to 1.
+    `weight` is how strong the relation would be if nothing else spoke for it, (0, 1]; `confidence` how sure that is, 0 to 1. `source_said` and
+    `target_said` are the names by which the memory states it.
     """
 
     source: int
@@ -43,6 +44,8 @@ class Evidence:
     valid_to: str | None = None
     validation_status: str = "unvalidated"
     notes: str | None = None
+    source_said: str | None = None
+    target_said: str | None = None
 
 
 def add(connection: apsw.Connection, evidence: Sequence[Evidence], now: datetime) -> set[Pair]:
@@ -51,12 +54,17 @@ def add(connection: apsw.Connection, evidence: Sequence[Evidence], now: datetime
     moment = to_text(now)
     rows = []
     for one in evidence:
-        source, target = (one.source, one.target) if directed.get(one.type, True) else sorted((one.source, one.target))
+        turned = one.source > one.target and not directed.get(one.type, True)
+        ends = (
+            (one.target, one.source, one.target_said, one.source_said)
+            if turned
+            else (one.source, one.target, one.source_said, one.target_said)
+        )
         said = (one.subtype, one.weight, one.confidence, one.valid_from, one.valid_to, one.method, one.validation_status, one.notes)
-        rows.append((one.memory, source, target, one.type, *said, moment))
+        rows.append((one.memory, *ends, one.type, *said, moment))
     connection.executemany(
-        "INSERT OR REPLACE INTO relation_evidence(memory, source, target, type, subtype, weight, confidence, valid_from, valid_to, method, "
-        "validation_status, notes, created_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT OR REPLACE INTO relation_evidence(memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, "
+        "valid_to, method, validation_status, notes, created_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         rows,
     )
     return {(one.source, one.target) for one in evidence}
@@ -83,7 +91,7 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Ma
     """The relations that these memories state, by memory, as they were stated. Of those without a direction the ends are in the order
     of their names. Types are told where they are known. `called`: by entity, another name than its own to tell it by."""
     rows = connection.execute(
-        "SELECT v.memory, s.name, v.type, t.name, nullif(s.type, ?), nullif(t.type, ?), coalesce(y.directed, 1), s.id, t.id FROM relation_evidence v "
+        f"SELECT v.memory, s.name, v.type, t.name, nullif({OWN_TYPE.format(e='s')}, ?), nullif({OWN_TYPE.format(e='t')}, ?), coalesce(y.directed, 1), s.id, t.id FROM relation_evidence v "
         "JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target LEFT JOIN relation_types y ON y.name = v.type "
         "WHERE v.method = ? AND v.memory IN (SELECT value FROM json_each(?)) ORDER BY v.memory, v.id",
         (UNKNOWN_TYPE, UNKNOWN_TYPE, STATED, json.dumps(list(memory_ids))),

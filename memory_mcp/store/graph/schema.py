@@ -226,3 +226,17 @@ def names_by_hand(connection: apsw.Connection) -> None:
     """Which names somebody put down; of whoever was made or changed by hand before, all, as nobody noted which;
     of whoever was related so, his own."""
     connection.execute(_NAMES_BY_HAND)
+
+
+# source_said, target_said: by which names a memory states a relation, where that is known. type_from: 'hand' where somebody told the type,
+# 'merge' where it is that of what is merged into the entity, of which itself nobody has told one.
+_WORDS_OF_THEIR_WRITERS = """
+ALTER TABLE relation_evidence ADD COLUMN source_said TEXT;
+ALTER TABLE relation_evidence ADD COLUMN target_said TEXT;
+ALTER TABLE entities ADD COLUMN type_from TEXT;
+"""
+
+
+def words_of_their_writers(connection: apsw.Connection) -> None:
+    """By which names memories relate whom, and where a type comes from."""
+    connection.execute(_WORDS_OF_THEIR_WRITERS)

@@ -25,7 +25,8 @@ EXCEPT SELECT target FROM ({SAID} AND validation_status <> 'rejected')
 """
 _HELD = f"""
 SELECT a.entity, a.alias FROM entity_mentions em JOIN memories m ON m.id = em.memory JOIN entity_aliases a ON a.entity = em.entity
-WHERE instr(m.content, a.alias) GROUP BY a.id HAVING min({STAYS}) AND (max({_WITHHELD}) OR NOT max(a.by_hand))
+WHERE instr(m.content, a.alias) OR EXISTS (SELECT 1 FROM memory_versions o WHERE o.key = m.key AND instr(o.content, a.alias))
+GROUP BY a.id HAVING min({STAYS}) AND (max({_WITHHELD}) OR NOT max(a.by_hand))
 """
 
 
@@ -35,7 +36,7 @@ def hidden(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]
 
 
 def held_names(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, set[str]]:
-    """By entity, merges aside, those of its names that memories which name it hold, and none of them leaves."""
+    """By entity, merges aside, those of its names that memories which name it hold, or held before they were changed, and none of them leaves."""
     found: dict[int, set[str]] = {}
     for entity, alias in connection.execute(_HELD, (deleted, secret)):
         found.setdefault(entity, set()).add(alias)

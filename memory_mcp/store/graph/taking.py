@@ -17,7 +17,7 @@ from memory_mcp.store.graph.links import DERIVED
 from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, sum_up
 from memory_mcp.store.timestamps import to_text
 
-_EVIDENCE = "memory, source, target, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, notes, created_at"
+_EVIDENCE = "memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, notes, created_at"
 _LINK = "source, target, type, weight, confidence, method, created_at"
 
 
@@ -82,19 +82,27 @@ def _ours(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], 
     theirs = entities.by_ids(there, wanted)
     of_the_trash = trashed.names(there, {entity.merged_into or entity.id for entity in theirs.values()})
     for id_, entity in theirs.items():
-        type_ = None if entity.type == entities.UNKNOWN_TYPE else entity.type
+        made_by, type_from = there.execute("SELECT made_by, type_from FROM entities WHERE id = ?", (id_,)).fetchone() or ("text", None)
+        type_ = None if entity.type == entities.UNKNOWN_TYPE or type_from == "merge" else entity.type
         found[id_] = entities.find_or_make(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
-        made_by = there.execute("SELECT made_by FROM entities WHERE id = ?", (id_,)).get
         if made_by != "text":
             # What only the trash calls it comes with the trash, once that is read here.
             hidden = of_the_trash.get(entity.merged_into or entity.id, set())
             told = replace(entity, aliases=tuple(alias for alias in entity.aliases if alias not in hidden))
-            keep_what_was_said(here, found[id_], told, made_by, entities.names_by_hand(there, id_), now)
+            by_hand = entities.names_by_hand(there, id_)
+            keep_what_was_said(here, found[id_], told, made_by, by_hand, now, type_by_hand=type_from == "hand")
     return found
 
 
 def keep_what_was_said(
-    here: apsw.Connection, id_: int, entity: entities.Entity, made_by: str, names_by_hand: Sequence[str], now: datetime
+    here: apsw.Connection,
+    id_: int,
+    entity: entities.Entity,
+    made_by: str,
+    names_by_hand: Sequence[str],
+    now: datetime,
+    *,
+    type_by_hand: bool = False,
 ) -> None:
     """What is said of an entity here stays, and what is open is filled. Who was made by somebody stays without a mention."""
     entities.add_aliases(here, id_, entity.aliases)
@@ -102,8 +110,9 @@ def keep_what_was_said(
     attributes = json.dumps(dict(entity.attributes), ensure_ascii=False) if entity.attributes else None
     here.execute(
         "UPDATE entities SET made_by = iif(?1 = 'text', made_by, ?1), description = coalesce(description, ?2), attributes = coalesce(attributes, ?3), "
-        "subtype = coalesce(subtype, ?4), importance = max(importance, ?5), updated_at = ?6 WHERE id = ?7",
-        (made_by, entity.description, attributes, entity.subtype, entity.importance, to_text(now), id_),
+        "subtype = coalesce(subtype, ?4), importance = max(importance, ?5), updated_at = ?6, "
+        "type_from = iif(?8 AND type = ?9, 'hand', type_from) WHERE id = ?7",
+        (made_by, entity.description, attributes, entity.subtype, entity.importance, to_text(now), id_, type_by_hand, entity.type),
     )
 
 
@@ -112,14 +121,15 @@ def put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair
     a memory states brings back nothing."""
     directed = directed_types(here)
     changed: set[Pair] = set()
-    for memory, one, other, type_, *rest in rows:
-        source, target = (one, other) if directed.get(type_, True) else sorted((one, other))
+    for memory, one, other, one_said, other_said, type_, *rest in rows:
+        turned = one > other and not directed.get(type_, True)
+        source, target, *called = (other, one, other_said, one_said) if turned else (one, other, one_said, other_said)
         how = rest[5:7]  # method and validation_status: a note may read like them
         contradicted = REJECTED in how and _is_stated_since(here, source, target, type_, rest[-1])
         if source != target and not contradicted:
             here.execute(
-                f"INSERT OR IGNORE INTO relation_evidence({_EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (memory, source, target, type_, *rest),
+                f"INSERT OR IGNORE INTO relation_evidence({_EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                (memory, source, target, *called, type_, *rest),
             )
             if memory is None and STATED in how and here.changes():
                 here.execute(

@@ -18,13 +18,17 @@ ALSO_LOOKED_AT = 50
 def told(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
     """Of these entities those of whom something else than memories in the trash speaks, without the further names that only such hold."""
     untold = trashed.untold(connection, [entity.id for entity in found if not entity.extraction_count])
-    names = trashed.names(connection, [entity.id for entity in found if entity.aliases or entity.merged_names])
-    return [_without(entity, names.get(entity.id, set())) for entity in found if entity.id not in untold]
+    return _openly(connection, [entity for entity in found if entity.id not in untold])
 
 
 def without_the_trash(connection: apsw.Connection, entity: Entity) -> Entity:
     """An entity that somebody just spoke of, without the further names that only memories in the trash hold."""
-    return _without(entity, trashed.names(connection, [entity.id]).get(entity.id, set()))
+    return _openly(connection, [entity])[0]
+
+
+def _openly(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
+    names = trashed.names(connection, [entity.id for entity in found if entity.aliases or entity.merged_names])
+    return [_without(entity, names.get(entity.id, set())) for entity in found]
 
 
 def _without(entity: Entity, names: Set[str]) -> Entity:
@@ -43,13 +47,18 @@ def told_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> 
 
 def told_by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     """Whoever is called so, as `entities.by_name` finds, as if there were no trash."""
+    return told_and_untold(connection, name)[0]
+
+
+def told_and_untold(connection: apsw.Connection, name: str) -> tuple[list[Entity], set[int]]:
+    """The same, and the ids of those who are called so by the trash alone."""
     refused: set[int] = set()
     for found in entities.by_each_form(connection, name):
         there = told_as(connection, [entity for entity in found if entity.id not in refused], name)
+        refused.update({entity.id for entity in found} - {entity.id for entity in there})
         if there:
-            return there
-        refused.update(entity.id for entity in found)
-    return []
+            return there, refused
+    return [], refused
 
 
 def found_openly(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
@@ -70,15 +79,14 @@ def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
     Raises:
         EntityNotFound: nobody is called so; says who is called alike.
     """
-    found = entities.by_entity_id(connection, name)
+    with_id = entities.by_entity_id(connection, name)
+    found = told(connection, with_id) if with_id else _openly(connection, told_by_name(connection, name))
     if not found:
-        found = sorted(told_by_name(connection, name), key=lambda entity: not entities.is_own(entity, name))
-    found = told(connection, found)
-    if not found:
-        near = alike(connection, name, SUGGESTIONS)
-        known = f"known are {', '.join(entity.name for entity in near)}" if near else "no name is like it"
-        raise EntityNotFound(f"nobody and nothing is called {name[:80]!r}", known, "Take a name from a memory, or look at graph_snapshot")
-    return found
+        raise EntityNotFound(
+            f"nobody and nothing is called {name[:80]!r}", near(connection, name), "Take a name from a memory, or look at graph_snapshot"
+        )
+    own = entities.by_own_name(connection, name) if len(found) > 1 else set()
+    return sorted(found, key=lambda entity: entity.id not in own)
 
 
 def the_one(connection: apsw.Connection, name: str) -> Entity:
@@ -93,6 +101,12 @@ def the_one(connection: apsw.Connection, name: str) -> Entity:
         ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in found[:SUGGESTIONS])
         raise InvalidInput(f"{len(found)} are called {name[:80]!r}", f"their ids are {ids}", "Name the one that you mean by its id")
     return found[0]
+
+
+def near(connection: apsw.Connection, name: str) -> str:
+    """Who is called alike, in words."""
+    found = alike(connection, name, SUGGESTIONS)
+    return f"known are {', '.join(entity.name for entity in found)}" if found else "no name is like it"
 
 
 def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:

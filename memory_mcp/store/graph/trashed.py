@@ -15,29 +15,40 @@ _WANTED = (
 )
 _SPEAKS = """
 SELECT g.root, em.memory FROM wanted g JOIN entity_mentions em ON em.entity = g.id
-UNION ALL SELECT g.root, v.memory FROM wanted g JOIN relation_evidence v ON v.source = g.id WHERE v.memory IS NOT NULL
-UNION ALL SELECT g.root, v.memory FROM wanted g JOIN relation_evidence v ON v.target = g.id WHERE v.memory IS NOT NULL
+UNION ALL SELECT g.root, v.memory FROM wanted g CROSS JOIN relation_evidence v ON v.source = g.id WHERE v.memory IS NOT NULL
+UNION ALL SELECT g.root, v.memory FROM wanted g CROSS JOIN relation_evidence v ON v.target = g.id WHERE v.memory IS NOT NULL
 """
 _ALONE = "SELECT e.id AS root, e.id FROM json_each(?1) w JOIN entities e ON e.id = w.value"
 _UNTOLD = """
 WITH wanted AS MATERIALIZED ({wanted}), speaks AS ({speaks})
 SELECT s.root FROM speaks s JOIN memories m ON m.id = s.memory GROUP BY s.root HAVING min(m.deleted_at IS NOT NULL)
 EXCEPT SELECT g.root FROM wanted g JOIN entities e ON e.id = g.id WHERE e.made_by <> 'text'
-EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.source = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
-EXCEPT SELECT g.root FROM wanted g JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
+EXCEPT SELECT g.root FROM wanted g CROSS JOIN relation_evidence v ON v.source = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
+EXCEPT SELECT g.root FROM wanted g CROSS JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
 """
-# The memories that name somebody, and what they say, those in the trash or the others. Days are told by rules: one name stands for every form.
-_NO_DAYS = (
-    f"WITH wanted AS MATERIALIZED ({_WANTED}) SELECT g.root, {{}} JOIN entities e ON e.id = g.id AND coalesce(e.subtype, '') <> 'day'"
+# What memories that name somebody say or said before they were changed, and by which names they state relations of him: those in the trash, or
+# the others. One that an older version stored did not keep the name. Days are told by rules: one name stands for every form.
+_SAY = f"""
+WITH wanted AS MATERIALIZED (SELECT g.root, g.id, e.name, g.id <> g.root OR e.made_by <> 'text' AS has_further
+    FROM ({_WANTED}) g JOIN entities e ON e.id = g.id AND coalesce(e.subtype, '') <> 'day')
+SELECT g.root, m.content || coalesce((SELECT char(10) || group_concat(o.content, char(10)) FROM memory_versions o WHERE o.key = m.key), '')
+FROM {{mentions}} WHERE m.deleted_at {{deleted}}
+UNION ALL SELECT g.root, coalesce(v.source_said, g.name) FROM wanted g CROSS JOIN relation_evidence v ON v.source = g.id AND v.method = 'stated'
+CROSS JOIN memories m ON m.id = v.memory WHERE m.deleted_at {{deleted}} AND {{relations_of}}
+UNION ALL SELECT g.root, coalesce(v.target_said, g.name) FROM wanted g CROSS JOIN relation_evidence v ON v.target = g.id AND v.method = 'stated'
+CROSS JOIN memories m ON m.id = v.memory WHERE m.deleted_at {{deleted}} AND {{relations_of}}
+"""
+# CROSS: left to itself, SQLite looks at all memories there are. The trash is the smaller part: looked through first. A relation makes a further
+# name only where whoever it names was merged or renamed since.
+_SAYING_IN_THE_TRASH = _SAY.format(
+    mentions="memories m CROSS JOIN entity_mentions em ON em.memory = m.id JOIN wanted g ON g.id = em.entity",
+    deleted="IS NOT NULL",
+    relations_of="g.has_further",
 )
-# The trash is the smaller part.
-_SAYING_IN_THE_TRASH = (
-    _NO_DAYS.format("m.content FROM memories m CROSS JOIN entity_mentions em ON em.memory = m.id JOIN wanted g ON g.id = em.entity")
-    + " WHERE m.deleted_at IS NOT NULL"
-)
-_SAYING = (
-    _NO_DAYS.format("m.content FROM wanted g JOIN entity_mentions em ON em.entity = g.id JOIN memories m ON m.id = em.memory")
-    + " WHERE m.deleted_at IS NULL"
+_SAYING = _SAY.format(
+    mentions="wanted g CROSS JOIN entity_mentions em ON em.entity = g.id CROSS JOIN memories m ON m.id = em.memory",
+    deleted="IS NULL",
+    relations_of="true",
 )
 _ALIASES = f"""
 SELECT g.root, a.alias FROM ({_WANTED}) g JOIN entities k ON k.id = g.root

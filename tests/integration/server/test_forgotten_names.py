@@ -193,3 +193,108 @@ def test_a_merge_that_is_undone_does_not_tell_whom_only_the_trash_names(persona,
     assert (undone["undone"], undone["into"]["name"], "entity" in undone) == (number, "ダイズ", False)
     persona("revise", key=secret, restore=True)
     assert persona("entity_neighbors", entity="ダイズモ")["entity"]["name"] == "ダイズモ"
+
+
+def test_a_name_that_a_memory_said_before_it_was_changed_is_hidden_with_it(persona, doors):
+    persona("remember", content="[[田中太郎|Person]]が来た")
+    key = persona("remember", content="[[田中太郎|たなっち]]と散歩した")["key"]
+    persona("revise", key=key, content="田中太郎と散歩した")
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "田中太郎"
+    persona("forget", keys=[key])
+    assert telling(doors("田中太郎"), "たなっち", "田中太郎") == []
+    persona("revise", key=key, restore=True)
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "田中太郎"
+
+
+def test_a_name_that_another_memory_said_before_it_was_changed_stays(persona):
+    other = persona("remember", content="[[田中太郎|たなっち]]が来た")["key"]
+    key = persona("remember", content="たなっちと散歩した")["key"]
+    persona("revise", key=other, content="田中太郎が来た")
+    persona("forget", keys=[key])
+    assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "田中太郎"
+
+
+@pytest.fixture
+def two_are_one(persona):
+    """健太, with whom ケン, who is called ボウ too, was made one; and the memory that alone says ケン."""
+    persona("remember", content="[[健太|Person]]が来た")
+    key = persona("remember", content="[[ケン|Person]]と[[ケン|ボウ]]")["key"]
+    persona("remember", content="ボウが走った")
+    persona("merge_entities", entity="ケン", into="健太")
+    return key
+
+
+def test_a_merge_is_listed_by_a_name_that_is_told(persona, get, two_are_one):
+    def names():
+        told = json.loads(get("/api/graph/merges"))["merges"], persona("merge_entities")["merges"]
+        return [[(one["entity"], one["into"]) for one in merges] for merges in told]
+
+    assert names() == [[("ケン", "健太")]] * 2
+    persona("forget", keys=[two_are_one])
+    assert names() == [[("ボウ", "健太")]] * 2
+    assert "ケン" not in get("/api/graph/entity", entity="健太")
+    persona("revise", key=two_are_one, restore=True)
+    assert names() == [[("ケン", "健太")]] * 2
+
+
+@pytest.mark.parametrize("stated", ["ケン > likes > 苺", "苺 > belongs_to > ケン", "ケン > relates_to > 苺"])
+def test_a_name_by_which_another_memory_relates_somebody_stays(persona, stated):
+    persona("remember", content="[[健太|Person]]が来た")
+    key = persona("remember", content="[[健太|ケン]]が歌った")["key"]
+    persona("remember", content="楽しい日だった", relations=[stated])
+    persona("forget", keys=[key])
+    assert persona("entity_neighbors", entity="ケン")["entity"]["aliases"] == ["ケン"]
+
+
+def test_a_name_by_which_another_memory_relates_one_who_was_merged_stays(persona, two_are_one):
+    persona("remember", content="楽しい日だった", relations=["ケン > likes > 苺"])
+    persona("forget", keys=[two_are_one])
+    assert "ケン" in persona("entity_neighbors", entity="健太")["entity"]["aliases"]
+
+
+def test_a_name_of_one_who_was_merged_is_hidden_where_only_relations_of_the_trash_say_it(persona, doors):
+    persona("remember", content="[[健太|Person]]が来た")
+    key = persona("remember", content="楽しい日だった", relations=["ケンイチ > likes > 苺"])["key"]
+    persona("merge_entities", entity="ケンイチ", into="健太")
+    persona("forget", keys=[key])
+    assert telling(doors("健太"), "ケンイチ", "健太") == []
+    persona("revise", key=key, restore=True)
+    assert persona("entity_neighbors", entity="ケンイチ")["entity"]["name"] == "健太"
+
+
+def test_whoever_was_made_by_hand_stays_listed_when_it_is_one_with_somebody_of_the_trash(persona, secret, http, name):
+    made = http.post("/api/graph/entities", json={"name": "マル", "type": "Object"}, headers={"X-Persona": name})
+    assert made.status_code == 200
+    persona("merge_entities", entity="マル", into="ダイズモ")
+    persona("forget", keys=[secret])
+    listed = http.get("/api/graph/entities", params={"query": "マル"}, headers={"X-Persona": name}).json()
+    drawn = persona("graph_snapshot", format="json")
+    assert (listed["in_all"], [one["aliases"] for one in listed["entities"]]) == (1, [["マル"]])
+    assert [one["aliases"] for one in drawn["entities"] if one["name"] == "ダイズモ"] == [["マル"]]
+    assert http.get("/api/graph/statistics", headers={"X-Persona": name}).json()["entities"] == drawn["entities_in_all"]
+
+
+def test_a_name_by_which_another_memory_relates_somebody_outlives_the_memory_that_is_erased(persona, http, name):
+    persona("remember", content="[[健太|Person]]が来た")
+    key = persona("remember", content="[[健太|ケン]]が歌った")["key"]
+    persona("remember", content="楽しい日だった", relations=["ケン > likes > 苺"])
+    persona("forget", keys=[key])
+    asked = http.post("/api/purge", json={"keys": [key]}, headers={"X-Persona": name}).json()
+    http.post("/api/purge", json={"keys": [key], "confirm": asked["confirm"]}, headers={"X-Persona": name}).raise_for_status()
+    assert persona("entity_neighbors", entity="ケン")["entity"]["name"] == "健太"
+
+
+def test_somebody_who_is_given_the_name_of_one_in_the_trash_is_his_namesake_when_he_comes_back_and_both_may_be_made_one(
+    persona, http, name
+):
+    key = persona("remember", content="[[健太|Person]]が来た")["key"]
+    persona("remember", content="[[健二|Person]]が歌った")
+    persona("forget", keys=[key])
+    http.patch("/api/graph/entity", json={"entity": "健二", "name": "健太"}, headers={"X-Persona": name}).raise_for_status()
+    assert "namesakes" not in persona("entity_neighbors", entity="健太")
+    persona("revise", key=key, restore=True)
+    (other,) = persona("entity_neighbors", entity="健太")["namesakes"]
+    (proposed,) = persona("merge_entities")["proposals"]
+    assert other["id"] in (proposed["entity_id"], proposed["into_id"])
+    merged = persona("merge_entities", entity=proposed["entity_id"], into=proposed["into_id"])["into"]
+    assert (merged["name"], merged["mentions"]) == ("健太", 2)

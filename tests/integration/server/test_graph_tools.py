@@ -1,5 +1,7 @@
 """The graph's tools as a client calls them, in both protocol eras."""
 
+from itertools import pairwise
+
 import pytest
 
 
@@ -73,9 +75,9 @@ def test_types_are_taken_in_upper_or_lower_case(persona, project):
 
 def test_where_nothing_leads_and_memories_wait_to_be_read_the_answer_says_so(persona):
     persona("remember", content="佐藤さんと鈴木さんが渋谷駅に来た")
-    note = persona("find_path", source="佐藤", target="鈴木")["note"]
+    note = persona("entity_neighbors", entity="佐藤")["note"]
     assert "1 memory waits" in note
-    assert persona("entity_neighbors", entity="佐藤")["note"] == note
+    assert persona("find_path", source="佐藤", target="鈴木")["note"] == f"佐藤 and 鈴木 have no relations yet; {note}"
 
 
 def test_of_several_who_are_called_alike_the_others_are_told_and_all_are_found(persona):
@@ -137,10 +139,27 @@ def test_a_path_is_looked_for_along_relations_of_some_types_and_so_sure(persona,
         both = persona("find_path", **ends, algorithm=algorithm, relation_types=["works_on", "ends_on"], min_confidence=1)
         assert [path["length"] for path in both["paths"]] == [2]
         one = persona("find_path", **ends, algorithm=algorithm, relation_types=["works_on"])
-        assert (one["paths"], one["note"]) == (
-            [],
-            "along relations of the type works_on nothing is reached; those of 田中 are of works_on (1)",
+        assert one["paths"] == []
+        assert one["note"] == (
+            "no way of at most 4 hops leads from 田中 to 2025-10-17 along relations of the type works_on; a larger max_depth, up to 6, may find one; "
+            "the relations of 田中 are of works_on (1)"
         )
+
+
+@pytest.mark.parametrize("algorithm", ["shortest", "strongest", "all"])
+def test_where_a_way_is_longer_than_was_asked_for_the_answer_says_so(persona, algorithm):
+    chain = ["健太", "花子", "太郎", "次郎", "三郎", "四郎", "五郎", "六郎"]
+    persona("relate", relations=[f"{one} > knows > {other}" for one, other in pairwise(chain)])
+    asked = {"source": "健太", "algorithm": algorithm}
+    cut = persona("find_path", **asked, target="太郎", max_depth=1)
+    assert (cut["paths"], cut["note"]) == (
+        [],
+        "no way of at most 1 hop leads from 健太 to 太郎; a larger max_depth, up to 6, may find one",
+    )
+    assert persona("find_path", **asked, target="太郎", max_depth=2)["paths"]
+    assert persona("find_path", **asked, target="六郎", max_depth=6)["note"] == "no way of at most 6 hops leads from 健太 to 六郎"
+    persona("remember", content="[[みどり|Person]]が来た")
+    assert persona("find_path", **asked, target="みどり")["note"].startswith("みどり has no relations yet")
 
 
 def test_a_relation_that_is_over_is_shown_with_its_days(persona):
@@ -205,13 +224,20 @@ def test_to_take_a_relation_back_of_a_further_name_of_several_is_refused_with_wh
     assert "健太 (Person)" in words
     assert "健二 (Person)" in words
     assert persona("unrelate", relation="健太 > likes > 苺")["unrelated"]
-    assert "one of the two is not known" in persona.refusal("unrelate", relation="誰か > likes > 苺")
+
+
+def test_to_take_back_a_relation_of_somebody_unknown_is_refused_with_who_that_is(persona):
+    persona("relate", relations=["健太郎 > likes > 苺"])
+    assert "'誰か' is not known: no name is like it" in persona.refusal("unrelate", relation="誰か > likes > 苺")
+    assert "'桃' is not known" in persona.refusal("unrelate", relation="健太郎 > likes > 桃")
+    assert "'健太' is not known: known are 健太郎" in persona.refusal("unrelate", relation="健太 > likes > 苺")
+    assert "'誰か' and '桃' are not known" in persona.refusal("unrelate", relation="誰か > likes > 桃")
 
 
 def test_to_take_back_what_only_the_trash_states_is_refused_as_of_nobody(persona):
     key = persona("remember", content="[[健太|Person]]は[[苺|Object]]が好き", relations=["健太 > likes > 苺"])["key"]
     persona("forget", keys=[key])
-    assert "one of the two is not known" in persona.refusal("unrelate", relation="健太 > likes > 苺")
+    assert "'健太' and '苺' are not known" in persona.refusal("unrelate", relation="健太 > likes > 苺")
 
 
 @pytest.mark.parametrize("algorithm", ["shortest", "strongest", "all"])
