@@ -121,6 +121,7 @@ async def recalled(bench: Bench, bare: Bare, arguments: argparse.Namespace, clie
 
 
 async def measure(arguments: argparse.Namespace, report: Report) -> None:
+    """Every measurement once: the import, embedding, saving, recalls under the deadline, recalls without one, and the ratios."""
     report.add([machine("floor", backend=arguments.backend, memories=arguments.memories)])
     settings = with_models(arguments)
     bare = Bare(arguments.embedder, arguments.reranker)
