@@ -7,6 +7,7 @@ network drives) or the stamp stays the same.
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from memory_mcp.config.settings import Settings, restart_needed
 from memory_mcp.errors import ConfigError
 
 POLL_SECONDS = 1.0
+# Who saves a file in its place empties it before it is written: what is empty for less than this is not looked at yet.
+SAVING_SECONDS = 0.5
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +48,7 @@ class LiveConfig:
         self._poller = threading.Thread(target=self._poll, name="config-poll", daemon=True)
         self._observer: BaseObserver | None = None
         self._existed = path.exists()
+        self._empty_since: float | None = None
         self._stamp = self._read_stamp()
         self._text = self._read_text()
         self._at_start = self._loaded = load(self._text, str(path))
@@ -70,6 +74,9 @@ class LiveConfig:
             self._stamp = self._read_stamp()
             try:
                 text = self._read_text()
+                if self._is_being_saved(text):
+                    self._stamp = None  # the next look reads it again
+                    return
                 if text == self._text and self.error is None:
                     return
                 loaded = load(text, str(self.path))
@@ -126,6 +133,14 @@ class LiveConfig:
             raise ConfigError(f"{self.path} can't be read", str(error), "Make it a readable UTF-8 file") from error
         self._existed = True
         return text
+
+    def _is_being_saved(self, text: str) -> bool:
+        if text.strip():
+            self._empty_since = None
+            return False
+        now = time.monotonic()
+        self._empty_since = self._empty_since or now
+        return now - self._empty_since < SAVING_SECONDS
 
     def _refuse(self, error: str) -> None:
         if error != self.error:

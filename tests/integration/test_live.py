@@ -88,6 +88,24 @@ def test_a_broken_edit_keeps_the_last_good_settings_until_it_is_mended(config, p
     assert config.error is None
 
 
+def test_a_file_that_is_just_being_saved_in_its_place_is_no_broken_edit(config, path, caplog):
+    path.write_text("")
+    assert config.current().reranker_top_n == 3
+    assert config.error is None
+    write_in_place(path, {"reranker_top_n": 9})
+    assert config.current().reranker_top_n == 9
+    assert not caplog.records
+
+
+def test_a_file_that_stays_empty_is_told(config, path, eventually):
+    path.write_text("")
+    eventually(lambda: config.current() and config.error and "not valid JSON" in config.error)
+    assert config.current().reranker_top_n == 3
+    write_in_place(path, {"reranker_top_n": 9})
+    assert config.current().reranker_top_n == 9
+    assert config.error is None
+
+
 def test_a_broken_edit_that_is_undone_leaves_no_error(config, path):
     good = path.read_text()
     path.write_text("{")
