@@ -14,7 +14,7 @@ from functools import lru_cache
 import snowballstemmer
 
 # Part of every index built from these tokens: raise it whenever `tokens` answers differently, and stores rebuild.
-TOKENS_VERSION = "1"
+TOKENS_VERSION = "2"
 QUERY_TOKENS_LIMIT = 300
 
 _KANA = "\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff"
@@ -27,6 +27,7 @@ _RUN = re.compile(
     r"|(?P<symbol>[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 _KANJI = re.compile(f"[{_HAN}]")
+_MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 _JAPANESE = re.compile(f"[{_KANA}{_HAN}]")
 
 # English function words: they match everything and say nothing. Dropped from queries only, so that the index stays
@@ -83,8 +84,13 @@ def _tokens(text: str, drop: frozenset[str]) -> list[str]:
         if run.lastgroup == "unspaced":
             found += _pairs(run.group())
         elif run.group() not in drop:
-            found.append(_stem(run.group()).replace("'", ""))
+            found.append(_stem(_unmarked(run.group())).replace("'", ""))
     return found
+
+
+def _unmarked(word: str) -> str:
+    """Café and cafe are one word. Only Latin letters: が is not か."""
+    return word if word.isascii() else unicodedata.normalize("NFC", _MARKED.sub(r"\1", unicodedata.normalize("NFD", word)))
 
 
 def _pairs(run: str) -> list[str]:

@@ -31,6 +31,18 @@ def test_latin_words_are_stemmed_and_case_is_lost():
     assert tokens("Running dogs") == tokens("run dog")
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("Café", "cafe"), ("Zoë", "ZOE"), ("naïveté", "naivete"), ("Cafe\u0301s", "cafes"), ("Phở", "pho")]
+)
+def test_marks_of_latin_letters_make_no_difference(one, other):
+    assert tokens(one) == tokens(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("が", "か"), ("ポ", "ホ"), ("й", "и"), ("ば", "は")])
+def test_marks_of_other_letters_make_another_letter(one, other):
+    assert tokens(one) != tokens(other)
+
+
 def test_an_apostrophe_is_no_boundary_straight_or_curled():
     assert tokens("don't") == tokens("don\u2019t") == ["dont"]
 
