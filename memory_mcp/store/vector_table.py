@@ -150,7 +150,9 @@ def waiting(connection: apsw.Connection, generation: str) -> int:
     """How many current memories lack a vector in the serving generation: those on the to-do list. Cheap enough for every answer;
     of a long list each is counted, whatever it waits for."""
     length = index_queue.length(connection)
-    return length if length > COUNTED_EXACTLY else len(lacking_among(connection, generation, index_queue.oldest(connection, length)))
+    if length == 0 or length > COUNTED_EXACTLY:
+        return length
+    return len(lacking_among(connection, generation, index_queue.oldest(connection, length)))
 
 
 def lacking_among(connection: apsw.Connection, generation: str, memory_ids: Collection[int]) -> set[int]:
