@@ -149,9 +149,7 @@ def find(
         found = [entity for entity in found if entity.type != "Location"]
     if wanted and not once:
         found = (
-            [entity for entity in found if entity.type == wanted]
-            or [entity for entity in found if entity.type == UNKNOWN_TYPE]
-            or found
+            [entity for entity in found if entity.type == wanted] or [entity for entity in found if entity.type == UNKNOWN_TYPE] or found
         )
     if len(found) == 1 and (bare(found[0].name) == bare(name) or not is_of_no_year(name)):
         return found[0]

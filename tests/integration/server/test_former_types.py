@@ -137,14 +137,6 @@ def test_two_namesakes_stay_two_when_the_type_of_one_was_changed(persona, api, c
     assert said(moved.exported(f"{name}-copy")) == said(exported)
 
 
-def test_a_type_that_was_put_back_is_as_if_it_had_never_been_another(persona, api, called, kinako):
-    api("PATCH", "entity", entity="きなこ", type="Object")
-    persona("remember", content="[[きなこ|Object]]を買った。")
-    assert called("きなこ") == [("きなこ", "Object", 2)]
-    persona("remember", content="[[きなこ|Pet]]が寝た。")
-    assert called("きなこ") == [("きなこ", "Object", 2), ("きなこ", "Pet", 1)]
-
-
 def test_what_was_marked_before_a_type_was_put_back_means_the_same_one_elsewhere(persona, api, called, moved, name, kinako):
     persona("remember", content="[[きなこ|Pet]]が寝た。")
     api("PATCH", "entity", entity="きなこ", type="Object")
