@@ -195,6 +195,7 @@ class Arrivals:
             return None
         if type_ not in (None, found[1]) and found[1] == entities.UNKNOWN_TYPE:
             self._connection.execute(
-                "UPDATE entities SET type = ?, type_from = NULL WHERE id = ? AND type_from IS NOT 'hand'", (type_, found[0])
+                f"UPDATE entities SET type = ?, type_from = NULL, types_told = {former_types.WAS_UNKNOWN} WHERE id = ? AND type_from IS NOT 'hand'",
+                (type_, found[0]),
             )
         return int(found[0])

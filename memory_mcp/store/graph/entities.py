@@ -191,7 +191,7 @@ def is_of_no_year(name: str) -> bool:
 def tell_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
     """The type of an entity, or of what it is merged into, of which nobody has told one. What the hand told stays."""
     connection.execute(
-        "UPDATE entities SET type = ?1, type_from = NULL, updated_at = ?2 WHERE type_from IS NOT 'hand' "
+        f"UPDATE entities SET type = ?1, type_from = NULL, types_told = {former_types.WAS_UNKNOWN}, updated_at = ?2 WHERE type_from IS NOT 'hand' "
         "AND ((type = ?3 AND type <> ?1) OR (type_from = 'merge' AND type = ?1)) "
         "AND id = (SELECT coalesce(merged_into, id) FROM entities WHERE id = ?4)",
         (type_, to_text(now), UNKNOWN_TYPE, entity_id),

@@ -20,6 +20,8 @@ HAD = "EXISTS (SELECT 1 FROM json_each(e.types_told) had WHERE had.key = {})"
 FORMER = """(SELECT json_group_array(had.key) FROM json_each(e.types_told) had WHERE had.key <> e.type AND NOT EXISTS (
     SELECT 1 FROM entity_aliases mine JOIN entity_aliases other ON other.bare = mine.bare AND other.entity <> mine.entity
     JOIN entities o ON o.id = other.entity WHERE mine.entity = e.id AND mine.alias = e.name AND o.type = had.key))"""
+# What `types_told` is of an entity of which nobody had told a type, and a text does.
+WAS_UNKNOWN = f"json_set(coalesce(types_told, '{{}}'), '$.{UNKNOWN_TYPE}', NULL)"
 _WRITTEN_SINCE = """
 SELECT 1 FROM entities g WHERE coalesce(g.merged_into, g.id) = ?1 AND (
     EXISTS (SELECT 1 FROM entity_mentions em WHERE em.entity = g.id AND em.created_at >= ?2)

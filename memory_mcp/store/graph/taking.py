@@ -84,8 +84,9 @@ def _ours(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], 
     for id_, entity in theirs.items():
         made_by, type_from = there.execute("SELECT made_by, type_from FROM entities WHERE id = ?", (id_,)).fetchone() or ("text", None)
         type_ = None if entity.type == entities.UNKNOWN_TYPE or type_from == "merge" else entity.type
-        had = former_types.former(there, id_) if type_from == "hand" else []
-        former_types.adopt(here, entity.name, entity.type, had)
+        had = former_types.former(there, id_)
+        if type_from == "hand":
+            former_types.adopt(here, entity.name, entity.type, had)
         found[id_] = entities.find_or_make(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
         if made_by != "text":
             # What only the trash calls it comes with the trash, once that is read here.

@@ -95,6 +95,15 @@ def test_a_graph_is_the_same_elsewhere_where_a_rule_told_the_type_that_was_chang
     assert said(moved.exported(f"{name}-copy")) == said(exported)
 
 
+def test_a_graph_is_the_same_elsewhere_where_a_mark_told_another_type_than_an_earlier_one(persona, called, moved, name):
+    persona("remember", content="[[愛|Concept]]とは何か。")
+    persona("remember", content="[[愛|Person]]が来た。")
+    persona("relate", relations=["愛 > likes > 苺"])
+    exported = moved(f"{name}-copy")
+    assert called("愛", f"{name}-copy") == called("愛") == [("愛", "Person", 2)]
+    assert said(moved.exported(f"{name}-copy")) == said(exported)
+
+
 def test_an_export_after_the_change_changes_the_copy_that_was_made_before_it(persona, api, called, moved, name):
     persona("remember", content="子猫の名前は[[きなこ|Object]]に決めた。")
     moved(f"{name}-copy")
