@@ -51,7 +51,7 @@ async def create(request: Request) -> Response:
             entity_changes.check_new(persona, wanted, privacy=call.settings.privacy)
         with call.writing() as persona:
             made = entity_changes.create(persona, wanted, now=call.now, privacy=call.settings.privacy)
-        return changed_view(call, made, head)
+            return changed_view(call, persona, made, head, renamed=True)
 
     return await _answered(told)
 
@@ -70,7 +70,8 @@ async def change(request: Request) -> Response:
     def told() -> dict[str, Any]:
         with call.changing() as persona:
             changed = entity_changes.change(persona, name, wanted, now=call.now, privacy=call.settings.privacy)
-            return changed_view(call, changed, heading(call, persona))
+            renamed = bool(wanted.name or wanted.type or wanted.aliases is not None)
+            return changed_view(call, persona, changed, heading(call, persona), renamed=renamed)
 
     return await _answered(told)
 

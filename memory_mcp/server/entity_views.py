@@ -136,9 +136,22 @@ def types_view(call: Call) -> dict[str, Any]:
         }
 
 
-def changed_view(call: Call, entity: Entity, head: dict[str, Any]) -> dict[str, Any]:
-    """An entity that was just made or changed."""
-    return {**head, "entity": _entity(entity, call)}
+def changed_view(call: Call, persona: Persona, entity: Entity, head: dict[str, Any], *, renamed: bool) -> dict[str, Any]:
+    """An entity that was just made or changed. Where its names or its type are new (`renamed`), with whoever else is called so."""
+    with persona.database.read() as connection:
+        others = telling.also_called(connection, entity)[:SHOWN] if renamed else []
+    namesakes = {other.id: _entity(other, call) for _, other in others}
+    note = _note_of_namesakes(entity, others) if others else None
+    return {**head, "entity": _entity(entity, call), **told(namesakes=list(namesakes.values()), note=note)}
+
+
+def _note_of_namesakes(entity: Entity, others: Sequence[tuple[str, Entity]]) -> str:
+    who = ", ".join(f"{name} ({other.type} {other.entity_id})" for name, other in others)
+    of_one_type = any(merging.compatible(entity.type, other.type) for _, other in others)
+    first = "" if of_one_type else ", once they are of one type"
+    further = any(name != entity.name for name, _ in others)
+    undo = "; aliases without a further name take that away" if further else ""
+    return f"others are called so, too: {who}. They stay two; if they are one, merge_entities makes them one{first}{undo}"
 
 
 def _entity(entity: Entity, call: Call) -> dict[str, Any]:

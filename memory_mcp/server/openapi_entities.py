@@ -45,6 +45,7 @@ SCHEMAS: dict[str, Schema] = {
         by_meaning={"type": "object"},
         namesakes=_listed("Entity"),
         merges=_listed("EntityMerge"),
+        note=TEXT,
     ),
     "NewEntity": schema_of("name", **_CHANGES),
     "EntityChange": schema_of("entity", entity={**TEXT, "description": "A name or an id."}, **_CHANGES),

@@ -232,6 +232,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0015 trash", _trash),
     ("0016 names by hand", graph_schema.names_by_hand),
     ("0017 words of their writers", graph_schema.words_of_their_writers),
+    ("0018 types told", graph_schema.types_told),
 ]
 
 

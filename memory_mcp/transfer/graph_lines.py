@@ -36,7 +36,7 @@ GRAPH_FIELDS: Mapping[str, Mapping[str, Check]] = {
     "relation_type": {"relation_type": TEXT, "display_name": TEXT, "description": TEXT, "directed": FLAG},
     "entity": {
         **dict.fromkeys(("entity", "type", "subtype", "description", "made_by", "entity_id", "created_at"), TEXT),
-        **dict.fromkeys(("aliases", "names_by_hand"), TEXTS),
+        **dict.fromkeys(("aliases", "names_by_hand", "former_types"), TEXTS),
         "type_by_hand": FLAG,
         "attributes": OBJECT,
         "importance": SHARE,

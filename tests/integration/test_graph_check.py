@@ -162,3 +162,19 @@ def test_whom_only_the_trash_relates_is_no_orphan(nilou, say, now):
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
         assert quality.orphans(connection, 10) == ([], 0)
+
+
+@pytest.mark.parametrize("in_the_trash", [False, True])
+def test_whom_a_memory_is_filed_under_is_no_orphan(nilou, say, now, in_the_trash):
+    key = say("苺が好きだ。", source="健太", tags=["ダイズ日記"]).key
+    while weave(nilou, now):
+        pass
+    if in_the_trash:
+        forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
+    with nilou.database.read() as connection:
+        assert entities.by_name(connection, "健太")
+        assert entities.by_name(connection, "ダイズ日記")
+        assert quality.orphans(connection, 10) == ([], 0)
+    nilou.database.write(lambda connection: connection.execute("DELETE FROM memories WHERE key = ?", (key,)))
+    with nilou.database.read() as connection:
+        assert quality.orphans(connection, 10) == (["健太", "ダイズ日記"], 2)

@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories
-from memory_mcp.store.graph import entities, mentions, merging, names, taking
+from memory_mcp.store.graph import entities, former_types, mentions, merging, names, taking
 from memory_mcp.store.graph.relations import Pair, sum_up, sum_up_anew
 from memory_mcp.text.entities.folding import fold
 
@@ -65,6 +65,8 @@ class Arrivals:
         return self._connection.changes() > 0
 
     def _entity(self, row: Row) -> bool:
+        if row.get("type_by_hand") and "type" in row:
+            former_types.adopt(self._connection, row["entity"], row["type"], row.get("former_types", ()))
         id_ = self._own(row["entity"], row.get("type"))
         if id_ is None:
             self._make(row)
@@ -105,10 +107,11 @@ class Arrivals:
         # An older export says nothing of who put a name down.
         by_hand = row.get("names_by_hand", () if made_by == "text" else (found.name, *found.aliases))
         taking.keep_what_was_said(self._connection, id_, found, made_by, by_hand, self._now, type_by_hand=row.get("type_by_hand", False))
+        former_types.add(self._connection, id_, row.get("former_types", ()))
 
     def _told_of(self, id_: int) -> object:
         entity = entities.by_ids(self._connection, [id_])[id_]
-        made_by = self._connection.execute("SELECT made_by, type_from FROM entities WHERE id = ?", (id_,)).get
+        made_by = self._connection.execute("SELECT made_by, type_from, types_told FROM entities WHERE id = ?", (id_,)).get
         by_hand = entities.names_by_hand(self._connection, id_)
         return entity.type, entity.subtype, entity.description, entity.attributes, entity.importance, entity.aliases, made_by, by_hand
 
@@ -180,17 +183,19 @@ class Arrivals:
         return self._own(name, type_) or self._make({"entity": name, "type": type_})
 
     def _own(self, name: str, type_: str | None) -> int | None:
-        """The entity of this name and type, as it was before any merge."""
+        """The entity of this name and type, as it was before any merge, or until somebody told another type."""
+        had = former_types.HAD.format("?3")
         own = entities.OWN_TYPE.format(e="e")
         found = self._connection.execute(
             f"SELECT e.id, {own}, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 "
-            f"AND (?3 IS NULL OR {own} IN (?3, ?4)) ORDER BY e.name = ?2 DESC, {own} = ?3 DESC, e.id LIMIT 1",
+            f"AND (?3 IS NULL OR {own} IN (?3, ?4) OR {had}) ORDER BY e.name = ?2 DESC, {own} = ?3 DESC, {had} DESC, e.id LIMIT 1",
             (fold(name), name, type_, entities.UNKNOWN_TYPE),
         ).fetchone()
         if found is None or (found[2] != name and entities.is_of_no_year(name)):
             return None
-        if type_ not in (None, found[1]):
+        if type_ not in (None, found[1]) and found[1] == entities.UNKNOWN_TYPE:
             self._connection.execute(
-                "UPDATE entities SET type = ?, type_from = NULL WHERE id = ? AND type_from IS NOT 'hand'", (type_, found[0])
+                f"UPDATE entities SET type = ?, type_from = NULL, types_told = {former_types.WAS_UNKNOWN} WHERE id = ? AND type_from IS NOT 'hand'",
+                (type_, found[0]),
             )
         return int(found[0])

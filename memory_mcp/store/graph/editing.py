@@ -10,7 +10,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import lexical
-from memory_mcp.store.graph import entities, merging, names, queue, relations, telling, trashed
+from memory_mcp.store.graph import entities, former_types, merging, names, queue, relations, telling, trashed
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.overview import PRESENT
 from memory_mcp.store.timestamps import to_text
@@ -111,6 +111,8 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
         entities.put_by_hand(connection, entity.id, [wanted.name])
     if wanted.aliases is not None:
         _set_aliases(connection, entity, name, [alias for alias in wanted.aliases if alias not in entity.merged_names])
+    if wanted.type:
+        former_types.note_change(connection, entity.id, type_, now)
     connection.execute(
         "UPDATE entities SET name = ?, type = ?, type_from = iif(?, 'hand', type_from), subtype = ?, description = ?, attributes = ?, importance = ?, made_by = ?, updated_at = ? WHERE id = ?",
         (

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.store.graph import former_types
 from memory_mcp.store.timestamps import optional_from_text, to_text
 from memory_mcp.text.entities import mention
 from memory_mcp.text.entities.days import day_called
@@ -134,19 +135,21 @@ def find_or_make(
 def find(
     connection: apsw.Connection, name: str, type_: str | None, *, likely: str | None = None, among: Sequence[Entity] | None = None
 ) -> Entity | None:
-    """Who is meant by this name, and of this type where one is told: whose own name it is before whose further name, then who is mentioned
-    most. None where there is nobody, or where it is a further name of several, which may be either, unless the hand gave it to one alone.
+    """Who is meant by this name, and of this type where one is told, or was until somebody told another: whose own name it is before whose
+    further name, then who is mentioned most. None where there is nobody, or where it is a further name of several, which may be either, unless the hand gave it to one alone.
     `among`: those of whoever is called so who may be meant."""
     called = by_name(connection, name) if among is None else among
     found = [entity for entity in called if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
-    if type_ is None and likely == "Person":
+    wanted = type_ or likely
+    once = former_types.meant(connection, name, wanted) if wanted and called and all(entity.type != wanted for entity in called) else set()
+    if once:
+        found = [entity for entity in called if entity.id in once] or found
+    elif type_ is None and likely == "Person":
         # 福島さん is not the place.
         found = [entity for entity in found if entity.type != "Location"]
-    if type_ or likely:
+    if wanted and not once:
         found = (
-            [entity for entity in found if entity.type == (type_ or likely)]
-            or [entity for entity in found if entity.type == UNKNOWN_TYPE]
-            or found
+            [entity for entity in found if entity.type == wanted] or [entity for entity in found if entity.type == UNKNOWN_TYPE] or found
         )
     if len(found) == 1 and (bare(found[0].name) == bare(name) or not is_of_no_year(name)):
         return found[0]
@@ -188,7 +191,7 @@ def is_of_no_year(name: str) -> bool:
 def tell_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
     """The type of an entity, or of what it is merged into, of which nobody has told one. What the hand told stays."""
     connection.execute(
-        "UPDATE entities SET type = ?1, type_from = NULL, updated_at = ?2 WHERE type_from IS NOT 'hand' "
+        f"UPDATE entities SET type = ?1, type_from = NULL, types_told = {former_types.WAS_UNKNOWN}, updated_at = ?2 WHERE type_from IS NOT 'hand' "
         "AND ((type = ?3 AND type <> ?1) OR (type_from = 'merge' AND type = ?1)) "
         "AND id = (SELECT coalesce(merged_into, id) FROM entities WHERE id = ?4)",
         (type_, to_text(now), UNKNOWN_TYPE, entity_id),

@@ -85,16 +85,10 @@ def _names_said(connection: apsw.Connection, ids: str) -> list[int]:
     return [row[0] for row in found]
 
 
-def _filed(connection: apsw.Connection) -> set[str]:
-    """The names under which memories are filed: who said them, and their tags."""
-    every = [row[0] for row in connection.execute("SELECT id FROM memories")]
-    return {bare(label) for label, _ in names.filed_under(connection, every)}
-
-
 def _forget_unnamed(connection: apsw.Connection) -> None:
     filed: set[str] | None = None
     while found := {row[0] for row in connection.execute(_UNNAMED)}:
-        filed = _filed(connection) if filed is None else filed
+        filed = names.filed(connection) if filed is None else filed
         known = connection.execute(
             "SELECT entity, bare FROM entity_aliases WHERE entity IN (SELECT value FROM json_each(?))", (json.dumps(sorted(found)),)
         )
@@ -121,7 +115,7 @@ def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
     for entity, of_one in groupby(rows, key=itemgetter(0)):
         gone |= _unheld(connection, entity, {number: alias for _, number, alias, _ in of_one})
     renamed = []
-    filed = _filed(connection) if gone & own.keys() else set()
+    filed = names.filed(connection) if gone & own.keys() else set()
     for number in gone & own.keys():
         other = _another_name(connection, own[number], number, filed)
         if other is None:

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.store.graph import entities as graph_entities
-from memory_mcp.store.graph import staying
+from memory_mcp.store.graph import former_types, staying
 from memory_mcp.store.graph.links import DERIVED
 from memory_mcp.store.graph.staying import SAID, STAYS
 
@@ -27,7 +27,7 @@ SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE 
 """
 _TOLD = f"""
 SELECT e.name AS entity, {_type("e")} AS type, e.subtype, ({_ALIASES.format("")}) AS aliases, ({_ALIASES.format("AND a.by_hand")}) AS names_by_hand, e.description, e.attributes, e.importance, e.confidence, e.made_by,
-    iif(e.type_from IS 'hand', 1, NULL) AS type_by_hand, e.entity_id, e.created_at, e.id AS id, e.id
+    iif(e.type_from IS 'hand', 1, NULL) AS type_by_hand, {former_types.FORMER} AS former_types, e.entity_id, e.created_at, e.id AS id, e.id
 FROM entities e WHERE e.made_by <> 'text' OR e.description IS NOT NULL OR e.attributes IS NOT NULL
     OR e.id IN (SELECT source FROM ({SAID}) UNION SELECT target FROM ({SAID}))
     OR e.id IN (SELECT value FROM json_each(?1))
@@ -99,6 +99,7 @@ def entities(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterat
             # An empty list says that nobody put any down, none that nobody knows.
             "names_by_hand": None if row["made_by"] == "text" else [name for name in json.loads(row["names_by_hand"]) if name not in held],
             "type_by_hand": bool(row["type_by_hand"]) or None,
+            "former_types": json.loads(row["former_types"]) or None,
             "attributes": json.loads(row["attributes"]) if row["attributes"] else None,
         }
 

@@ -137,6 +137,12 @@ def filed_under(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[
     return [*((str(source), "Person") for (source,) in sources), *((str(tag), None) for (tag,) in tags)]
 
 
+def filed(connection: apsw.Connection) -> set[str]:
+    """The names under which memories are filed, those in the trash too: who said them, and their tags. Without honorifics."""
+    every = [row[0] for row in connection.execute("SELECT id FROM memories")]
+    return {bare(label) for label, _ in filed_under(connection, every)}
+
+
 def unread(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
     """The names that older memories were not read for yet, the first first: number and name."""
     until = connection.execute("SELECT CAST(value AS INTEGER) FROM properties WHERE name = 'names_read_until'").get or 0

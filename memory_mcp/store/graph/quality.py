@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.store.graph import names
 from memory_mcp.store.graph.links import OPPOSITE_TYPES, SINGLE_TYPES
 from memory_mcp.store.graph.relations import Pair, folded, pairs_of_entities
 from memory_mcp.store.memories import CURRENT
@@ -29,6 +30,9 @@ WHERE coalesce(g.merged_into, g.id) = +e.id AND (g.made_by <> 'text' OR em.memor
 """
 _ORPHAN = f"""
 FROM entities e WHERE e.merged_into IS NULL AND e.extraction_count = 0 AND e.made_by = 'text' AND NOT EXISTS ({_SPOKEN_OF})
+"""
+_BARE = """
+SELECT json_group_array(a.bare) FROM entities g JOIN entity_aliases a ON a.entity = g.id WHERE coalesce(g.merged_into, g.id) = +e.id
 """
 # Whether the first had ended before the second began, as far as that is told: one without days goes on when the other has ended.
 _BEFORE = "coalesce(coalesce({0}.valid_from, {0}.valid_to, '9999') >= {1}.valid_to, 0)"
@@ -59,9 +63,11 @@ def unsure(connection: apsw.Connection, limit: int) -> tuple[list[tuple[Told, fl
 
 
 def orphans(connection: apsw.Connection, limit: int) -> tuple[list[str], int]:
-    """The names of entities that texts once made and that no memory names any more, and how many there are."""
-    rows = connection.execute(f"SELECT e.name {_ORPHAN} ORDER BY e.id LIMIT ?", (limit,))
-    return [str(row[0]) for row in rows], int(connection.execute(f"SELECT count(*) {_ORPHAN}").get)
+    """The names of entities that texts once made and that no memory names any more or is filed under, and how many there are."""
+    unnamed: list[Any] = connection.execute(f"SELECT e.name, ({_BARE}) {_ORPHAN} ORDER BY e.id").fetchall()
+    filed = names.filed(connection) if unnamed else set()
+    found = [str(name) for name, called in unnamed if filed.isdisjoint(json.loads(called))]
+    return found[:limit], len(found)
 
 
 def opposed(connection: apsw.Connection, limit: int) -> tuple[list[tuple[Told, Told]], int]:

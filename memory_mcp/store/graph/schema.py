@@ -240,3 +240,8 @@ ALTER TABLE entities ADD COLUMN type_from TEXT;
 def words_of_their_writers(connection: apsw.Connection) -> None:
     """By which names memories relate whom, and where a type comes from."""
     connection.execute(_WORDS_OF_THEIR_WRITERS)
+
+
+def types_told(connection: apsw.Connection) -> None:
+    """Which types an entity had before somebody told another."""
+    connection.execute("ALTER TABLE entities ADD COLUMN types_told TEXT")

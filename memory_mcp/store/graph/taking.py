@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import entities, merging, trashed
+from memory_mcp.store.graph import entities, former_types, merging, trashed
 from memory_mcp.store.graph.links import DERIVED
 from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, sum_up
 from memory_mcp.store.timestamps import to_text
@@ -84,6 +84,9 @@ def _ours(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], 
     for id_, entity in theirs.items():
         made_by, type_from = there.execute("SELECT made_by, type_from FROM entities WHERE id = ?", (id_,)).fetchone() or ("text", None)
         type_ = None if entity.type == entities.UNKNOWN_TYPE or type_from == "merge" else entity.type
+        had = former_types.former(there, id_)
+        if type_from == "hand":
+            former_types.adopt(here, entity.name, entity.type, had)
         found[id_] = entities.find_or_make(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
         if made_by != "text":
             # What only the trash calls it comes with the trash, once that is read here.
@@ -91,6 +94,7 @@ def _ours(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], 
             told = replace(entity, aliases=tuple(alias for alias in entity.aliases if alias not in hidden))
             by_hand = entities.names_by_hand(there, id_)
             keep_what_was_said(here, found[id_], told, made_by, by_hand, now, type_by_hand=type_from == "hand")
+        former_types.add(here, found[id_], had)
     return found
 
 

@@ -103,6 +103,12 @@ def the_one(connection: apsw.Connection, name: str) -> Entity:
     return found[0]
 
 
+def also_called(connection: apsw.Connection, entity: Entity) -> list[tuple[str, Entity]]:
+    """Each name of an entity that somebody else is called by, too, and who that is; its own name first."""
+    names = dict.fromkeys((entity.name, *entity.aliases, *entity.merged_names))
+    return [(name, other) for name in names for other in told_by_name(connection, name) if other.id != entity.id]
+
+
 def near(connection: apsw.Connection, name: str) -> str:
     """Who is called alike, in words."""
     found = alike(connection, name, SUGGESTIONS)

@@ -302,3 +302,34 @@ def test_a_name_that_several_have_in_the_trash_tells_of_none_of_them(persona):
     refused = persona.refusal("unrelate", relation="ケン > likes > 苺")
     assert "健太" not in refused
     assert "健二" not in refused
+
+
+def test_whoever_is_given_the_name_of_another_is_told_whose_it_is(persona, api, aliases):
+    persona("remember", content="[[きなこ|Object]]が寝た。[[みどり|Organization]]が開いた")
+    clinic = api("GET", "entity", entity="みどり")["entity"]["id"]
+    told = api("PATCH", "entity", entity="きなこ", name="みどり")
+    assert [one["id"] for one in told["namesakes"]] == [clinic]
+    assert f"みどり (Organization {clinic})" in told["note"]
+    assert "merge_entities makes them one, once they are of one type" in told["note"]
+    cat = told["entity"]["id"]
+    renamed = api("PATCH", "entity", entity=cat, name="きなこ")
+    assert renamed["entity"]["aliases"] == ["みどり"]
+    assert "aliases without a further name take that away" in renamed["note"]
+    undone = api("PATCH", "entity", entity=cat, aliases=[])
+    assert "note" not in undone
+    assert "namesakes" not in undone
+    assert aliases(cat) == []
+    assert persona("entity_neighbors", entity="みどり")["entity"]["id"] == clinic
+
+
+def test_nobody_is_told_of_a_namesake_of_whom_only_the_trash_knows(persona, api):
+    persona("remember", content="[[きなこ|Object]]が寝た")
+    key = persona("remember", content="[[みどり|Organization]]が開いた")["key"]
+    persona("forget", keys=[key])
+    assert api("PATCH", "entity", entity="きなこ", name="みどり").keys() == {"persona", "entity"}
+
+
+def test_whoever_is_made_with_the_name_of_another_type_is_told_of_the_other(persona, api):
+    persona("remember", content="[[きなこ|Object]]が寝た")
+    assert "きなこ (Object " in api("POST", "entities", name="きなこ", type="Person")["note"]
+    assert "note" not in api("PATCH", "entity", entity=api("GET", "entities", query="きなこ")["entities"][0]["id"], description="猫")
