@@ -51,7 +51,7 @@ _VACATIONS: dict[str, tuple[tuple[int, int], int]] = {  # what is said: the firs
     "年越し(?!蕎麦|そば)": ((12, 31), 2),
     "梅雨(?!前線|[入明]り?け?)": ((6, 1), 50),
     "new year(?:['’]?s)?": ((12, 31), 4),
-    "thanksgiving": ((11, 22), 7),
+    "thanksgiving (?:break|vacation|holidays?|week(?:end)?)": ((11, 22), 7),
 }
 _NAMES = "(?:" + "|".join(f"(?P<v{place}>{words})" for place, words in enumerate(_VACATIONS)) + ")(?![a-z])"
 # 昨年末 is 昨年 and 年末 at once.

@@ -1,0 +1,63 @@
+"""When something is to happen or happened, as its words and its sentence tell it, seen from five in the afternoon of Sunday, 22 November 2026, in Tokyo."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from memory_mcp.text.timewords import parse_moment
+
+TOKYO = ZoneInfo("Asia/Tokyo")
+NOW = datetime(2026, 11, 22, 8, tzinfo=UTC)
+
+
+def moment(words, content="", now=NOW) -> str:
+    local = parse_moment(words, now, TOKYO, content).astimezone(TOKYO)
+    return local.strftime("%Y-%m-%d %H:%M" if local.hour or local.minute else "%Y-%m-%d")
+
+
+@pytest.mark.parametrize(
+    ("words", "content", "meant"),
+    [
+        ("11月30日15時", "歯医者の予約は11月30日の15時。", "2026-11-30 15:00"),
+        ("11月30日", "歯医者に行く", "2026-11-30"),
+        ("12月10日", "12月10日に歯医者に行く。", "2026-12-10"),
+        ("12/10", "12月10日に歯医者に行く。", "2026-12-10"),
+        ("大晦日の23時", "大晦日の23時に神社に集合する", "2026-12-31 23:00"),
+        ("年末", "年末に実家へ帰る予定", "2026-12-21"),
+        ("勤労感謝の日", "勤労感謝の日に山に登る予定", "2026-11-23"),
+        ("first Friday of December", "We will have dinner on the first Friday of December", "2026-12-04"),
+        ("early January", "I'm going to move in early January", "2027-01-01"),
+        ("Thanksgiving", "We are going to my aunt's for Thanksgiving", "2026-11-26"),
+        ("金曜", "金曜に歯医者に行く", "2026-11-27"),
+        ("30日", "30日に歯医者の予約", "2026-11-30"),
+        ("11月30日〜12月2日", "11月30日から12月2日まで出張する", "2026-11-30"),
+        ("11月22日の20時", "11月22日の20時に電話する", "2026-11-22 20:00"),
+        ("去年の10月", "友人に会う予定", "2025-10-01"),
+    ],
+)  # fmt: skip
+def test_a_plan_without_a_year_is_the_next_such_day(words, content, meant):
+    assert moment(words, content) == meant
+
+
+@pytest.mark.parametrize(
+    ("words", "content", "meant"),
+    [
+        ("11月30日", "11月30日に歯医者に行った。", "2025-11-30"),
+        ("大晦日の23時", "大晦日の23時に神社で会った", "2025-12-31 23:00"),
+        ("first Friday of December", "We had dinner on the first Friday of December", "2025-12-05"),
+        ("金曜", "金曜に歯医者に行った", "2026-11-20"),
+        ("10月17日", "10月17日に会った。11月30日に歯医者に行く。", "2026-10-17"),
+    ],
+)  # fmt: skip
+def test_what_is_told_without_a_year_was_on_the_last_such_day(words, content, meant):
+    assert moment(words, content) == meant
+
+
+@pytest.mark.parametrize("content", ["", "健太は苺が好き", "健太は毎朝走る", "11月30日に会った。11月30日に会う。"])
+def test_where_the_sentence_cannot_tell_it_is_the_latest_that_has_begun(content):
+    assert moment("11月30日", content) == "2025-11-30"
+
+
+def test_a_plan_whose_day_has_just_passed_is_not_moved_by_a_year():
+    assert moment("11月10日", "11月10日に歯医者に行く") == "2026-11-10"
