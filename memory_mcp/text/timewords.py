@@ -13,6 +13,7 @@ from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of
 from memory_mcp.text.coming_days import NEXT, coming, is_open, told_of, with_those_to_come
+from memory_mcp.text.counted_days import exact_day
 from memory_mcp.text.date_numerals import in_digits
 from memory_mcp.text.datewords import ALWAYS, FIGURES, IN_A_QUESTION
 from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
@@ -94,7 +95,7 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
 
     said = _said(plain, today, told=told)
     if said:
-        return _moment_of(said, zone)
+        return _moment_of(exact_day(said, plain, today), zone)
     span = up_to_now(plain, now) or _range_of(plain, today, zone)
     first = _said(_SEPARATOR.split(plain, maxsplit=1)[0].strip(), today, told=told) if span else None
     if first and first.days[0] > today:  # a plan, as a range

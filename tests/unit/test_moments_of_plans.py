@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory_mcp.text.timewords import parse_moment
+from memory_mcp.text.timewords import parse_moment, parse_range
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOW = datetime(2026, 11, 22, 8, tzinfo=UTC)
@@ -61,3 +61,32 @@ def test_where_the_sentence_cannot_tell_it_is_the_latest_that_has_begun(content)
 
 def test_a_plan_whose_day_has_just_passed_is_not_moved_by_a_year():
     assert moment("11月10日", "11月10日に歯医者に行く") == "2026-11-10"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("一週間前", "2026-11-15"), ("1週間前", "2026-11-15"), ("a week ago", "2026-11-15"), ("two weeks ago", "2026-11-08"), ("a fortnight ago", "2026-11-08"),
+        ("1か月前", "2026-10-22"), ("ひと月前", "2026-10-22"), ("a month ago", "2026-10-22"), ("9ヶ月前", "2026-02-22"), ("半年前", "2026-05-22"),
+        ("1年前", "2025-11-22"), ("2 years ago", "2024-11-22"), ("1年半前", "2025-05-22"), ("half a year ago", "2026-05-22"), ("1週間前の夜", "2026-11-15 20:00"),
+        ("1週間ほど前", "2026-11-15"), ("about a month ago", "2026-10-22"), ("1週間後", "2026-11-29"), ("in two weeks", "2026-12-06"), ("1か月後", "2026-12-22"), ("半年後", "2027-05-22"),
+        ("先週", "2026-11-09"), ("1年前の11月", "2025-11-01"), ("1週間前の金曜", "2026-11-13"), ("2年前の夏", "2024-06-01"), ("3日前", "2026-11-19"),
+        ("月末", "2026-11-30"), ("今月末", "2026-11-30"), ("先月末", "2026-10-31"), ("来月の末", "2026-12-31"), ("10月末", "2026-10-31"), ("end of last month", "2026-10-31"),
+        ("月末の夜", "2026-11-30 20:00"), ("今月下旬", "2026-11-21"), ("先週末", "2026-11-14"),
+    ],
+)  # fmt: skip
+def test_a_moment_so_long_ago_is_the_day_that_is_counted_and_the_end_of_a_month_its_last(words, meant):
+    assert moment(words) == meant
+
+
+@pytest.mark.parametrize(
+    "words", ["一週間前", "a week ago", "1か月前", "1年前", "半年前", "1週間後", "月末", "今月末", "10月末", "1年半前"]
+)
+def test_the_range_of_what_is_counted_is_wide_and_holds_its_day(words):
+    span = parse_range(words, NOW, TOKYO)
+    assert parse_moment(words, NOW, TOKYO) in span
+    assert (span.end - span.start).days >= 7
+
+
+def test_the_day_a_month_before_the_31st_is_the_last_of_a_shorter_one():
+    assert moment("1か月前", now=datetime(2026, 10, 31, 3, tzinfo=UTC)) == "2026-09-30"
