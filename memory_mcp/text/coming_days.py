@@ -1,8 +1,8 @@
 """Days that are to come of what leaves the year, the week or the month unsaid: 11月30日, 大晦日, 金曜, next spring."""
 
 import re
-from collections.abc import Iterable, Sequence
-from datetime import date, timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, timedelta
 
 from memory_mcp.text.entities.tense import Direction, direction
 from memory_mcp.text.long_ago import Resolver
@@ -11,6 +11,8 @@ from memory_mcp.text.words_alone import COMES_ROUND
 
 # What is said so is never the one that is past.
 NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:next|(?:the )?(?:coming|upcoming))(?![a-z])")
+# Alone it is of the night that was: 深夜2時.
+HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)\Z")
 _SENTENCE_END = re.compile(r"[。！？!?\n]|(?<!\d)\.(?=\s|$)")
 # A sentence is looked at so far around a day.
 _REACH = 60
@@ -53,6 +55,13 @@ def coming(spans: Sequence[Days], today: date, *, strictly: bool) -> Days:
     if strictly or past is None or past == ahead:
         return ahead
     return past if today - (past[1] - _DAY) <= _LATE and ahead[0] - past[1] > _NEARLY_A_YEAR else ahead
+
+
+def of_night(moment: datetime, now: datetime, told: Callable[[], Direction | None]) -> datetime:
+    """The last such moment, where `moment` is that of today; of a plan the next."""
+    if told() == "next":
+        return moment if moment > now else moment + _DAY
+    return moment - _DAY if moment > now else moment
 
 
 def told_of(text: str, places: Iterable[tuple[int, int]]) -> Direction | None:

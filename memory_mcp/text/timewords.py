@@ -12,14 +12,14 @@ from zoneinfo import ZoneInfo
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of
-from memory_mcp.text.coming_days import NEXT, coming, is_open, told_of, with_those_to_come
+from memory_mcp.text.coming_days import HOUR_OF_NIGHT, NEXT, coming, is_open, of_night, told_of, with_those_to_come
 from memory_mcp.text.counted_days import exact_day
 from memory_mcp.text.date_numerals import in_digits
 from memory_mcp.text.datewords import ALWAYS, FIGURES, IN_A_QUESTION
 from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
 from memory_mcp.text.entities.tense import Direction
 from memory_mcp.text.hours import hours_ago, is_just_now, named_hours, up_to_now
-from memory_mcp.text.iso_dates import iso_span, no_date, outside_calendar
+from memory_mcp.text.iso_dates import in_utc, iso_span, no_date, outside_calendar
 from memory_mcp.text.long_ago import Resolver
 from memory_mcp.text.nested_days import Days, narrowed
 from memory_mcp.text.spans_in_questions import Found, with_ranges
@@ -64,12 +64,15 @@ _DAY_OF_WEEK_BESIDE = re.compile(
     r"(?<=\d日)\s*\(?[月火水木金土日](?:曜日?)?\)?(?![本間])|\([月火水木金土日]曜?日?\)"
     rf"|(?<![a-z])(?:{_DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)|(?:{_MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{_MONTH_NAMES}))"
 )
-_CLOCK_ALONE = re.compile(r"\A(?:午前|午後|朝|夜)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
+_CLOCK_ALONE = re.compile(r"\A(?:午前|午後|昼|夕方|早朝|未明|朝|深夜|真?夜中|夜|晩)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
+_PART_BEFORE_WEEK = re.compile(
+    rf"(?<![a-z])(?P<day>{WEEKDAY}) (?P<part>morning|afternoon|evening|night),? (?P<week>(?:of )?(?:last|this|next) week)(?!end)"
+)
 _WEEKDAY_ALONE = re.compile(rf"([月火水木金土日])曜日?|{WEEKDAY}")
 # What may stand between the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
-    r"に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
+    r"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
     r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than|some|still|maybe|probably|approximately)(?![a-z])"
 )
 
@@ -84,9 +87,9 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
         InvalidInput: it is no date.
     """
     plain, today = in_digits(text), now.astimezone(zone).date()
-    moment = iso_span(plain, zone) or hours_ago(plain, now)
-    if moment:
-        return moment.start
+    exact = iso_span(plain, zone) or hours_ago(plain, now)
+    if exact:
+        return exact.start
     if is_just_now(plain):
         return now.astimezone(UTC)
 
@@ -95,7 +98,8 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
 
     said = _said(plain, today, told=told)
     if said:
-        return _moment_of(exact_day(said, plain, today), zone)
+        moment = _moment_of(exact_day(said, plain, today), zone)
+        return of_night(moment, now, told) if HOUR_OF_NIGHT.search(plain) else moment
     span = up_to_now(plain, now) or _range_of(plain, today, zone)
     first = _said(_SEPARATOR.split(plain, maxsplit=1)[0].strip(), today, told=told) if span else None
     if first and first.days[0] > today:  # a plan, as a range
@@ -165,7 +169,7 @@ def _said(plain: str, today: date, near: date | None = None, told: Callable[[], 
     """
     if len(plain) > LONGEST_WORDS:
         return None
-    dated = _DAY_OF_WEEK_BESIDE.sub("", plain)
+    dated = _PART_BEFORE_WEEK.sub(r"\g<day> \g<week> \g<part>", _DAY_OF_WEEK_BESIDE.sub("", plain))
     found, rest = _found(dated, today, _AS_ARGUMENTS)
     strictly = NEXT.search(rest) is not None
     ahead, _ = _found(dated, today, _AS_ARGUMENTS, to_come=True) if found and (strictly or told) else ([], "")
@@ -174,7 +178,7 @@ def _said(plain: str, today: date, near: date | None = None, told: Callable[[], 
         found, rest = ahead, NEXT.sub(" ", rest)
     meanings = [days for _, _, days in found]
     if not meanings and (_CLOCK_ALONE.search(plain) or plain in _CLOCK_WORDS):
-        meanings = [[day_of(today)]]
+        meanings = [[day_of(today - timedelta(days=1) if HOUR_OF_NIGHT.search(plain) else today)]]
     spans = narrowed(meanings)
     if not any(set(spans) <= set(meaning) for meaning in meanings):
         return None  # no date, or two that lie apart
@@ -206,7 +210,7 @@ def _single(plain: str, today: date, zone: ZoneInfo, near: date | None = None) -
     if said.minute is not None:
         start = _moment_of(said, zone)
         return TimeRange(start, start + timedelta(minutes=1 if said.minute else 60))
-    span = _in_utc(said.filtered_days, zone)
+    span = in_utc(said.filtered_days, zone)
     return TimeRange(span.start, span.end + night_hours(), span.end) if said.at_night else span
 
 
@@ -252,9 +256,9 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: 
         if day and begun:
             if start.end - start.start > _LONGEST_MONTH:  # 2026-13 is no thirteenth of anything
                 return None
-            return _in_utc(day_of(begun.replace(day=int(day[1]))), zone)
+            return in_utc(day_of(begun.replace(day=int(day[1]))), zone)
         if begun and (named := _WEEKDAY_ALONE.fullmatch(plain)):
-            return _in_utc(day_of(begun + timedelta(days=(WEEKDAYS[named[1] or named[2]] - begun.weekday()) % 7)), zone)
+            return in_utc(day_of(begun + timedelta(days=(WEEKDAYS[named[1] or named[2]] - begun.weekday()) % 7)), zone)
     except (ValueError, OverflowError):
         return None
     if begun and _CLOCK_ALONE.search(plain):
@@ -284,18 +288,10 @@ def _resolved(days_of: Resolver, found: re.Match[str], today: date) -> Iterator[
         return  # 2月30日, or further back than the calendar goes: no date
 
 
-def _in_utc(span: Days, zone: ZoneInfo) -> TimeRange:
-    try:
-        start, end = (datetime.combine(day, time(), tzinfo=zone).astimezone(UTC) for day in span)
-    except OverflowError:
-        raise outside_calendar() from None
-    return TimeRange(start, end)
-
-
 def _representable(spans: Iterable[Days], zone: ZoneInfo) -> Iterator[TimeRange]:
     """The spans that UTC has a time for: a query may quote the year 1, and is still a query."""
     for span in spans:
         try:
-            yield _in_utc(span, zone)
+            yield in_utc(span, zone)
         except InvalidInput:
             continue

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from memory_mcp.errors import InvalidInput
 from memory_mcp.text.timewords import parse_moment, parse_range
 
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -90,3 +91,37 @@ def test_the_range_of_what_is_counted_is_wide_and_holds_its_day(words):
 
 def test_the_day_a_month_before_the_31st_is_the_last_of_a_shorter_one():
     assert moment("1か月前", now=datetime(2026, 10, 31, 3, tzinfo=UTC)) == "2026-09-30"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("この三連休", "2026-11-21"), ("この連休", "2026-11-21"), ("2026年5月の連休", "2026-05-02"), ("2019年5月の連休", "2019-04-27"), ("5月の連休", "2026-05-02"),
+        ("さ来週", "2026-11-30"), ("さ来週の金曜", "2026-12-04"), ("さ来月", "2027-01-01"), ("さ来年", "2028-01-01"),
+        ("来年早々", "2027-01-01"), ("来月早々", "2026-12-01"), ("来週早々", "2026-11-23"),
+        ("次のクリスマス", "2026-12-25"), ("今度の11月30日", "2026-11-30"), ("今度の大晦日の23時", "2026-12-31 23:00"), ("次の11月10日", "2027-11-10"), ("来る12月10日", "2026-12-10"),
+        ("next spring", "2027-03-01"), ("next summer", "2027-06-01"), ("next winter", "2026-12-01"), ("next Thanksgiving", "2026-11-26"), ("次の夏", "2027-06-01"), ("今度の正月", "2027-01-01"), ("last Thanksgiving", "2025-11-27"),
+        ("昨日の昼休み", "2026-11-21 12:00"), ("昨日の昼休みに", "2026-11-21 12:00"), ("yesterday's lunch break", "2026-11-21 12:00"),
+        ("Friday night last week", "2026-11-13 20:00"), ("Monday morning of last week", "2026-11-09 07:00"), ("Tuesday afternoon next week", "2026-11-24 13:00"),
+        ("2026-11-22T10:00 JST", "2026-11-22 10:00"), ("2026-11-22 10:00 jst", "2026-11-22 10:00"), ("2026-11-22T01:00 UTC", "2026-11-22 10:00"), ("2026-11-22T10:00 +09:00", "2026-11-22 10:00"),
+        ("2026-11-22T24:00", "2026-11-23"), ("2026-11-22T24:00:00", "2026-11-23"), ("2026-11-22 24:00", "2026-11-23"), ("2026-11-22T24:00+09:00", "2026-11-23"),
+        ("深夜2時", "2026-11-22 02:00"), ("夜中の2時", "2026-11-22 02:00"), ("深夜2時半", "2026-11-22 02:30"), ("真夜中の1時", "2026-11-22 01:00"), ("夜1時", "2026-11-22 01:00"), ("昨日の深夜2時", "2026-11-22 02:00"),
+        ("夜9時", "2026-11-22 21:00"), ("未明の3時", "2026-11-22 03:00"),
+    ],
+)  # fmt: skip
+def test_what_people_say_of_days_and_hours_is_understood(words, meant):
+    assert moment(words) == meant
+    assert parse_moment(words, NOW, TOKYO) in parse_range(words, NOW, TOKYO)
+
+
+def test_an_hour_of_the_night_alone_is_the_last_or_of_a_plan_the_next():
+    soon_after_midnight = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
+    assert moment("深夜2時", now=soon_after_midnight) == "2026-11-21 02:00"
+    assert moment("深夜2時", "深夜2時に起きる予定", now=soon_after_midnight) == "2026-11-22 02:00"
+    assert moment("深夜2時", "深夜2時に試合を見る予定") == "2026-11-23 02:00"
+
+
+@pytest.mark.parametrize("words", ["2026-11-22T25:00", "2026-11-22T24:30", "2026-11-22T10:00 XYZ", "この次の連休明け次"])
+def test_what_no_clock_shows_is_refused(words):
+    with pytest.raises(InvalidInput):
+        moment(words)
