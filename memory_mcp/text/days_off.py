@@ -8,7 +8,7 @@ from itertools import chain
 
 from memory_mcp.text.calendar import number_of
 from memory_mcp.text.date_numerals import NUMBER
-from memory_mcp.text.moving_days import public_holidays
+from memory_mcp.text.moving_days import end_of_golden_week, public_holidays
 from memory_mcp.text.nested_days import Days
 from memory_mcp.text.yearless import YEARS_MEANT, each_year
 
@@ -22,10 +22,11 @@ ROW_OF_DAYS_OFF = re.compile(
     rf"(?:(?:(?:(?P<year>\d{{4}})年の?)?(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(_MONTHS_BACK)}))の?"
     rf"|(?:(?P<next>{_NEXT})|(?P<last>{_LAST})|この)の?)?{NUMBER.replace('(', '(?P<long>', 1)}?(?<!大型)連休(?P<after>明け)?"
 )
+_AFTER_GOLDEN_WEEK = (5, 6)
 _FIRST_DAYS_AFTER = {
     "お?盆(?:休み)?": (8, 17),
     "お?正月(?:休み)?|年末年始": (1, 4),
-    "gw|ゴールデンウィーク|大型連休": (5, 6),
+    "gw|ゴールデンウィーク|大型連休": _AFTER_GOLDEN_WEEK,
     "夏休み": (9, 1),
     "冬休み": (1, 8),
     "春休み": (4, 8),
@@ -57,7 +58,12 @@ def _around(rows: Iterable[Days], today: date, *, before: bool, after: bool) -> 
 def after_days_off(found: re.Match[str], today: date) -> Iterator[Days]:
     """The three days after, in each of the last years."""
     month, day = next(first for place, first in enumerate(_FIRST_DAYS_AFTER.values()) if found[f"d{place}"])
-    return each_year(today, lambda year: (date(year, month, day), date(year, month, day) + 3 * _DAY))
+
+    def after(year: int) -> Days:
+        first = end_of_golden_week(year) if (month, day) == _AFTER_GOLDEN_WEEK else date(year, month, day)
+        return first, first + 3 * _DAY
+
+    return each_year(today, after)
 
 
 def _within(found: re.Match[str], row: Days, today: date) -> bool:

@@ -1,4 +1,4 @@
-"""Moments as ISO writes them, and the refusals of what is no date."""
+"""Moments as ISO writes them, and local days in UTC."""
 
 import re
 from datetime import UTC, datetime, time, timedelta
@@ -24,7 +24,11 @@ _END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
 
 
 def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
-    """A moment, and as much after it as it leaves open: an hour, a minute, a second. A day of eight digits is left to the words."""
+    """A moment, and as much after it as it leaves open: an hour, a minute, a second. A day of eight digits is left to the words.
+
+    Raises:
+        InvalidInput: it is outside the calendar.
+    """
     if re.fullmatch(r"\d{8}", text) or not re.match(r"\d{4}", text):
         return None
     text, days_on = _in_full(text.upper())
@@ -38,12 +42,14 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
         return TimeRange(
             start, start + (timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1))
         )
-    except (ValueError, OverflowError):
+    except OverflowError:
+        raise outside_calendar() from None
+    except ValueError:
         return None
 
 
 def _in_full(text: str) -> tuple[str, int]:
-    """With the zone as an offset, and without the hour 24, which is the first of so many days later."""
+    """With the zone as an offset, and without the hour 24, which is the first one so many days later."""
     zone = _ZONE.search(text)
     if zone:
         text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])
@@ -67,16 +73,6 @@ def is_iso(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def no_date(name: str, text: str) -> InvalidInput:
-    """The refusal of what can't be understood."""
-    examples = "2025-10-17, 2025-10-01..2025-10-17" if name == "date_range" else "2025-10-17, 2025-10-17T21:00"
-    return InvalidInput(
-        f"{name} {text[:80]!r} is no date that can be understood",
-        "",
-        f"Send {examples}, or words such as 昨日, 先週, 3日前, last month",
-    )
 
 
 def outside_calendar() -> InvalidInput:

@@ -7,6 +7,7 @@ A day is a calendar day in the caller's zone, a week begins on Monday. The words
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import TimeRange
@@ -19,9 +20,10 @@ from memory_mcp.text.datewords import ALWAYS, FIGURES, IN_A_QUESTION
 from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
 from memory_mcp.text.entities.tense import Direction
 from memory_mcp.text.hours import hours_ago, is_just_now, named_hours, up_to_now
-from memory_mcp.text.iso_dates import in_utc, iso_span, no_date, outside_calendar
+from memory_mcp.text.iso_dates import in_utc, iso_span, outside_calendar
 from memory_mcp.text.long_ago import Resolver
 from memory_mcp.text.nested_days import Days, narrowed
+from memory_mcp.text.refused_dates import refusal
 from memory_mcp.text.spans_in_questions import Found, with_ranges
 from memory_mcp.text.spoken import Spoken
 from memory_mcp.text.weeks import WEEKDAY
@@ -92,20 +94,17 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
         return exact.start
     if is_just_now(plain):
         return now.astimezone(UTC)
-
-    def told() -> Direction | None:
-        return _told_of(content, plain, today) if content else None
-
+    told = partial(_told_of, content, plain, today)
     said = _said(plain, today, told=told)
     if said:
         moment = _moment_of(exact_day(said, plain, today), zone)
         return of_night(moment, now, told) if HOUR_OF_NIGHT.search(plain) else moment
     span = up_to_now(plain, now) or _range_of(plain, today, zone)
     first = _said(_SEPARATOR.split(plain, maxsplit=1)[0].strip(), today, told=told) if span else None
-    if first and first.days[0] > today:  # a plan, as a range
+    if first and first.days[0] >= today:  # a plan, as a range
         return _moment_of(first, zone)
     if span is None or span.start == _EVER.start:
-        raise no_date("occurred_at", text)
+        raise _refusal("occurred_at", text, plain, today)
     return span.start
 
 
@@ -121,7 +120,7 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     plain, today = in_digits(text), now.astimezone(zone).date()
     span = up_to_now(plain, now) or hours_ago(plain, now) or _single(plain, today, zone) or _range_of(plain, today, zone)
     if span is None:
-        raise no_date("date_range", text)
+        raise _refusal("date_range", text, plain, today)
     if span.start >= span.end:
         raise InvalidInput(f"date_range {text[:80]!r} ends before it begins", "", "Write the earlier date first: 2025-10-01..2025-10-17")
     return span
@@ -139,6 +138,8 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
 
 def _told_of(content: str, plain: str, today: date) -> Direction | None:
     """Whether the beginning of a content takes a date for one that is to come."""
+    if not content:
+        return None
     begun = in_digits(content[:_READ_OF_CONTENT])
     meant = {span for _, _, days in _found(plain, today, _AS_ARGUMENTS)[0] for span in days}
     found, _ = _found(begun, today, _AS_ARGUMENTS)
@@ -279,6 +280,10 @@ def _moment_of(said: Said, zone: ZoneInfo) -> datetime:
         return datetime.combine(day, time((said.hour or 0) % 24, said.minute or 0), tzinfo=zone).astimezone(UTC)
     except OverflowError:
         raise outside_calendar() from None
+
+
+def _refusal(name: str, text: str, plain: str, today: date) -> InvalidInput:
+    return refusal(name, text, plain[:LONGEST_WORDS], today, _AS_ARGUMENTS.patterns(plain))
 
 
 def _resolved(days_of: Resolver, found: re.Match[str], today: date) -> Iterator[Days]:

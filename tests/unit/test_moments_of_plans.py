@@ -1,6 +1,6 @@
 """When something is to happen or happened, as its words and its sentence tell it, seen from five in the afternoon of Sunday, 22 November 2026, in Tokyo."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -125,3 +125,42 @@ def test_an_hour_of_the_night_alone_is_the_last_or_of_a_plan_the_next():
 def test_what_no_clock_shows_is_refused(words):
     with pytest.raises(InvalidInput):
         moment(words)
+
+
+def test_a_range_that_begins_today_is_of_today():
+    assert moment("11月22日の20時から", "11月22日の20時から会議がある") == "2026-11-22 20:00"
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last"),
+    [
+        ("ゴールデンウィーク", "2026-04-29", "2026-05-06"), ("2024年のGW", "2024-04-29", "2024-05-06"), ("2023年のゴールデンウィーク", "2023-04-29", "2023-05-05"),
+        ("GW明け", "2026-05-07", "2026-05-09"), ("前の日曜", "2026-11-15", "2026-11-15"), ("日曜", "2026-11-22", "2026-11-22"), ("前の土曜", "2026-11-21", "2026-11-21"),
+    ],
+)  # fmt: skip
+def test_days_off_end_with_the_day_that_stands_in_for_a_sunday(words, first, last):
+    span = parse_range(words, NOW, TOKYO)
+    assert [day.astimezone(TOKYO).date().isoformat() for day in (span.start, span.end - timedelta(days=1))] == [first, last]
+
+
+@pytest.mark.parametrize("words", ["9999-12-31", "0001-01-01", "9999年12月31日"])
+@pytest.mark.parametrize("parse", [parse_moment, parse_range])
+def test_a_day_at_the_ends_of_the_calendar_is_refused_with_its_range(parse, words):
+    with pytest.raises(InvalidInput, match="between 0002-01-01 and 9998-12-31"):
+        parse(words, NOW, TOKYO)
+
+
+@pytest.mark.parametrize(
+    "words", ["2月30日", "今月の31日", "2026-02-30", "2026年2月30日", "11月31日の15時", "13月1日", "2/30", "February 30", "2026-02-29T10:00"]
+)  # fmt: skip
+@pytest.mark.parametrize("parse", [parse_moment, parse_range])
+def test_a_day_that_does_not_exist_is_refused_as_one(parse, words):
+    with pytest.raises(InvalidInput, match="no such day"):
+        parse(words, NOW, TOKYO)
+
+
+@pytest.mark.parametrize("words", ["いつか", "the day after never", "2020年のクリスマスごはん", "昨日の30時", "10月と12月"])
+def test_what_names_no_day_is_not_said_to_be_one(words):
+    with pytest.raises(InvalidInput) as refused:
+        moment(words)
+    assert "no such day" not in str(refused.value)
