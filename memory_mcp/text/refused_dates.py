@@ -23,7 +23,7 @@ def refusal(name: str, text: str, plain: str, today: date, patterns: Iterable[Pa
             except ValueError:
                 missing = True
     if missing:
-        return InvalidInput(f"{name} is {text[:80]!r}", "there is no such day", "Send a day of the calendar, such as 2025-10-17")
+        return InvalidInput(f"{name} {text[:80]!r} is no date", "there is no such day", "Send a day of the calendar, such as 2025-10-17")
     examples = "2025-10-17, 2025-10-01..2025-10-17" if name == "date_range" else "2025-10-17, 2025-10-17T21:00"
     return InvalidInput(
         f"{name} {text[:80]!r} is no date that can be understood",
