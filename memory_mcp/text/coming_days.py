@@ -24,9 +24,10 @@ _LATE, _NEARLY_A_YEAR = timedelta(days=45), timedelta(days=180)
 _DAY = timedelta(days=1)
 
 
-def is_open(pattern: re.Pattern[str], days: Sequence[Days]) -> bool:
-    """Whether it depends on what is said of a day which one is meant."""
-    return len(days) > 1 or pattern in COMES_ROUND
+def is_open(pattern: re.Pattern[str], days: Sequence[Days], today: date) -> bool:
+    """Whether it depends on what is said of a day which one is meant. Of the last years a leap day may be in one alone."""
+    first = days[0][0] if days else today
+    return len(days) > 1 or pattern in COMES_ROUND or ((first.month, first.day) == (2, 29) and today - first > _NEARLY_A_YEAR)
 
 
 def with_those_to_come(pattern: re.Pattern[str], resolve: Resolver, found: re.Match[str], today: date, days: Sequence[Days]) -> list[Days]:

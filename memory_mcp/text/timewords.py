@@ -155,7 +155,7 @@ def _found(plain: str, today: date, words: Spoken, *, to_come: bool = False) -> 
             if any(taken[found.start() : found.end()]):
                 continue  # 先週 inside 先週の金曜 was meant as part of it
             days = list(_resolved(days_of, found, today))
-            if to_come and is_open(pattern, days):
+            if to_come and is_open(pattern, days, today):
                 days = with_those_to_come(pattern, days_of, found, today, days)
             if days:
                 taken[found.start() : found.end()] = b"\1" * (found.end() - found.start())

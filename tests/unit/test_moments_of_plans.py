@@ -30,6 +30,8 @@ def moment(words, content="", now=NOW) -> str:
         ("first Friday of December", "We will have dinner on the first Friday of December", "2026-12-04"),
         ("early January", "I'm going to move in early January", "2027-01-01"),
         ("Thanksgiving", "We are going to my aunt's for Thanksgiving", "2026-11-26"),
+        ("2月29日", "2月29日に式を挙げる予定", "2028-02-29"),
+        ("今度の30日", "", "2026-11-30"),
         ("金曜", "金曜に歯医者に行く", "2026-11-27"),
         ("30日", "30日に歯医者の予約", "2026-11-30"),
         ("11月30日〜12月2日", "11月30日から12月2日まで出張する", "2026-11-30"),
