@@ -38,6 +38,8 @@ def remember(
         _print_json(answer)
         return
     typer.echo(f"{answer['persona']}: {'stored' if answer['stored'] else 'known already'} as {answer['key']}")
+    if understood := answer.get("occurred_at"):
+        typer.echo(f"  occurred at {understood}")
     for what in ("redacted", "flagged"):
         if found := answer.get(what):
             typer.echo(f"  {what}: {', '.join(f'{count} {kind}' for kind, count in found.items())}")

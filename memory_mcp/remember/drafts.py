@@ -51,7 +51,7 @@ def draft(
         kind=_kind(kind.strip().casefold()) if kind and kind.strip() else ("conversation" if session_id else "fact"),
         tags=labels(tags, "tags"),
         importance=checked_importance(importance if importance is not None else 0.5),
-        occurred_at=parse_moment(occurred_at, now, zone) if occurred_at else None,
+        occurred_at=parse_moment(occurred_at, now, zone, content) if occurred_at else None,
         questions=tuple(storable(question, "questions").strip() for question in _few(questions, "questions") if question.strip()),
         state=_state(state or {}),
         supersedes=label(supersedes, "supersedes"),

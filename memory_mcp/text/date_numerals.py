@@ -21,6 +21,7 @@ _SHORT_YEAR = re.compile(r"(?<![\d年])['’]?(\d\d)年(?=の?(?:\d{1,2}月|[春
 _NOT_EXACTLY = re.compile("(?<=[日週間月年半数])(ほど|くらい|ぐらい|程度?|ばかり|近く)前")
 _SOME = re.compile("何(?=(?:日|週間?|[ヶケかカ箇]月|年)か前)(日|週間?|[ヶケかカ箇]月|年)か前")
 _BEFORE = re.compile("(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ")
+_AFTER_NEXT = re.compile("(?<![いきしじびみりなかたらき])さ来(?=[週月年])")
 _SHORT_UNITS = re.compile(r"(?<=[\da] )(wk|yr|mo|hr)(?=s? (?:ago|back))")
 _LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
 _FROM_NOW = re.compile("(?:今日?|本日|現在)から(?=[^から]{1,8}前)")
@@ -29,6 +30,8 @@ _FROM_NOW = re.compile("(?:今日?|本日|現在)から(?=[^から]{1,8}前)")
 def in_digits(text: str) -> str:
     """The text in its plain form (NFKC, no upper case), with the years and the days of dates in digits. Years of two digits run from 1961 to 2060."""
     plain = unicodedata.normalize("NFKC", text).casefold().strip().removeprefix("西暦")
+    if "さ来" in plain:
+        plain = _AFTER_NEXT.sub("再来", plain)
     plain = _ERA_YEAR.sub(_western, plain)
     plain = _YEAR_IN_KANJI.sub(lambda found: str(number_of(found[0])), plain)
     plain = _DAY_OR_MONTH.sub(lambda found: str(number_of(found[0])), plain)

@@ -8,7 +8,7 @@ from itertools import chain
 
 from memory_mcp.text.calendar import number_of
 from memory_mcp.text.date_numerals import NUMBER
-from memory_mcp.text.moving_days import public_holidays
+from memory_mcp.text.moving_days import end_of_golden_week, public_holidays
 from memory_mcp.text.nested_days import Days
 from memory_mcp.text.yearless import YEARS_MEANT, each_year
 
@@ -19,13 +19,14 @@ _NEXT, _LAST = "次|今度|来る|来たる|きたる", "前|この前|この間
 _YEAR_BEFORE = re.compile(r"(?:\d{4}|[去昨今来])年の?\Z|おととしの?\Z")
 _MONTHS_BACK = {"先々月": 2, "先月": 1, "今月": 0, "来月": -1, "再来月": -2}
 ROW_OF_DAYS_OFF = re.compile(
-    rf"(?:(?:(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(_MONTHS_BACK)}))の?"
-    rf"|(?:(?P<next>{_NEXT})|(?P<last>{_LAST}))の?)?{NUMBER.replace('(', '(?P<long>', 1)}?(?<!大型)連休(?P<after>明け)?"
+    rf"(?:(?:(?:(?P<year>\d{{4}})年の?)?(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(_MONTHS_BACK)}))の?"
+    rf"|(?:(?P<next>{_NEXT})|(?P<last>{_LAST})|この)の?)?{NUMBER.replace('(', '(?P<long>', 1)}?(?<!大型)連休(?P<after>明け)?"
 )
+_AFTER_GOLDEN_WEEK = (5, 6)
 _FIRST_DAYS_AFTER = {
     "お?盆(?:休み)?": (8, 17),
     "お?正月(?:休み)?|年末年始": (1, 4),
-    "gw|ゴールデンウィーク|大型連休": (5, 6),
+    "gw|ゴールデンウィーク|大型連休": _AFTER_GOLDEN_WEEK,
     "夏休み": (9, 1),
     "冬休み": (1, 8),
     "春休み": (4, 8),
@@ -37,7 +38,8 @@ def rows_of_days_off(found: re.Match[str], today: date) -> Iterator[Days]:
     """Those of the month that is named, and all behind a year, which narrows them; else the one that is, or the last, and the next, unless one of
     them is meant."""
     least = number_of(found["long"]) if found["long"] else _SHORTEST
-    rows: Iterable[Days] = (row for row in _rows(today) if (row[1] - row[0]).days >= least and _within(found, row, today))
+    seen_from = date(int(found["year"]), 12, 31) if found["year"] else today
+    rows: Iterable[Days] = (row for row in _rows(seen_from) if (row[1] - row[0]).days >= least and _within(found, row, today))
     if not (found["month"] or found["near"] or _YEAR_BEFORE.search(found.string[max(found.start() - _REACH, 0) : found.start()])):
         rows = _around(rows, today, before=not found["next"], after=not found["last"])
     return ((row[1], row[1] + _DAY) if found["after"] else row for row in rows)
@@ -56,12 +58,19 @@ def _around(rows: Iterable[Days], today: date, *, before: bool, after: bool) -> 
 def after_days_off(found: re.Match[str], today: date) -> Iterator[Days]:
     """The three days after, in each of the last years."""
     month, day = next(first for place, first in enumerate(_FIRST_DAYS_AFTER.values()) if found[f"d{place}"])
-    return each_year(today, lambda year: (date(year, month, day), date(year, month, day) + 3 * _DAY))
+
+    def after(year: int) -> Days:
+        first = end_of_golden_week(year) if (month, day) == _AFTER_GOLDEN_WEEK else date(year, month, day)
+        return first, first + 3 * _DAY
+
+    return each_year(today, after)
 
 
 def _within(found: re.Match[str], row: Days, today: date) -> bool:
     """Whether the month that is named is the row's."""
     first, last = row[0], row[1] - _DAY
+    if found["year"] and int(found["year"]) != last.year:
+        return False
     if found["near"]:
         wanted = today.year * 12 + today.month - 1 - _MONTHS_BACK[found["near"]]
         return wanted in (first.year * 12 + first.month - 1, last.year * 12 + last.month - 1)

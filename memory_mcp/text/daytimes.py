@@ -14,7 +14,7 @@ _PARTS = {
     "昼前|late morning": 11,
     "夜遅く|遅く|夜更け|夜ふけ|深夜|夜中|真夜中|midnight|late night|late evening": 23,
     "朝一番?|朝イチ|朝方?|午前中|午前|morning": 7,
-    "昼間?|お昼|正午|noon|midday|lunch(?:time)?": 12,
+    "昼休み|昼間?|お昼|正午|noon|midday|lunch(?:time| break)?": 12,
     "午後|afternoon": 13,
     "夕方|夕|evening": 17,
     "夜|晩|night": 20,
@@ -30,7 +30,7 @@ _ABOUT = re.compile(
     "前後|頃|ころ|ごろ|くらい|ぐらい|ほど|程度?|ばかり|近く|今頃|今ごろ|辺り|あたり|だいたい|およそ|約|(?<![a-z])(?:around|about|circa|roughly|almost|nearly|approximately|or so)(?![a-z])"
 )
 _PART_OF_SPAN = re.compile(
-    "(?P<first>上旬|初旬|初め|はじめ|始め|初頭|頭|あたま|初日|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
+    "(?P<first>上旬|初旬|初め|はじめ|始め|初頭|早々|頭|あたま|初日|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
     "|(?P<middle>中旬|半ば|なかば|中頃|中ごろ|真ん中|まんなか|中盤|(?<![a-z])(?:mid|middle of|the middle of)(?![a-z]))"
     "|(?P<last>下旬|末日|末|終わり|おわり|終盤|(?<![a-z])(?:late|the end of|end of)(?![a-z]))"
     "|(?P<half>前半|上半?期|後半|下半?期|(?<![a-z])(?:the )?(?:first|second) half of)"

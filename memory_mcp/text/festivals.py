@@ -71,7 +71,7 @@ _ENGLISH: list[_Festival] = [
     ("good friday", lambda year: moving_days.easter(year) - timedelta(days=2), 1),
     ("easter monday", lambda year: moving_days.easter(year) + timedelta(days=1), 1),
     ("easter(?: sunday)?(?! (?:island|egg|bunny|monday)|[a-z])", moving_days.easter, 1),
-    ("thanksgiving day", moving_days.thanksgiving, 1),
+    ("thanksgiving(?! (?:break|vacation|holiday|week))(?: day)?(?![a-z])", moving_days.thanksgiving, 1),
     ("black friday", lambda year: moving_days.thanksgiving(year) + timedelta(days=1), 1),
     ("labou?r day", lambda year: moving_days.nth_weekday(year, 9, 0, 1), 1),
     ("memorial day", lambda year: moving_days.nth_weekday(year, 5, 0, -1), 1),

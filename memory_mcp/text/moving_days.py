@@ -85,6 +85,14 @@ def _moved(year: int, name: str) -> date | None:
     return date(year, *moved) if moved else None
 
 
+def end_of_golden_week(year: int) -> date:
+    """The first day after it: that after 5 May, or after the day that stands in for a Sunday."""
+    after, off = date(year, 5, 6), public_holidays(year)
+    while after in off:
+        after += _DAY
+    return after
+
+
 def public_holidays(year: int) -> frozenset[date]:
     """Those of Japan, with the days that stand in for a Sunday and those between two, as the law has been since 2016."""
     birthday = [(2, 23)] if year >= 2020 else [(12, 23)] if year <= 2018 else []

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 
 from memory_mcp.text.calendar import month_of, number_of
 from memory_mcp.text.date_numerals import COUNT, NUMBER
+from memory_mcp.text.moving_days import end_of_golden_week
 from memory_mcp.text.nested_days import Days
 from memory_mcp.text.yearless import YEARS_MEANT, each_year
 
@@ -38,11 +39,12 @@ SEASON_OF_YEAR = re.compile(
     rf"|(?<![a-z\d]){COUNT.replace('(', '(?P<count>', 1)} (spring|summer|autumn|fall|winter)s? ago"
 )
 SEASON_ALONE = re.compile(rf"{_JAPANESE}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH}")
+_GOLDEN_WEEK = (4, 29)
 _VACATIONS: dict[str, tuple[tuple[int, int], int]] = {  # what is said: the first day, and how many
     "夏休み": ((7, 20), 43),
     "冬休み": ((12, 23), 16),
     "春休み": ((3, 20), 19),
-    "ゴールデンウィーク|gw|大型連休|golden week": ((4, 29), 7),
+    "ゴールデンウィーク|gw|大型連休|golden week": (_GOLDEN_WEEK, 7),
     "シルバーウィーク": ((9, 19), 5),
     "お?盆休み": ((8, 10), 7),
     "年末年始": ((12, 27), 10),
@@ -51,7 +53,7 @@ _VACATIONS: dict[str, tuple[tuple[int, int], int]] = {  # what is said: the firs
     "年越し(?!蕎麦|そば)": ((12, 31), 2),
     "梅雨(?!前線|[入明]り?け?)": ((6, 1), 50),
     "new year(?:['’]?s)?": ((12, 31), 4),
-    "thanksgiving": ((11, 22), 7),
+    "thanksgiving (?:break|vacation|holidays?|week(?:end)?)": ((11, 22), 7),
 }
 _NAMES = "(?:" + "|".join(f"(?P<v{place}>{words})" for place, words in enumerate(_VACATIONS)) + ")(?![a-z])"
 # 昨年末 is 昨年 and 年末 at once.
@@ -110,4 +112,6 @@ def vacation_alone(found: re.Match[str], today: date) -> Iterator[Days]:
 def _vacation(found: re.Match[str], year: int) -> Days:
     (month, day), length = next(dated for place, dated in enumerate(_VACATIONS.values()) if found[f"v{place}"])
     first = date(year, month, day)
+    if (month, day) == _GOLDEN_WEEK:
+        return first, end_of_golden_week(year)
     return first, first + timedelta(days=length)

@@ -7,17 +7,23 @@ A day is a calendar day in the caller's zone, a week begins on Monday. The words
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of
+from memory_mcp.text.coming_days import HOUR_OF_NIGHT, NEXT, coming, is_open, of_night, told_of, with_those_to_come
+from memory_mcp.text.counted_days import exact_day
 from memory_mcp.text.date_numerals import in_digits
 from memory_mcp.text.datewords import ALWAYS, FIGURES, IN_A_QUESTION
 from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
+from memory_mcp.text.entities.tense import Direction
 from memory_mcp.text.hours import hours_ago, is_just_now, named_hours, up_to_now
+from memory_mcp.text.iso_dates import in_utc, iso_span, outside_calendar
 from memory_mcp.text.long_ago import Resolver
 from memory_mcp.text.nested_days import Days, narrowed
+from memory_mcp.text.refused_dates import refusal
 from memory_mcp.text.spans_in_questions import Found, with_ranges
 from memory_mcp.text.spoken import Spoken
 from memory_mcp.text.weeks import WEEKDAY
@@ -51,6 +57,7 @@ _IMPLIED = [
 ]
 _IN_QUESTIONS, _AS_ARGUMENTS = Spoken([*ALWAYS, *IN_A_QUESTION], FIGURES), Spoken([*ALWAYS, *ALONE], FIGURES)
 LONGEST_WORDS = 200
+_READ_OF_CONTENT = 2000
 _HALF_A_DAY = timedelta(hours=12)
 _LATE = re.compile("夜|晩|夕|午後|night|evening|afternoon|pm")
 _LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
@@ -59,36 +66,45 @@ _DAY_OF_WEEK_BESIDE = re.compile(
     r"(?<=\d日)\s*\(?[月火水木金土日](?:曜日?)?\)?(?![本間])|\([月火水木金土日]曜?日?\)"
     rf"|(?<![a-z])(?:{_DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)|(?:{_MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{_MONTH_NAMES}))"
 )
-_CLOCK_ALONE = re.compile(r"\A(?:午前|午後|朝|夜)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
+_CLOCK_ALONE = re.compile(r"\A(?:午前|午後|昼|夕方|早朝|未明|朝|深夜|真?夜中|夜|晩)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
+_PART_BEFORE_WEEK = re.compile(
+    rf"(?<![a-z])(?P<day>{WEEKDAY}) (?P<part>morning|afternoon|evening|night),? (?P<week>(?:of )?(?:last|this|next) week)(?!end)"
+)
 _WEEKDAY_ALONE = re.compile(rf"([月火水木金土日])曜日?|{WEEKDAY}")
 # What may stand between the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
-    r"に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
+    r"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
     r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than|some|still|maybe|probably|approximately)(?![a-z])"
 )
 
 
-def parse_moment(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") -> datetime:
     """A moment in UTC from ISO or from words; of a day or a longer span, its beginning. Without an offset it is local time.
 
-    A part of a day begins where people say it does: 3日前の夜 is eight in the evening.
+    A part of a day begins where people say it does: 3日前の夜 is eight in the evening. Of a day without a year, `content` tells which one is
+    meant: where it is a plan the next, else the latest that has begun.
 
     Raises:
         InvalidInput: it is no date.
     """
     plain, today = in_digits(text), now.astimezone(zone).date()
-    moment = _iso(plain, zone) or hours_ago(plain, now)
-    if moment:
-        return moment.start
+    exact = iso_span(plain, zone) or hours_ago(plain, now)
+    if exact:
+        return exact.start
     if is_just_now(plain):
         return now.astimezone(UTC)
-    said = _said(plain, today)
+    told = partial(_told_of, content, plain, today)
+    said = _said(plain, today, told=told)
     if said:
-        return _moment_of(said, zone)
+        moment = _moment_of(exact_day(said, plain, today), zone)
+        return of_night(moment, now, told) if HOUR_OF_NIGHT.search(plain) else moment
     span = up_to_now(plain, now) or _range_of(plain, today, zone)
+    first = _said(_SEPARATOR.split(plain, maxsplit=1)[0].strip(), today, told=told) if span else None
+    if first and first.days[0] >= today:  # a plan, as a range
+        return _moment_of(first, zone)
     if span is None or span.start == _EVER.start:
-        raise _no_date("occurred_at", text)
+        raise _refusal("occurred_at", text, plain, today)
     return span.start
 
 
@@ -104,7 +120,7 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     plain, today = in_digits(text), now.astimezone(zone).date()
     span = up_to_now(plain, now) or hours_ago(plain, now) or _single(plain, today, zone) or _range_of(plain, today, zone)
     if span is None:
-        raise _no_date("date_range", text)
+        raise _refusal("date_range", text, plain, today)
     if span.start >= span.end:
         raise InvalidInput(f"date_range {text[:80]!r} ends before it begins", "", "Write the earlier date first: 2025-10-01..2025-10-17")
     return span
@@ -120,7 +136,17 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
     return [*_representable(narrowed(with_ranges(plain, found)), zone), *named_hours(plain, now)]
 
 
-def _found(plain: str, today: date, words: Spoken) -> tuple[list[Found], str]:
+def _told_of(content: str, plain: str, today: date) -> Direction | None:
+    """Whether the beginning of a content takes a date for one that is to come."""
+    if not content:
+        return None
+    begun = in_digits(content[:_READ_OF_CONTENT])
+    meant = {span for _, _, days in _found(plain, today, _AS_ARGUMENTS)[0] for span in days}
+    found, _ = _found(begun, today, _AS_ARGUMENTS)
+    return told_of(begun, [(start, end) for start, end, days in found if not meant.isdisjoint(days)])
+
+
+def _found(plain: str, today: date, words: Spoken, *, to_come: bool = False) -> tuple[list[Found], str]:
     """Where the dates of a text are and what each may mean, and the text without them."""
     taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
     dates: list[Found] = []
@@ -129,29 +155,39 @@ def _found(plain: str, today: date, words: Spoken) -> tuple[list[Found], str]:
             if any(taken[found.start() : found.end()]):
                 continue  # 先週 inside 先週の金曜 was meant as part of it
             days = list(_resolved(days_of, found, today))
+            if to_come and is_open(pattern, days, today):
+                days = with_those_to_come(pattern, days_of, found, today, days)
             if days:
                 taken[found.start() : found.end()] = b"\1" * (found.end() - found.start())
                 dates.append((found.start(), found.end(), days))
     return dates, "".join(" " if flag else character for character, flag in zip(plain, taken, strict=True))
 
 
-def _said(plain: str, today: date, near: date | None = None) -> Said | None:
+def _said(plain: str, today: date, near: date | None = None, told: Callable[[], Direction | None] | None = None) -> Said | None:
     """What the whole of a text says, if that is a date: the latest that is not in the future where several are meant.
 
-    `near` is where a range begins that this is the end of: it may leave the year unsaid.
+    `near` is where a range begins that this is the end of: it may leave the year unsaid. `told` says whether it is to come.
     """
     if len(plain) > LONGEST_WORDS:
         return None
-    found, rest = _found(_DAY_OF_WEEK_BESIDE.sub("", plain), today, _AS_ARGUMENTS)
+    dated = _PART_BEFORE_WEEK.sub(r"\g<day> \g<week> \g<part>", _DAY_OF_WEEK_BESIDE.sub("", plain))
+    found, rest = _found(dated, today, _AS_ARGUMENTS)
+    strictly = NEXT.search(rest) is not None
+    ahead, _ = _found(dated, today, _AS_ARGUMENTS, to_come=True) if found and (strictly or told) else ([], "")
+    to_come = ahead != found and (strictly or (told is not None and told() == "next")) and bool(ahead)
+    if to_come:
+        found, rest = ahead, NEXT.sub(" ", rest)
     meanings = [days for _, _, days in found]
     if not meanings and (_CLOCK_ALONE.search(plain) or plain in _CLOCK_WORDS):
-        meanings = [[day_of(today)]]
+        meanings = [[day_of(today - timedelta(days=1) if HOUR_OF_NIGHT.search(plain) else today)]]
     spans = narrowed(meanings)
     if not any(set(spans) <= set(meaning) for meaning in meanings):
         return None  # no date, or two that lie apart
     implied = [part for words, part in _IMPLIED if words.search(plain)]
     try:
-        said, rest = with_modifiers(_meant(spans, today, near), " ".join([rest, *implied]))
+        said, rest = with_modifiers(
+            coming(spans, today, strictly=strictly) if to_come else _meant(spans, today, near), " ".join([rest, *implied])
+        )
     except (ValueError, OverflowError):
         return None
     return None if _CONNECTORS.sub("", rest) else said
@@ -164,27 +200,9 @@ def _meant(spans: Sequence[Days], today: date, near: date | None) -> Days:
     return next((span for span in spans if span[0] <= today), spans[0])
 
 
-def _iso(text: str, zone: ZoneInfo) -> TimeRange | None:
-    """A moment, and as much after it as it leaves open: an hour, a minute, a second. A day alone is left to the words."""
-    if re.fullmatch(r"\d{8}", text) or not re.match(r"\d{4}", text):
-        return None
-    try:
-        moment = datetime.fromisoformat(text.upper().replace("/", "-"))
-        start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-        clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text.upper())
-        if clock is None:
-            days = 7 if re.fullmatch(r"\d{4}-?W\d{2}", text.upper()) else 1
-            return TimeRange(start, (start.astimezone(zone) + timedelta(days=days)).astimezone(UTC))
-        return TimeRange(
-            start, start + (timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1))
-        )
-    except (ValueError, OverflowError):
-        return None
-
-
 def _single(plain: str, today: date, zone: ZoneInfo, near: date | None = None) -> TimeRange | None:
     """The span of one date, in UTC."""
-    exact = _iso(plain, zone)
+    exact = iso_span(plain, zone)
     if exact:
         return exact
     said = _said(plain, today, near)
@@ -193,7 +211,7 @@ def _single(plain: str, today: date, zone: ZoneInfo, near: date | None = None) -
     if said.minute is not None:
         start = _moment_of(said, zone)
         return TimeRange(start, start + timedelta(minutes=1 if said.minute else 60))
-    span = _in_utc(said.filtered_days, zone)
+    span = in_utc(said.filtered_days, zone)
     return TimeRange(span.start, span.end + night_hours(), span.end) if said.at_night else span
 
 
@@ -239,9 +257,9 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: 
         if day and begun:
             if start.end - start.start > _LONGEST_MONTH:  # 2026-13 is no thirteenth of anything
                 return None
-            return _in_utc(day_of(begun.replace(day=int(day[1]))), zone)
+            return in_utc(day_of(begun.replace(day=int(day[1]))), zone)
         if begun and (named := _WEEKDAY_ALONE.fullmatch(plain)):
-            return _in_utc(day_of(begun + timedelta(days=(WEEKDAYS[named[1] or named[2]] - begun.weekday()) % 7)), zone)
+            return in_utc(day_of(begun + timedelta(days=(WEEKDAYS[named[1] or named[2]] - begun.weekday()) % 7)), zone)
     except (ValueError, OverflowError):
         return None
     if begun and _CLOCK_ALONE.search(plain):
@@ -261,16 +279,11 @@ def _moment_of(said: Said, zone: ZoneInfo) -> datetime:
     try:
         return datetime.combine(day, time((said.hour or 0) % 24, said.minute or 0), tzinfo=zone).astimezone(UTC)
     except OverflowError:
-        raise _outside_calendar() from None
+        raise outside_calendar() from None
 
 
-def _no_date(name: str, text: str) -> InvalidInput:
-    examples = "2025-10-17, 2025-10-01..2025-10-17" if name == "date_range" else "2025-10-17, 2025-10-17T21:00"
-    return InvalidInput(
-        f"{name} {text[:80]!r} is no date that can be understood",
-        "",
-        f"Send {examples}, or words such as 昨日, 先週, 3日前, last month",
-    )
+def _refusal(name: str, text: str, plain: str, today: date) -> InvalidInput:
+    return refusal(name, text, plain[:LONGEST_WORDS], today, _AS_ARGUMENTS.patterns(plain))
 
 
 def _resolved(days_of: Resolver, found: re.Match[str], today: date) -> Iterator[Days]:
@@ -280,22 +293,10 @@ def _resolved(days_of: Resolver, found: re.Match[str], today: date) -> Iterator[
         return  # 2月30日, or further back than the calendar goes: no date
 
 
-def _in_utc(span: Days, zone: ZoneInfo) -> TimeRange:
-    try:
-        start, end = (datetime.combine(day, time(), tzinfo=zone).astimezone(UTC) for day in span)
-    except OverflowError:
-        raise _outside_calendar() from None
-    return TimeRange(start, end)
-
-
 def _representable(spans: Iterable[Days], zone: ZoneInfo) -> Iterator[TimeRange]:
     """The spans that UTC has a time for: a query may quote the year 1, and is still a query."""
     for span in spans:
         try:
-            yield _in_utc(span, zone)
+            yield in_utc(span, zone)
         except InvalidInput:
             continue
-
-
-def _outside_calendar() -> InvalidInput:
-    return InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31")

@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import MONTHS, day_of, month_of, months_back, week_of, year_of
+from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of, month_of, months_back, week_of, year_of
 from memory_mcp.text.fiscal_years import PART_OF_FISCAL_YEAR, part_of_fiscal_year
 from memory_mcp.text.later import LATER
 from memory_mcp.text.long_ago import Pattern, fixed
 from memory_mcp.text.nested_days import Days
 from memory_mcp.text.quarters import quarter
 from memory_mcp.text.seasons import SEASON_ALONE, VACATION_ALONE, season_alone, vacation_alone
-from memory_mcp.text.weeks import WEEKDAY, latest_weekend, weekday_alone, weekend
+from memory_mcp.text.weeks import WEEKDAY, last_weekday, latest_weekend, weekday_alone, weekend
 from memory_mcp.text.yearless import each_year
 
 _MONTH = rf"({'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![a-z])\.?"
@@ -33,6 +33,11 @@ def _american(month: int, day: int, year: int) -> Days:
     return day_of(date(year, day, month) if month > 12 else date(year, month, day))
 
 
+_DAY_OF_MONTH = re.compile(r"(?<!\d)(\d{1,2})日(?!間|前(?!後)|後|目)|(?<![a-z\d])(?:the )?(\d{1,2})(?:st|nd|rd|th)")
+_JAPANESE_WEEKDAY, _ENGLISH_WEEKDAY = re.compile("([月火水木金土日])曜日?"), re.compile(rf"(?<![a-z]){WEEKDAY}")
+_WEEKEND = fixed("週末|土日|(?<![a-z])(?:the )?weekend", latest_weekend)
+# The days ahead from which the last such day is the next one from today.
+COMES_ROUND = {_DAY_OF_MONTH: (30, 61), _JAPANESE_WEEKDAY: (6,), _ENGLISH_WEEKDAY: (6,), _WEEKEND[0]: (6,)}
 ALONE: list[Pattern] = [
     *LATER,
     (re.compile(r"\A(\d{4})(\d\d)(\d\d)\Z"), lambda m, today: [day_of(date(*(int(number) for number in m.groups())))]),
@@ -49,14 +54,15 @@ ALONE: list[Pattern] = [
     ),
     (re.compile(r"(?<!\d)((?:19|20)\d{2})(?!\d)"), lambda m, today: [year_of(int(m[1]))]),
     (re.compile(rf"(?<![a-z]){_MONTH}(?![a-z])"), lambda m, today: each_year(today, lambda year: month_of(year, MONTHS[m[1]]))),
-    (re.compile(r"(?<!\d)(\d{1,2})日(?!間|前(?!後)|後|目)|(?<![a-z\d])(?:the )?(\d{1,2})(?:st|nd|rd|th)"), lambda m, today: _latest_day_of_month(today, int(m[1] or m[2]))),
-    (re.compile("前?の?([月火水木金土日])曜日?"), lambda m, today: [weekday_alone(today, m)]),
-    (re.compile(rf"(?<![a-z]){WEEKDAY}"), lambda m, today: [weekday_alone(today, m)]),
+    (_DAY_OF_MONTH, lambda m, today: _latest_day_of_month(today, int(m[1] or m[2]))),
+    (re.compile("前の?([月火水木金土日])曜日?"), lambda m, today: [last_weekday(today, WEEKDAYS[m[1]])]),
+    (_JAPANESE_WEEKDAY, lambda m, today: [weekday_alone(today, m)]),
+    (_ENGLISH_WEEKDAY, lambda m, today: [weekday_alone(today, m)]),
     fixed("週(?=の(?:頭|初め|はじめ|始め|半ば|真ん中|中頃|前半|後半|終わり))", week_of),
     fixed("年(?=の(?:頭|初め|はじめ|始め|半ば|終わり)|内)", lambda today: year_of(today.year)),
     (re.compile("盆(?!休)"), lambda m, today: each_year(today, lambda year: (date(year, 8, 13), date(year, 8, 17)))),
     fixed("前の?週末", lambda today: weekend(today, 1)),
-    fixed("週末|土日|(?<![a-z])(?:the )?weekend", latest_weekend),
+    _WEEKEND,
     fixed("月初め?", lambda today: (today.replace(day=1), today.replace(day=11))),
     fixed(
         "しばらく前|ちょっと前|少し前|(?<![a-z])(?:(?:quite )?a while|some time|not (?:so |that |too |very )?long) (?:ago|back)",

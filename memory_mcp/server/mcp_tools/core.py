@@ -36,7 +36,8 @@ from memory_mcp.server.mcp_tools.arguments import (
 )
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
-from memory_mcp.server.views import heading, memory_view, outcome_view, privacy_view, recalled_view, similar_view, told
+from memory_mcp.server.views import heading, local, memory_view, outcome_view, privacy_view, recalled_view, similar_view, told
+from memory_mcp.text.iso_dates import is_iso
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -103,6 +104,7 @@ def remember(
         "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
         "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
         **told(
+            occurred_at=None if is_iso(occurred_at) else local(draft.occurred_at, call.settings.zone),
             note=_note_of(stored, supersedes),
             low_value=low_value(draft.content),
             degraded=[noted] if noted else None,

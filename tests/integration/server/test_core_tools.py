@@ -74,6 +74,15 @@ def test_a_memory_that_says_nearly_the_same_is_stored_and_reported(persona):
     assert [similar["key"] for similar in second["similar"]] == [first["key"]]
 
 
+def test_a_date_in_words_is_answered_with_the_day_that_was_understood(persona):
+    said = persona("remember", content="歯医者の予約は11月30日の15時。", occurred_at="11月30日15時")
+    assert said["occurred_at"] == "2025-11-30T15:00:00+09:00"
+    again = persona("remember", content="歯医者の予約は11月30日の15時。", occurred_at="11月30日15時")
+    assert (again["stored"], again["occurred_at"]) == (False, said["occurred_at"])
+    assert "occurred_at" not in persona("remember", content="花が咲いた", occurred_at="2025-10-20T09:00")
+    assert "occurred_at" not in persona("remember", content="花が散った")
+
+
 def test_a_memory_keeps_all_that_was_said_about_it(persona):
     key = persona(
         "remember",
