@@ -58,6 +58,13 @@ def coming(spans: Sequence[Days], today: date, *, strictly: bool) -> Days:
     return past if today - (past[1] - _DAY) <= _LATE and ahead[0] - past[1] > _NEARLY_A_YEAR else ahead
 
 
+def is_soon(spans: Sequence[Days], today: date) -> bool:
+    """Whether the next of them is near and the last is nearly a year off, which nobody means who leaves out the year."""
+    ahead = min((span[0] for span in spans if span[0] > today), default=None)
+    past = max((span[1] for span in spans if span[0] <= today), default=date.min)
+    return ahead is not None and ahead - today <= _LATE and today - past > _NEARLY_A_YEAR
+
+
 def of_night(moment: datetime, now: datetime, told: Callable[[], Direction | None]) -> datetime:
     """The last such moment, where `moment` is that of today; of a plan the next."""
     if told() == "next":

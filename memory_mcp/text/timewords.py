@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of
-from memory_mcp.text.coming_days import HOUR_OF_NIGHT, NEXT, coming, is_open, of_night, told_of, with_those_to_come
+from memory_mcp.text.coming_days import HOUR_OF_NIGHT, NEXT, coming, is_open, is_soon, of_night, told_of, with_those_to_come
 from memory_mcp.text.counted_days import exact_day
 from memory_mcp.text.date_numerals import in_digits
 from memory_mcp.text.datewords import ALWAYS, FIGURES, IN_A_QUESTION
@@ -83,7 +83,8 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
     """A moment in UTC from ISO or from words; of a day or a longer span, its beginning. Without an offset it is local time.
 
     A part of a day begins where people say it does: 3日前の夜 is eight in the evening. Of a day without a year, `content` tells which one is
-    meant: where it is a plan the next, else the latest that has begun.
+    meant: where it is a plan the next, else the latest that has begun; where it tells neither, one that is at hand instead of one that
+    is nearly a year off.
 
     Raises:
         InvalidInput: it is no date.
@@ -174,7 +175,7 @@ def _said(plain: str, today: date, near: date | None = None, told: Callable[[], 
     found, rest = _found(dated, today, _AS_ARGUMENTS)
     strictly = NEXT.search(rest) is not None
     ahead, _ = _found(dated, today, _AS_ARGUMENTS, to_come=True) if found and (strictly or told) else ([], "")
-    to_come = ahead != found and (strictly or (told is not None and told() == "next")) and bool(ahead)
+    to_come = ahead != found and bool(ahead) and (strictly or (told is not None and _is_to_come(ahead, told(), today)))
     if to_come:
         found, rest = ahead, NEXT.sub(" ", rest)
     meanings = [days for _, _, days in found]
@@ -191,6 +192,10 @@ def _said(plain: str, today: date, near: date | None = None, told: Callable[[], 
     except (ValueError, OverflowError):
         return None
     return None if _CONNECTORS.sub("", rest) else said
+
+
+def _is_to_come(ahead: Sequence[Found], told: Direction | None, today: date) -> bool:
+    return told == "next" or (told is None and is_soon(narrowed([days for _, _, days in ahead]), today))
 
 
 def _meant(spans: Sequence[Days], today: date, near: date | None) -> Days:

@@ -57,9 +57,24 @@ def test_what_is_told_without_a_year_was_on_the_last_such_day(words, content, me
     assert moment(words, content) == meant
 
 
-@pytest.mark.parametrize("content", ["", "健太は苺が好き", "健太は毎朝走る", "11月30日に会った。11月30日に会う。"])
-def test_where_the_sentence_cannot_tell_it_is_the_latest_that_has_begun(content):
-    assert moment("11月30日", content) == "2025-11-30"
+UNTOLD = ["", "健太は苺が好き", "健太は毎朝走る", "11月30日に会った。11月30日に会う。"]
+
+
+@pytest.mark.parametrize("content", UNTOLD)
+@pytest.mark.parametrize(
+    ("words", "meant"), [("2月3日", "2026-02-03"), ("金曜", "2026-11-20"), ("10月", "2026-10-01"), ("11月22日", "2026-11-22")]
+)
+def test_where_the_sentence_cannot_tell_it_is_the_latest_that_has_begun(words, meant, content):
+    assert moment(words, content) == meant
+
+
+@pytest.mark.parametrize("content", [*UNTOLD, "歯医者 11月30日 15時", "Team party"])
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [("11月30日", "2026-11-30"), ("勤労感謝の日", "2026-11-23"), ("大晦日の23時", "2026-12-31 23:00"), ("Thanksgiving", "2026-11-26")],
+)
+def test_where_it_cannot_tell_a_day_at_hand_is_meant_rather_than_one_nearly_a_year_ago(words, meant, content):
+    assert moment(words, content) == meant
 
 
 def test_a_plan_whose_day_has_just_passed_is_not_moved_by_a_year():
