@@ -32,8 +32,6 @@ LEADING_ROWS = 1_000
 _VERSION_PROPERTY = "lexical_version"
 # What the tokens are, and which column holds what.
 ROWS_VERSION = f"{TOKENS_VERSION}.2"
-# The same without what writers stated as relations.
-_WITHOUT_RELATIONS = f"{TOKENS_VERSION}.1"
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
@@ -53,14 +51,8 @@ def is_outdated(connection: apsw.Connection) -> bool:
 
 
 def rebuild_if_outdated(connection: apsw.Connection) -> None:
-    """Builds the index anew when it was made by another version of the rows: as much of it as that made otherwise."""
-    made_by = _version(connection)
-    if made_by == _WITHOUT_RELATIONS:
-        stating = relations.stating(connection)
-        for start in range(0, len(stating), REBUILD_PAGE):
-            _write_rows(connection, stating[start : start + REBUILD_PAGE])
-        _note_version(connection)
-    elif made_by != ROWS_VERSION:
+    """Builds the index anew when it was made by another version of the rows."""
+    if is_outdated(connection):
         rebuild(connection)
 
 

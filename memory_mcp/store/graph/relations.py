@@ -104,14 +104,12 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Ma
     return found
 
 
-def stating(connection: apsw.Connection, entities: Iterable[int] | None = None) -> list[int]:
-    """The memories that state a relation; of one of these entities, merges aside, where some are given."""
-    of_these = (
-        "" if entities is None else " AND (source IN (SELECT value FROM json_each(?2)) OR target IN (SELECT value FROM json_each(?2)))"
-    )
-    wanted = () if entities is None else (json.dumps(list(entities)),)
+def stating(connection: apsw.Connection, entities: Iterable[int]) -> list[int]:
+    """The memories that state a relation of one of these entities, merges aside."""
     rows = connection.execute(
-        f"SELECT DISTINCT memory FROM relation_evidence WHERE method = ?1 AND memory IS NOT NULL{of_these}", (STATED, *wanted)
+        "SELECT DISTINCT memory FROM relation_evidence WHERE method = ?1 AND memory IS NOT NULL "
+        "AND (source IN (SELECT value FROM json_each(?2)) OR target IN (SELECT value FROM json_each(?2)))",
+        (STATED, json.dumps(list(entities))),
     )
     return [row[0] for row in rows]
 
