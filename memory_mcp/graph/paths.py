@@ -4,7 +4,7 @@ import heapq
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import apsw
@@ -84,9 +84,12 @@ def find_path(
     met = {end for way in found for step in way for end in (step.here, step.there)}
     named = {entity.id: entity.name for entity in (*entities.by_ids(connection, met).values(), one, other)}
     ways = tuple(Path(tuple(way)) for way in found)
-    there = {} if ways else hops.types_at(connection, one.id)
-    alone = () if ways else tuple(end.name for end in (one, other) if not hops.types_at(connection, end.id))
-    return Paths(one, other, ways, named, not search.stopped, (*like_one, *like_other), there, alone)
+    found_out = Paths(one, other, ways, named, not search.stopped, (*like_one, *like_other))
+    if ways:
+        return found_out
+    there, beyond = (hops.types_at(connection, end.id) for end in (one, other))
+    alone = tuple(end.name for end, types in ((one, there), (other, beyond)) if not types)
+    return replace(found_out, types_there=there, alone=alone)
 
 
 class _Search:

@@ -138,8 +138,10 @@ def types_view(call: Call) -> dict[str, Any]:
 
 def changed_view(call: Call, persona: Persona, entity: Entity, head: dict[str, Any], *, renamed: bool) -> dict[str, Any]:
     """An entity that was just made or changed. Where its names or its type are new (`renamed`), with whoever else is called so."""
+    if not renamed:
+        return {**head, "entity": _entity(entity, call)}
     with persona.database.read() as connection:
-        others = telling.also_called(connection, entity)[:SHOWN] if renamed else []
+        others = telling.also_called(connection, entity)[:SHOWN]
     namesakes = {other.id: _entity(other, call) for _, other in others}
     note = _note_of_namesakes(entity, others) if others else None
     return {**head, "entity": _entity(entity, call), **told(namesakes=list(namesakes.values()), note=note)}

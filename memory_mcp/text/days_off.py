@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from itertools import chain
 
-from memory_mcp.text.calendar import number_of
+from memory_mcp.text.calendar import months_back, number_of
 from memory_mcp.text.date_numerals import NUMBER
 from memory_mcp.text.moving_days import end_of_golden_week, public_holidays
 from memory_mcp.text.nested_days import Days
@@ -72,8 +72,8 @@ def _within(found: re.Match[str], row: Days, today: date) -> bool:
     if found["year"] and int(found["year"]) != last.year:
         return False
     if found["near"]:
-        wanted = today.year * 12 + today.month - 1 - _MONTHS_BACK[found["near"]]
-        return wanted in (first.year * 12 + first.month - 1, last.year * 12 + last.month - 1)
+        wanted, _ = months_back(today, _MONTHS_BACK[found["near"]])
+        return wanted in (first.replace(day=1), last.replace(day=1))
     return not found["month"] or int(found["month"]) in (first.month, last.month)
 
 

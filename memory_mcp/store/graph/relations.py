@@ -24,6 +24,10 @@ REJECTED = "rejected"
 STATED = "stated"
 
 
+# Source and target, and by which name a memory calls each.
+Ends = tuple[int, int, str | None, str | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """`memory` speaks for `source` standing in `type` to `target`; `memory` is None where somebody just says so.
@@ -48,18 +52,19 @@ class Evidence:
     target_said: str | None = None
 
 
+def in_order(ends: Ends, *, is_directed: bool) -> Ends:
+    """As they are kept: of a relation without a direction the smaller one first."""
+    source, target, source_said, target_said = ends
+    return ends if is_directed or source <= target else (target, source, target_said, source_said)
+
+
 def add(connection: apsw.Connection, evidence: Sequence[Evidence], now: datetime) -> set[Pair]:
     """Puts evidence down; the same said again by the same memory replaces it. Returns the pairs that are to be summed up."""
     directed = directed_types(connection)
     moment = to_text(now)
     rows = []
     for one in evidence:
-        turned = one.source > one.target and not directed.get(one.type, True)
-        ends = (
-            (one.target, one.source, one.target_said, one.source_said)
-            if turned
-            else (one.source, one.target, one.source_said, one.target_said)
-        )
+        ends = in_order((one.source, one.target, one.source_said, one.target_said), is_directed=directed.get(one.type, True))
         said = (one.subtype, one.weight, one.confidence, one.valid_from, one.valid_to, one.method, one.validation_status, one.notes)
         rows.append((one.memory, *ends, one.type, *said, moment))
     connection.executemany(

@@ -14,7 +14,7 @@ import apsw
 
 from memory_mcp.store.graph import entities, former_types, merging, trashed
 from memory_mcp.store.graph.links import DERIVED
-from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, sum_up
+from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, in_order, sum_up
 from memory_mcp.store.timestamps import to_text
 
 _EVIDENCE = "memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, notes, created_at"
@@ -126,8 +126,7 @@ def put_down(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair
     directed = directed_types(here)
     changed: set[Pair] = set()
     for memory, one, other, one_said, other_said, type_, *rest in rows:
-        turned = one > other and not directed.get(type_, True)
-        source, target, *called = (other, one, other_said, one_said) if turned else (one, other, one_said, other_said)
+        source, target, *called = in_order((one, other, one_said, other_said), is_directed=directed.get(type_, True))
         how = rest[5:7]  # method and validation_status: a note may read like them
         contradicted = REJECTED in how and _is_stated_since(here, source, target, type_, rest[-1])
         if source != target and not contradicted:

@@ -194,3 +194,16 @@ def http(server: Served) -> Iterator[httpx2.Client]:
     """Plain HTTP to the shared server."""
     with httpx2.Client(base_url=server.url, verify=TLS) as client:
         yield client
+
+
+@pytest.fixture
+def api(http: httpx2.Client, name: str) -> Callable[..., Any]:
+    """api(method, path, **sent): the graph's answer, which must be a good one. `sent` is the query of a GET, the body of anything else."""
+
+    def api(method: str, path: str, persona: str = name, **sent: Any) -> Any:
+        told = {"params": sent} if method == "GET" else {"json": sent}
+        answer = http.request(method, f"/api/graph/{path}", headers={"X-Persona": persona}, **told)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return api

@@ -12,19 +12,6 @@ def server(serving, tmp_path_factory):
 
 
 @pytest.fixture
-def api(http, name):
-    """api(method, path, **sent): the answer, which must be a good one. `sent` is the query of a GET, the body of anything else."""
-
-    def api(method, path, persona=name, **sent):
-        told = {"params": sent} if method == "GET" else {"json": sent}
-        answer = http.request(method, f"/api/graph/{path}", headers={"X-Persona": persona}, **told)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    return api
-
-
-@pytest.fixture
 def aliases(api):
     """aliases(entity): its further names, as the route tells them."""
     return lambda entity: api("GET", "entity", entity=entity)["entity"].get("aliases", [])

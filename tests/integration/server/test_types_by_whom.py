@@ -12,19 +12,6 @@ def server(serving, tmp_path_factory):
 
 
 @pytest.fixture
-def api(http, name):
-    """api(method, path, **sent): the answer, which must be a good one. `sent` is the query of a GET, the body of anything else."""
-
-    def api(method, path, persona=name, **sent):
-        told = {"params": sent} if method == "GET" else {"json": sent}
-        answer = http.request(method, f"/api/graph/{path}", headers={"X-Persona": persona}, **told)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    return api
-
-
-@pytest.fixture
 def type_of(api, name):
     """type_of(entity): its type, as the route tells it."""
     return lambda entity, persona=name: api("GET", "entity", persona, entity=entity)["entity"]["type"]
