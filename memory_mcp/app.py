@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from memory_mcp.encoders.onnx_files import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
+from memory_mcp.graph.analyses import Analyses
 from memory_mcp.jobs import plan
 from memory_mcp.jobs.chores import Chore, ChoreWorker
 from memory_mcp.jobs.usage import Usage
@@ -84,6 +85,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
     caches, usage = Caches(), Usage()
     chat = Chat(lambda: config.current().llm)
     with (
+        closing(Analyses()) as analyses,
         _index(config, personas, clock, caches) as (models, indexes, worker),
         _upkeep(
             config, personas, clock, plan.chores(personas, models.current, indexes, lambda: _forget_cached(caches), usage, chat)
@@ -101,6 +103,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
             chores=chores,
             forget_cached=lambda: _forget_cached(caches),
             usage=usage,
+            analyses=analyses,
         )
         server = mcp_server(settings, on_started=lambda: _begin(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)

@@ -1,7 +1,7 @@
 """What was computed of whole graphs, kept until the graph changes: one analysis at a time, and nobody waits for longer than a few seconds.
 
-Some libraries can't be stopped. So an analysis has a thread of its own: whoever asked is told in time that it takes too long, the thread
-ends when it ends, what it found is kept, and until then its persona gets no further one.
+An analysis runs in a process beside the server. Whoever asked is told in time that it takes too long; it goes on for a while, what it finds
+is kept for whoever asks next, and until then its persona gets no further one.
 
 Everything is kept under the name of its persona and the mark of its graph's state, which no other state ever has. What is kept are
 numbers only: names are read when an answer is given, so that nothing of a text stays here after it was erased.
@@ -21,6 +21,7 @@ import apsw
 
 from memory_mcp.errors import AnalysisTooLong
 from memory_mcp.graph.deadline import Deadline
+from memory_mcp.graph.processes import Processes
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph import network, revision
 from memory_mcp.store.graph.network import Network
@@ -28,7 +29,7 @@ from memory_mcp.store.graph.network import Network
 DEADLINE_SECONDS = 5.0
 TTL_SECONDS = 900.0
 LIMIT_BYTES = 32 * 1024 * 1024
-# So many analyses that nobody waits for any more may be ending at once: each takes a core.
+# So many analyses that nobody waits for any more may be under way at once: each has a process.
 LATE_LIMIT = 2
 
 logger = logging.getLogger(__name__)
@@ -70,21 +71,20 @@ def _not_begun(why: str) -> AnalysisTooLong:
     return AnalysisTooLong("the analysis was not begun", why, "Try again in a moment")
 
 
-def _as_failure(what: str, error: BaseException) -> Exception:
-    """A library in Rust that panics raises what is no `Exception`, and would end the thread of whoever asks."""
-    if isinstance(error, Exception):
-        return error
-    failure = RuntimeError(f"{what} broke off: {type(error).__name__}")
-    failure.__cause__ = error
-    return failure
-
-
 def _tell_late(what: str, whose: str, failure: BaseException | None) -> None:
     """Nobody waits for it any more: whether it failed is told here or nowhere."""
     if failure is None or isinstance(failure, AnalysisTooLong):
-        logger.warning("%s of %s took too long, and has ended", what, whose)
+        logger.warning("%s of %s took too long, and was ended", what, whose)
     else:
         logger.error("%s of %s took too long, and has failed", what, whose, exc_info=failure)
+
+
+class Computing(Protocol):
+    """Where analyses run: `Processes`, but for tests."""
+
+    def run(self, analysis: Callable[[Network], Found], network: Network) -> Found: ...
+
+    def close(self) -> None: ...
 
 
 class Analyses:
@@ -92,18 +92,20 @@ class Analyses:
 
     def __init__(
         self,
+        computing: Computing | None = None,
         clock: Callable[[], float] = time.monotonic,
         deadline_seconds: float = DEADLINE_SECONDS,
         ttl_seconds: float = TTL_SECONDS,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        """`clock` counts seconds. No more than `limit_bytes` are kept, of the states used last."""
+        """`computing` default: processes of its own. `clock` counts seconds. No more than `limit_bytes` are kept, of the states used last."""
         self._clock, self._deadline_seconds, self._ttl_seconds, self._limit_bytes = clock, deadline_seconds, ttl_seconds, limit_bytes
+        self._computing: Computing = computing or Processes()
         self._guard, self._turn = threading.Lock(), threading.Lock()
         self._states: OrderedDict[_Key, _State] = OrderedDict()
         self._late: set[str] = set()
 
-    def of(self, persona: Persona, analysis: Callable[[Network, Deadline], Found], min_weight: float = 0.0) -> tuple[Network, Found]:
+    def of(self, persona: Persona, analysis: Callable[[Network], Found], min_weight: float = 0.0) -> tuple[Network, Found]:
         """The persona's graph without relations lighter than `min_weight`, and what `analysis`, a named function, finds in it.
 
         Raises:
@@ -117,7 +119,7 @@ class Analyses:
             return self._keep(key, mark, "network", _read(persona, lambda connection: network.read(connection, min_weight)))
 
         def compute() -> Found:  # what it finds is kept also where nobody waits for it any more
-            return self._keep(key, mark, what, analysis(whole, deadline))
+            return self._keep(key, mark, what, self._computing.run(analysis, whole))
 
         whole = self._kept(key, mark, "network", read, deadline)
         return whole, self._kept(key, mark, what, lambda: self._in_time(persona.name, what, compute, deadline), deadline)
@@ -142,6 +144,10 @@ class Analyses:
         deadline = replace(Deadline.after(self._deadline_seconds, self._clock), do=do)
         with self._taking_turn(deadline):
             yield deadline
+
+    def close(self) -> None:
+        """Ends whatever is under way."""
+        self._computing.close()
 
     @property
     def nbytes(self) -> int:
@@ -171,19 +177,19 @@ class Analyses:
             self._turn.release()
 
     def _in_time(self, whose: str, what: str, compute: Callable[[], Found], deadline: Deadline) -> Found:
-        """What `compute` finds in a thread of its own, which goes on where it can't be stopped."""
+        """What `compute` finds, or a refusal once nobody should wait any longer: a thread waits on."""
         with self._guard:
             if whose in self._late:
-                raise _not_begun("an earlier one that took too long is still ending")
+                raise _not_begun("an earlier one that takes long is still under way")
             if len(self._late) >= LATE_LIMIT:
-                raise _not_begun("others that took too long are still ending")
+                raise _not_begun("others that take long are still under way")
         done: Future[Found] = Future()
 
         def run() -> None:
             try:
                 done.set_result(compute())
-            except BaseException as error:  # noqa: BLE001  whoever waits must hear why, and nothing may stay under way that has ended
-                done.set_exception(_as_failure(what, error))
+            except Exception as error:  # noqa: BLE001  whoever waits must hear why, and nothing may stay under way that has ended
+                done.set_exception(error)
             with self._guard:
                 was_late = whose in self._late
                 self._late.discard(whose)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_mcp.graph.deadline import Deadline
 from memory_mcp.store.graph.network import Network
 
 _SEED = 1
@@ -26,7 +25,7 @@ class Communities:
         return sum(group.nbytes for group in self.groups)
 
 
-def communities(network: Network, _deadline: Deadline) -> Communities:
+def communities(network: Network) -> Communities:
     """The groups by the Leiden algorithm; the same network always has the same."""
     from graspologic_native import leiden  # noqa: PLC0415  the start of the server does without it
 

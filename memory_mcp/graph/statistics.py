@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from memory_mcp.graph.deadline import Deadline
 from memory_mcp.store.graph.network import Network
 
 
@@ -24,12 +23,8 @@ class Statistics:
     nbytes: int = 200
 
 
-def statistics(network: Network, deadline: Deadline) -> Statistics:
-    """All of it.
-
-    Raises:
-        AnalysisTooLong: the deadline came first.
-    """
+def statistics(network: Network) -> Statistics:
+    """All of it."""
     import rustworkx  # noqa: PLC0415  the start of the server does without it
 
     n, pairs = len(network.ids), len(network.one)
@@ -37,7 +32,6 @@ def statistics(network: Network, deadline: Deadline) -> Statistics:
     graph.add_nodes_from(range(n))
     graph.extend_from_edge_list(list(zip(network.one.tolist(), network.other.tolist(), strict=True)))
     sizes = [len(piece) for piece in rustworkx.connected_components(graph)]
-    deadline.check()
     return Statistics(
         entities=n,
         relations=network.relations,

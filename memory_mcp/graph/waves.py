@@ -1,7 +1,7 @@
 """Shortest ways from some entities to all others: who lies between how many, and how far apart they are on average.
 
 Ways are counted in waves that run from many starts at once, as products of sparse matrices (Brandes 2001, and its sampling: Brandes and
-Pich 2007). That lets other threads run meanwhile, which rustworkx's betweenness does not; it takes 25 s for 10,000 entities.
+Pich 2007): rustworkx's betweenness, which takes no sample, needs 25 s for 10,000 entities.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_mcp.graph.deadline import Deadline
 from memory_mcp.store.graph.network import Network, Scores
 
 # From so many starts the ways are looked at; where there are no more entities, from all.
@@ -33,20 +32,16 @@ class Between:
         return self.betweenness.nbytes
 
 
-def between(network: Network, deadline: Deadline, starts_limit: int = STARTS_LIMIT) -> Between:
-    """The shortest ways by hops, whatever the weights.
-
-    Raises:
-        AnalysisTooLong: the deadline came first.
-    """
+def between(network: Network, starts_limit: int = STARTS_LIMIT) -> Between:
+    """The shortest ways by hops, whatever the weights."""
     n = len(network.ids)
     starts = np.sort(np.random.default_rng(_SEED).choice(n, min(n, starts_limit), replace=False))
     near = adjacency(network, weighted=False)
     passed, hops, reached = np.zeros(n), 0.0, 0
     for begin in range(0, len(starts), _AT_ONCE):
         some = starts[begin : begin + _AT_ONCE]
-        distance, ways = _out(near, some, deadline)
-        passed += _back(near, some, distance, ways, deadline)
+        distance, ways = _out(near, some)
+        passed += _back(near, some, distance, ways)
         hops += float(distance[distance > 0].sum())
         reached += int((distance > 0).sum())
     pairs = (n - 1) * (n - 2) * len(starts) / n if n > 2 else 1.0
@@ -63,7 +58,7 @@ def adjacency(network: Network, *, weighted: bool) -> Any:
     return csr_array((np.concatenate([values, values]), (rows, columns)), shape=(n, n))
 
 
-def _out(near: Any, starts: NDArray[Any], deadline: Deadline) -> tuple[NDArray[np.int32], Scores]:
+def _out(near: Any, starts: NDArray[Any]) -> tuple[NDArray[np.int32], Scores]:
     """From each of k starts: the distance of every entity in hops (−1: not reached) and the number of shortest ways to it, both (n, k)."""
     place = (starts, np.arange(len(starts)))
     distance = np.full((near.shape[0], len(starts)), -1, dtype=np.int32)
@@ -71,7 +66,6 @@ def _out(near: Any, starts: NDArray[Any], deadline: Deadline) -> tuple[NDArray[n
     distance[place], ways[place] = 0, 1
     wave, hop = ways.copy(), 0
     while True:
-        deadline.check()
         hop += 1
         wave = near @ wave
         wave[distance >= 0] = 0
@@ -82,11 +76,10 @@ def _out(near: Any, starts: NDArray[Any], deadline: Deadline) -> tuple[NDArray[n
         ways += wave
 
 
-def _back(near: Any, starts: NDArray[Any], distance: NDArray[np.int32], ways: Scores, deadline: Deadline) -> Scores:
+def _back(near: Any, starts: NDArray[Any], distance: NDArray[np.int32], ways: Scores) -> Scores:
     """How many of the ways from the starts, each shared among the shortest, lead over every entity, (n,)."""
     passed = np.zeros(distance.shape)
     for hop in range(int(distance.max()), 0, -1):
-        deadline.check()
         here = distance == hop
         share = np.where(here, (1 + passed) / np.where(here, ways, 1), 0)
         passed += np.where(distance == hop - 1, (near @ share) * ways, 0)

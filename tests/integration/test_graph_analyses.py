@@ -1,6 +1,5 @@
-"""The analyses of a whole graph: the same numbers as networkx has, kept until the graph changes, given up when they take too long."""
+"""The analyses of a whole graph: the same numbers as networkx has, kept until the graph changes."""
 
-import math
 import random
 import subprocess
 import sys
@@ -8,15 +7,13 @@ import sys
 import networkx
 import numpy as np
 import pytest
-from graph_work import counted
+from graph_work import Here, counted
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.errors import AnalysisTooLong
 from memory_mcp.graph import growth as grown
 from memory_mcp.graph.analyses import Analyses
 from memory_mcp.graph.communities import communities
-from memory_mcp.graph.deadline import Deadline
 from memory_mcp.graph.measures import MEASURES, degree, eigenvector, pagerank
 from memory_mcp.graph.neighbours import neighbours
 from memory_mcp.graph.statistics import statistics
@@ -27,7 +24,6 @@ from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import growth, network, revision
 from memory_mcp.store.graph.network import Network
 
-LONG = Deadline.after(math.inf)
 ANALYSES = [*MEASURES.values(), statistics, communities]
 
 
@@ -71,21 +67,21 @@ def graph(request):
 
 def test_pagerank_is_what_networkx_says(graph):
     expected = networkx.pagerank(graph, weight="weight", tol=1e-10, max_iter=500)
-    assert pagerank(network_of(graph), LONG) == pytest.approx([expected[node] for node in range(len(graph))], abs=1e-5)
+    assert pagerank(network_of(graph)) == pytest.approx([expected[node] for node in range(len(graph))], abs=1e-5)
 
 
 def test_the_degree_is_what_networkx_says(graph):
-    assert degree(network_of(graph), LONG).tolist() == [graph.degree(node) for node in range(len(graph))]
+    assert degree(network_of(graph)).tolist() == [graph.degree(node) for node in range(len(graph))]
 
 
 def test_the_eigenvector_is_what_networkx_says(graph):
     expected = networkx.eigenvector_centrality(graph, weight="weight", max_iter=100_000, tol=1e-10)
-    assert eigenvector(network_of(graph), LONG) == pytest.approx([expected[node] for node in range(len(graph))], abs=1e-4)
+    assert eigenvector(network_of(graph)) == pytest.approx([expected[node] for node in range(len(graph))], abs=1e-4)
 
 
 def test_betweenness_from_all_is_what_networkx_says(graph):
     expected = networkx.betweenness_centrality(graph)
-    found = between(network_of(graph), LONG)
+    found = between(network_of(graph))
     assert found.betweenness == pytest.approx([expected[node] for node in range(len(graph))], abs=1e-12)
     distances = [steps for lengths in dict(networkx.all_pairs_shortest_path_length(graph)).values() for steps in lengths.values() if steps]
     assert found.mean_distance == pytest.approx(np.mean(distances))
@@ -94,7 +90,7 @@ def test_betweenness_from_all_is_what_networkx_says(graph):
 
 def test_betweenness_from_some_puts_the_same_in_front():
     graph = networkx.barabasi_albert_graph(400, 2, seed=5)
-    exact, sampled = (between(network_of(graph), LONG, starts) for starts in (400, 100))
+    exact, sampled = (between(network_of(graph), starts) for starts in (400, 100))
     assert sampled.starts == 100
     best, known = (set(np.argsort(-found.betweenness)[:10].tolist()) for found in (sampled, exact))
     assert len(best & known) >= 8
@@ -103,7 +99,7 @@ def test_betweenness_from_some_puts_the_same_in_front():
 
 
 def test_the_statistics_are_what_networkx_says(graph):
-    found = statistics(network_of(graph), LONG)
+    found = statistics(network_of(graph))
     pieces = [len(piece) for piece in networkx.connected_components(graph)]
     assert (found.entities, found.pairs, found.components, found.largest_component, found.isolated) == (
         len(graph),
@@ -117,7 +113,7 @@ def test_the_statistics_are_what_networkx_says(graph):
 
 
 def test_communities_are_those_that_are_related_among_themselves():
-    found = communities(network_of(two_towns()), LONG)
+    found = communities(network_of(two_towns()))
     assert [set(group.tolist()) for group in found.groups] == [set(range(6)), set(range(6, 11))]
     parts = [set(group.tolist()) for group in found.groups]
     assert found.modularity == pytest.approx(networkx.community.modularity(two_towns(), [*parts, {11}]), abs=1e-6)
@@ -125,7 +121,7 @@ def test_communities_are_those_that_are_related_among_themselves():
 
 def test_communities_are_as_good_as_those_of_networkx_and_the_same_each_time(graph):
     whole = network_of(graph)
-    found, again = communities(whole, LONG), communities(whole, LONG)
+    found, again = communities(whole), communities(whole)
     louvain = networkx.community.louvain_communities(graph, weight="weight", seed=1)
     assert found.modularity >= networkx.community.modularity(graph, louvain, weight="weight") - 0.03
     assert [group.tolist() for group in found.groups] == [group.tolist() for group in again.groups]
@@ -136,18 +132,12 @@ def test_communities_are_as_good_as_those_of_networkx_and_the_same_each_time(gra
 def test_of_nothing_and_of_one_there_is_something_to_say_too(nodes):
     whole = network_of(networkx.empty_graph(nodes))
     for analysis in MEASURES.values():
-        found = analysis(whole, LONG)
+        found = analysis(whole)
         assert len(getattr(found, "betweenness", found)) == nodes
-    figures = statistics(whole, LONG)
+    figures = statistics(whole)
     assert (figures.entities, figures.components, figures.isolated, figures.density, figures.clustering) == (nodes, nodes, nodes, 0, 0)
-    assert communities(whole, LONG).groups == ()
-    assert between(whole, LONG).mean_distance is None
-
-
-@pytest.mark.parametrize("analysis", [between, eigenvector, statistics])
-def test_what_takes_too_long_is_given_up_and_says_what_to_do(analysis):
-    with pytest.raises(AnalysisTooLong, match="Leave weak relations out with min_weight"):
-        analysis(network_of(GRAPHS["with hubs"]), Deadline.after(0))
+    assert communities(whole).groups == ()
+    assert between(whole).mean_distance is None
 
 
 @pytest.fixture
@@ -189,7 +179,7 @@ def done():
 
 
 def test_an_analysis_is_computed_once_until_the_graph_changes(nilou, told, say, done):
-    analyses, analysis = Analyses(), counted(done)
+    analyses, analysis = Analyses(Here()), counted(done)
     told("A B")
     for _ in range(3):
         analyses.of(nilou, analysis)
@@ -224,7 +214,7 @@ def test_whatever_changes_the_graph_changes_its_mark_and_nothing_else_does(nilou
 
 
 def test_two_personas_with_the_same_graph_never_share_an_answer(personas, now, done):
-    analyses, analysis = Analyses(), counted(done)
+    analyses, analysis = Analyses(Here()), counted(done)
     for name, ends in (("nilou", "AB"), ("dehya", "CD")):
         with personas.writing(name) as persona:
             relate(persona, [Stated(ends[0], "knows", ends[1])], now=now, privacy=Privacy())
@@ -237,7 +227,7 @@ def test_two_personas_with_the_same_graph_never_share_an_answer(personas, now, d
 
 def test_what_is_old_or_too_much_is_forgotten(personas, now, done):
     moment = [0.0]
-    analyses, analysis = Analyses(clock=lambda: moment[0], ttl_seconds=10, limit_bytes=500), counted(done)
+    analyses, analysis = Analyses(Here(), clock=lambda: moment[0], ttl_seconds=10, limit_bytes=500), counted(done)
     with personas.writing("nilou") as nilou:
         relate(nilou, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
         analyses.of(nilou, analysis)
@@ -254,7 +244,7 @@ def test_what_is_old_or_too_much_is_forgotten(personas, now, done):
 
 
 def test_what_is_larger_than_all_there_is_room_for_is_answered_and_not_kept(nilou, told, done):
-    analyses, analysis = Analyses(limit_bytes=10), counted(done)
+    analyses, analysis = Analyses(Here(), limit_bytes=10), counted(done)
     told("A B")
     assert len(analyses.of(nilou, analysis)[1]) == len(analyses.of(nilou, analysis)[1]) == 2
     assert (analyses.nbytes, len(done)) == (0, 2)

@@ -117,6 +117,7 @@ def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
         finally:
             server.should_exit = True
             thread.join()
+            runtime.analyses.close()
             runtime.personas.close()
             gc.unfreeze()
 

@@ -1,0 +1,54 @@
+"""The process beside the server in which analyses run: what it is asked comes in on its standard input, what it found goes out on its
+standard output.
+
+Both are pickles, of this program to itself, and hold numbers only. It opens no database, and ends when the server closes its input.
+"""
+
+import os
+import pickle
+import signal
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+# With less priority than the server: whoever recalls goes first. Much less, and under load an analysis would never end.
+NICENESS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, or why nothing was: `failure` in a word or two, `trace` for the log."""
+
+    found: Any = None
+    failure: str | None = None
+    trace: str = ""
+
+
+def answer(asked: BinaryIO) -> Answer:
+    """What the next analysis finds in its graph.
+
+    Raises:
+        EOFError: there is none any more.
+    """
+    analysis, network = pickle.load(asked)  # noqa: S301  the server wrote it
+    try:
+        return Answer(analysis(network))
+    except BaseException as error:  # noqa: BLE001  a library in Rust that panics raises what is no `Exception`; the server has to hear of it
+        return Answer(failure=f"{type(error).__name__}: {error}", trace=traceback.format_exc())
+
+
+def main() -> None:
+    """Answers until the server has gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal it reaches the server, too, which then closes the input
+    if sys.platform != "win32":
+        os.nice(NICENESS)
+    # Whatever a library prints must not come between the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        while True:
+            pickle.dump(answer(sys.stdin.buffer), answers, pickle.HIGHEST_PROTOCOL)
+            answers.flush()
+    except (EOFError, BrokenPipeError):
+        return
