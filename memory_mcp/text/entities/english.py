@@ -6,6 +6,7 @@ from functools import cache, partial
 
 from memory_mcp.text.entities.mention import Mention
 
+_LATIN = re.compile("[A-Za-z@]")
 _WORD = r"[A-Z][A-Za-z'’]*[A-Za-z]|[A-Z]{2,}|[A-Z]"
 _RUN = re.compile(
     rf"(?<![A-Za-z0-9_@#/.|-])(?:{_WORD})(?![A-Za-z0-9_@])(?:(?:\s+(?:of|the|de|van|von|and the)\s+|[ -])(?:{_WORD}|[0-9]+)(?![A-Za-z0-9_@]))*"
@@ -70,6 +71,8 @@ _TECHNOLOGY = frozenset(
 
 def found(text: str) -> Iterator[Mention]:
     """What the rules name in the Latin parts of a text; they may overlap."""
+    if not _LATIN.search(text):
+        return
     for match in _AT.finditer(text):
         yield Mention(match["name"], "Person", match.start(), match.end(), "rule", aliases=(match[0],))
     titled = list(_TITLED.finditer(text))
