@@ -15,6 +15,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.server import http_routes, resources
 from memory_mcp.server.admission import Door
 from memory_mcp.server.edge import Edge
+from memory_mcp.server.known_tools import KnownTools
 from memory_mcp.server.mcp_tools import compat, core, graph, organize, upkeep
 from memory_mcp.server.places import Places
 from memory_mcp.server.refusals import RefusalWording
@@ -53,9 +54,10 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
 
     fastmcp.settings.telemetry_mode = "off"
     mcp = FastMCP(name="memory", version=__version__, instructions=INSTRUCTIONS, lifespan=lifespan, mask_error_details=True)
-    for toolset in dict.fromkeys(settings.toolsets):
-        for tool in TOOLSETS[toolset]():
-            mcp.add_tool(tool)
+    tools = [tool for toolset in dict.fromkeys(settings.toolsets) for tool in TOOLSETS[toolset]()]
+    for tool in tools:
+        mcp.add_tool(tool)
+    mcp.add_transform(KnownTools(tools))
     mcp.add_middleware(RefusalWording())
     mcp.add_middleware(ScopeGate(scope_needs(settings.toolsets)))
     resources.register(mcp)
