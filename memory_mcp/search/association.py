@@ -44,13 +44,11 @@ def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Can
     """
     told = _leaders(ranked)
     named = mentions.relevances(connection, told)
+    if not named:
+        return {}
     weights = with_others(connection, _weights(told, named))
     telling = _telling(connection, weights)
-    found = (
-        mentions.memories_of(connection, {entity: weights[entity] * telling[entity] for entity in weights}, question.filters, limit)
-        if weights
-        else {}
-    )
+    found = mentions.memories_of(connection, {entity: weights[entity] * telling[entity] for entity in weights}, question.filters, limit)
     for memory_id in found.keys() & told.keys():
         found[memory_id] -= sum(told[memory_id] * telling[entity] * relevance for entity, relevance in named[memory_id].items())
     return _shares(found)

@@ -9,8 +9,6 @@ tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
-from operator import attrgetter
 
 from memory_mcp.config.settings import Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
@@ -45,12 +43,12 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     shares = [words / top for words in lexical]
     origins = [hints.origins[candidate.memory_id] for candidate in candidates]
     graph_weight = settings.graph_weight_dense if cosines else settings.graph_weight
-    days = [(to_text(date.start), to_text(date.end)) for date in hints.dates]
+    of_named_dates = _happened_in(hints.dates, origins)
     for candidate, share, session_share, origin in zip(candidates, shares, _session_shares(shares, origins), origins, strict=True):
         meaning = share if candidate.dense is None else (candidate.dense - low) / span
         words = share + settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
-        candidate.in_named_date = any([start <= origin.happened < end for start, end in days])  # noqa: C419  a generator takes longer than the few days
+        candidate.in_named_date = origin.happened in of_named_dates
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
@@ -62,8 +60,13 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
 
 def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
     """By their scores; of equals the later one in time."""
-    latest_first = sorted(candidates, key=lambda candidate: origins[candidate.memory_id].happened, reverse=True)
-    return sorted(latest_first, key=attrgetter("score"), reverse=True)
+    return sorted(candidates, key=lambda candidate: (candidate.score, origins[candidate.memory_id].happened), reverse=True)
+
+
+def _happened_in(dates: Iterable[TimeRange], origins: Collection[Origin]) -> set[str]:
+    """Those of their moments that are in one of the dates."""
+    days = [(to_text(date.start), to_text(date.end)) for date in dates]
+    return {origin.happened for start, end in days for origin in origins if start <= origin.happened < end}
 
 
 def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[float]:
@@ -71,9 +74,9 @@ def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[
     by_session = defaultdict(list)
     for share, origin in zip(shares, origins, strict=True):
         by_session[origin.session_id].append(share)
-    best = {session: nlargest(WITNESSES + 1, found) for session, found in by_session.items() if session}
+    best = {session: sorted(found, reverse=True)[: WITNESSES + 1] for session, found in by_session.items() if session and len(found) > 1}
     return [
-        _sum_of_others(best[origin.session_id], share) / WITNESSES if origin.session_id else 0.0
+        _sum_of_others(best[origin.session_id], share) / WITNESSES if origin.session_id in best else 0.0
         for share, origin in zip(shares, origins, strict=True)
     ]
 

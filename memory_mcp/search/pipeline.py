@@ -37,6 +37,8 @@ from memory_mcp.text.tokens import query_tokens
 POOL_FACTOR = 3
 # `mode=graph`: what the question says counts once, how near a memory is along the graph half as much (docs/graph.md#in-a-search).
 NEARNESS_WEIGHT = 0.5
+# Modes in which the time or the graph decides, and no cross-encoder.
+_ORDERED_OTHERWISE = ("recent", "graph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def recall(
         meaning = meaning_of(persona, question, models, indexes)
         guided = _guided(persona, question, models)
         with persona.database.read_briefly() as connection:
-            ranked = _ranked(persona, connection, question, meaning, settings, now, guided)
+            ranked = _ranked(persona, connection, question, models, meaning, settings, now, guided)
         reranked = _reranked(ranked, question, models, settings, deadline)
     floor = floor_for(settings, models, meaning, reranked=reranked.done)
     return _answer(question, floor, meaning, ranked, reranked, guided)
@@ -85,6 +87,7 @@ def _ranked(
     persona: Persona,
     connection: apsw.Connection,
     question: Question,
+    models: Models,
     meaning: Meaning,
     settings: Settings,
     now: datetime,
@@ -98,13 +101,15 @@ def _ranked(
     )
     by_meaning_alone = question.mode == "semantic" and meaning.index is not None
     led = settings.fusion.graph_weight_dense if meaning.index else settings.fusion.graph_weight
-    if led and question.mode not in ("graph", "recent") and not by_meaning_alone:
+    if led and question.mode not in _ORDERED_OTHERWISE and not by_meaning_alone:
         hints, ranked = _associated(connection, question, meaning, settings, now, hints, ranked)
     if question.mode == "recent":
         ranked.sort(key=lambda candidate: hints.origins[candidate.memory_id].happened, reverse=True)
     pool = ranked[: question.top_k * POOL_FACTOR]
-    found = memories.by_ids(connection, [candidate.memory_id for candidate in pool])
-    spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in pool if candidate.best_chunk is not None])
+    # Without a cross-encoder, which reads the whole pool, only what is shown is read.
+    read = pool if _may_rerank(question, models) else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k]
+    found = memories.by_ids(connection, [candidate.memory_id for candidate in read])
+    spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
     lag = vector_table.waiting(connection, meaning.generation) if meaning.generation else 0
     return _Ranked(ranked, pool, found, spans, lag, stated_around(connection, question, named))
 
@@ -187,9 +192,13 @@ def _dense_weight(question: Question) -> float | None:
     return 1.0 if question.mode == "semantic" else None
 
 
+def _may_rerank(question: Question, models: Models) -> bool:
+    return models.reranker is not None and question.mode not in _ORDERED_OTHERWISE
+
+
 def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
     """The pool as the cross-encoder orders it, unless the time or the graph decides."""
-    if question.mode in ("recent", "graph"):
+    if question.mode in _ORDERED_OTHERWISE:
         return Reranked(ranked.pool)
     best_part = ranked.best_part(question.query)
     passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
@@ -220,7 +229,7 @@ def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked,
 
 def _mode(question: Question, meaning: Meaning) -> str:
     """The pipeline that ran, not the one that was asked for."""
-    if question.mode in ("recent", "graph"):
+    if question.mode in _ORDERED_OTHERWISE:
         return question.mode
     if meaning.index is None:
         return "keyword"

@@ -36,6 +36,8 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[
 
 def spans(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Chunk → its place in the content; one that is a question has none."""
+    if not chunks:
+        return {}
     sql = 'SELECT id, start, "end" FROM chunks WHERE question IS NULL AND id IN (SELECT value FROM json_each(?))'
     rows = packed(connection, 'id, start, "end"', sql, (json.dumps(list(chunks)),))
     return {chunk: (start, end) for chunk, start, end in rows}

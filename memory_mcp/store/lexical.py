@@ -8,6 +8,7 @@ the relations that its writer stated: what it says itself counts more.
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -92,18 +93,17 @@ def search(
     if not query:
         return []
     leading, others = _by_rarity(connection, query, counts or WordCounts())
+    every = partial(_matching, connection, filters=filters, limit=limit, also=also)
     if not limit or len(leading) == len(query):
-        return _matching(connection, _any_of(query), filters, limit, also)
-    found = dict(_matching(connection, _any_of(leading), filters, limit, also))
+        return every(_any_of(query))
+    # Scored once, each by what it has: what finds alone is the whole score of a row that has none of the others.
+    parts = [f"({_any_of(leading)}) {but} ({_any_of(others)})" for but in ("AND", "NOT")] if others else [_any_of(leading)]
+    found = [match for part in parts for match in every(part)]
     if len(found) < limit:
-        return _matching(connection, _any_of(query), filters, limit, also)
-    if not others:
-        return list(found.items())
-    # What has the others too is found again, with what both say of it; what has none has its score already.
-    found |= _matching(connection, f"({_any_of(leading)}) AND ({_any_of(others)})", filters, limit, also)
-    ranked = sorted(found.items(), key=itemgetter(1), reverse=True)
+        return every(_any_of(query))
+    ranked = sorted(found, key=itemgetter(1), reverse=True)
     wanted = set(also)
-    return ranked[:limit] + [(memory_id, score) for memory_id, score in ranked[limit:] if memory_id in wanted]
+    return ranked[:limit] + [match for match in ranked[limit:] if match[0] in wanted]
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:

@@ -56,7 +56,10 @@ class KnownNames:
 
     def find(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
         """Each known entity that a question names, with its id, in the order of the text; merged ones as what they are merged into."""
-        named = found_in(text, (), self.called(connection, text), is_asked=True)
+        called = self.called(connection, text)
+        if not called:
+            return []
+        named = found_in(text, (), called, is_asked=True)
         found = [(mention.entity, mention) for mention in named if mention.entity]
         wanted = json.dumps([entity for entity, _ in found])
         rows = connection.execute(
@@ -103,6 +106,8 @@ def of_shorter_or_longer_name(connection: apsw.Connection, entities: Iterable[in
         "SELECT id, name FROM entities WHERE type = 'Person' AND id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
     )
     people = [(id_, bare(name)) for id_, name in list(own)]
+    if not people:
+        return {}
     longer = [(id_, name + " " * name.isascii()) for id_, name in people if len(name) > 1 and _may_be_a_part(name)]
     parts = ((id_, part) for id_, name in people for part in likeness.parts(name, "Person") if name.startswith(part))
     shorter = [(id_, part) for id_, part in parts if _may_be_a_part(part)]
