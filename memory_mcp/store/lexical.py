@@ -93,14 +93,14 @@ def search(
     if not query:
         return []
     leading, others = _by_rarity(connection, query, counts or WordCounts())
-    every = partial(_matching, connection, filters=filters, limit=limit, also=also)
+    matching = partial(_matching, connection, filters=filters, limit=limit, also=also)
     if not limit or len(leading) == len(query):
-        return every(_any_of(query))
+        return matching(_any_of(query))
     # Scored once, each by what it has: what finds alone is the whole score of a row that has none of the others.
     parts = [f"({_any_of(leading)}) {but} ({_any_of(others)})" for but in ("AND", "NOT")] if others else [_any_of(leading)]
-    found = [match for part in parts for match in every(part)]
+    found = [match for part in parts for match in matching(part)]
     if len(found) < limit:
-        return every(_any_of(query))
+        return matching(_any_of(query))
     ranked = sorted(found, key=itemgetter(1), reverse=True)
     wanted = set(also)
     return ranked[:limit] + [match for match in ranked[limit:] if match[0] in wanted]
