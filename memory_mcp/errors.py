@@ -19,7 +19,7 @@
     │   └── KeyRefused          what is encrypted can't be opened: no key, or another one
     ├── EncoderFailed           a model could not be asked (an API that is down, a device out of memory)
     ├── ChatFailed              the chat model could not be asked; only upkeep does so
-    ├── AnalysisTooLong         an analysis of the graph would take longer than one may
+    ├── AnalysisUnfinished      an analysis of the graph took longer than one may, or broke off
     ├── Overloaded              more work is waiting than may wait; worth a retry
     │   └── TooManyOfOne        all of it is one persona's
     ├── ServerUnreachable       a client command found no usable server
@@ -115,8 +115,8 @@ class ChatFailed(MemoryMCPError):
     """The configured chat model could not be asked. What is made without one is made instead."""
 
 
-class AnalysisTooLong(MemoryMCPError):
-    """An analysis of the graph was given up: it would have taken longer than one may."""
+class AnalysisUnfinished(MemoryMCPError):
+    """An analysis of the graph was given up, as it took longer than one may, or its process was ended."""
 
 
 class Overloaded(MemoryMCPError):

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 import apsw
 
-from memory_mcp.errors import AnalysisTooLong
+from memory_mcp.errors import AnalysisUnfinished
 from memory_mcp.graph.deadline import Deadline
 from memory_mcp.graph.processes import Processes
 from memory_mcp.personas.registry import Persona
@@ -67,16 +67,18 @@ def _read(persona: Persona, reading: Callable[[apsw.Connection], Read]) -> Read:
         return reading(connection)
 
 
-def _not_begun(why: str) -> AnalysisTooLong:
-    return AnalysisTooLong("the analysis was not begun", why, "Try again in a moment")
+def _not_begun(why: str) -> AnalysisUnfinished:
+    return AnalysisUnfinished("the analysis was not begun", why, "Try again in a moment")
 
 
 def _tell_late(what: str, whose: str, failure: BaseException | None) -> None:
     """Nobody waits for it any more: whether it failed is told here or nowhere."""
-    if failure is None or isinstance(failure, AnalysisTooLong):
-        logger.warning("%s of %s took too long, and was ended", what, whose)
+    if failure is None:
+        logger.warning("%s of %s took long, and has ended", what, whose)
+    elif isinstance(failure, AnalysisUnfinished):
+        logger.warning("of %s: %s", whose, failure)
     else:
-        logger.error("%s of %s took too long, and has failed", what, whose, exc_info=failure)
+        logger.error("%s of %s took long, and has failed", what, whose, exc_info=failure)
 
 
 class Computing(Protocol):
@@ -109,7 +111,7 @@ class Analyses:
         """The persona's graph without relations lighter than `min_weight`, and what `analysis`, a named function, finds in it.
 
         Raises:
-            AnalysisTooLong: it was not done in time, or its turn did not come.
+            AnalysisUnfinished: it was not done in time, or its turn did not come.
         """
         key, deadline = (persona.name, min_weight), Deadline.after(self._deadline_seconds, self._clock)
         mark = _read(persona, revision.of)
@@ -128,7 +130,7 @@ class Analyses:
         """What `reading`, a named function, reads of the persona's whole graph.
 
         Raises:
-            AnalysisTooLong: its turn did not come.
+            AnalysisUnfinished: its turn did not come.
         """
         deadline, key, what = Deadline.after(self._deadline_seconds, self._clock), (persona.name, None), reading.__qualname__
         mark = _read(persona, revision.of)
@@ -139,7 +141,7 @@ class Analyses:
         """Its turn for what is not kept and asks the deadline itself; `do` is what a refusal advises.
 
         Raises:
-            AnalysisTooLong: its turn did not come.
+            AnalysisUnfinished: its turn did not come.
         """
         deadline = replace(Deadline.after(self._deadline_seconds, self._clock), do=do)
         with self._taking_turn(deadline):

@@ -12,6 +12,10 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+# No analysis goes on for longer.
+LIMIT_SECONDS = 60.0
+# The server ends it then. A little later the process ends itself, where there is no server any more.
+_GRACE_SECONDS = 5
 # With less priority than the server: whoever recalls goes first. Much less, and under load an analysis would never end.
 NICENESS = 5
 
@@ -32,10 +36,17 @@ def answer(asked: BinaryIO) -> Answer:
         EOFError: there is none any more.
     """
     analysis, network = pickle.load(asked)  # noqa: S301  the server wrote it
+    _end_in(int(LIMIT_SECONDS) + _GRACE_SECONDS)
     try:
         return Answer(analysis(network))
     except BaseException as error:  # noqa: BLE001  a library in Rust that panics raises what is no `Exception`; the server has to hear of it
         return Answer(failure=f"{type(error).__name__}: {error}", trace=traceback.format_exc())
+
+
+def _end_in(seconds: int) -> None:
+    """Ends this process then, whatever it is doing, unless it is said again; 0 for never."""
+    if sys.platform != "win32":
+        signal.alarm(seconds)
 
 
 def main() -> None:
@@ -50,5 +61,6 @@ def main() -> None:
         while True:
             pickle.dump(answer(sys.stdin.buffer), answers, pickle.HIGHEST_PROTOCOL)
             answers.flush()
+            _end_in(0)
     except (EOFError, BrokenPipeError):
         return

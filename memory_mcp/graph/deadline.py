@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memory_mcp.errors import AnalysisTooLong
+from memory_mcp.errors import AnalysisUnfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Deadline:
         """Goes on, or gives up.
 
         Raises:
-            AnalysisTooLong: the time is over.
+            AnalysisUnfinished: the time is over.
         """
         if not self.left:
             raise self.passed()
 
-    def passed(self) -> AnalysisTooLong:
+    def passed(self) -> AnalysisUnfinished:
         """The refusal of what was not done in time."""
         why = "the graph is large, or the server has much else to do"
-        return AnalysisTooLong(f"the analysis was not done within {self.seconds:g} s", why, self.do)
+        return AnalysisUnfinished(f"the analysis was not done within {self.seconds:g} s", why, self.do)

@@ -3,6 +3,7 @@
 A process is started for the first analysis, waits for the next one, and is ended when there was none for a minute. Each has one at a time.
 """
 
+import logging
 import os
 import pickle
 import subprocess
@@ -12,11 +13,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, TypeVar, cast
 
-from memory_mcp.errors import AnalysisTooLong
-from memory_mcp.graph.computing import Answer
+from memory_mcp.errors import AnalysisUnfinished
+from memory_mcp.graph.computing import LIMIT_SECONDS, Answer
 from memory_mcp.store.graph.network import Network
 
-LIMIT_SECONDS = 60.0
 IDLE_SECONDS = 60.0
 # Not `-m`: run as `__main__`, its answers would be of a class that is not ours.
 _PROGRAM = "from memory_mcp.graph.computing import main; main()"
@@ -27,6 +27,8 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 _STOPPED = "the server stops"
 
 Found = TypeVar("Found")
+
+logger = logging.getLogger(__name__)
 
 
 class Processes:
@@ -44,8 +46,8 @@ class Processes:
         """What `analysis`, a function of a module, finds in the graph.
 
         Raises:
-            AnalysisTooLong: it was ended, or all of them are.
-            RuntimeError: it failed, or its process did.
+            AnalysisUnfinished: it was ended, or its process ended, or all of them are.
+            RuntimeError: it failed.
         """
         what, process = analysis.__qualname__, self._taken()
         try:
@@ -57,8 +59,9 @@ class Processes:
             ended = process.was_ended
             self._end(process)
             if ended:
-                raise AnalysisTooLong(f"{what} was ended", _STOPPED if self._closed else f"it took more than {self._limit_seconds:g} s")
-            raise RuntimeError(f"{what} broke off: its process ended by itself")
+                raise AnalysisUnfinished(f"{what} was ended", _STOPPED if self._closed else f"it took more than {self._limit_seconds:g} s")
+            logger.error("%s broke off: its process was ended from outside, or ended by itself", what)
+            raise AnalysisUnfinished(f"{what} broke off", "its process ended, as where memory runs out", "Try again in a moment")
         self._put_back(process)
         if answer.failure is not None:
             failure = RuntimeError(f"{what} broke off: {answer.failure}")
@@ -82,7 +85,7 @@ class Processes:
         """One that waits, or a new one."""
         with self._guard:
             if self._closed:
-                raise AnalysisTooLong("the analysis was not begun", _STOPPED)
+                raise AnalysisUnfinished("the analysis was not begun", _STOPPED)
             while self._idle:
                 process, timer = self._idle.popitem()
                 timer.cancel()

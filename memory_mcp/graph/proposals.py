@@ -48,7 +48,7 @@ def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDL
     """The likeliest proposals, and how many there are in all.
 
     Raises:
-        AnalysisTooLong: the deadline came first.
+        AnalysisUnfinished: the deadline came first.
     """
     present = {entity.id: entity for entity in told(connection, overview.most_connected(connection, ENTITIES_LIMIT))}
     deadline.check()

@@ -66,7 +66,7 @@ def listing(call: Call, limit: int | None) -> dict[str, Any]:
     """Who may be one under two names, and the merges so far, undone ones too. Changes nothing.
 
     Raises:
-        AnalysisTooLong: there are too many to compare in time.
+        AnalysisUnfinished: there are too many to compare in time.
     """
     shown = within(limit, "limit", 1, SHOWN_LIMIT, SHOWN)
     later = "Try again when less is going on; GET /api/graph/entity lists the merges of one"

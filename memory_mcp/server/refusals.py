@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
-    AnalysisTooLong,
+    AnalysisUnfinished,
     ChatFailed,
     EncoderFailed,
     EntityNotFound,
@@ -56,7 +56,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (PersonaUnknown, 404),
     (EncoderFailed, 503),
     (ChatFailed, 503),
-    (AnalysisTooLong, 503),
+    (AnalysisUnfinished, 503),
     (TooManyOfOne, 429),
     (Overloaded, 503),
     (StoreFull, 507),
@@ -93,7 +93,7 @@ def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None,
 def refusal_headers(error: MemoryMCPError) -> dict[str, str]:
     """The headers that say the same as the error to a program: when to come back, and that a token is wanted."""
     match error:
-        case Overloaded():
+        case Overloaded() | AnalysisUnfinished():
             return {"Retry-After": str(RETRY_AFTER_SECONDS)}
         case TooManyCalls():
             return {"Retry-After": str(error.retry_after_seconds)}

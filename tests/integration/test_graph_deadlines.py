@@ -8,7 +8,7 @@ from graph_work import Here, counted
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.errors import AnalysisTooLong
+from memory_mcp.errors import AnalysisUnfinished
 from memory_mcp.graph.analyses import Analyses
 from memory_mcp.graph.deadline import Deadline
 from memory_mcp.graph.proposals import proposals
@@ -56,7 +56,7 @@ def test_one_analysis_runs_at_a_time_and_who_waits_too_long_is_told_so(nilou, to
     told("A B")
     with analyses.turn("Wait") as deadline:
         inside.append(deadline.do)
-        with pytest.raises(AnalysisTooLong, match="others are under way"):
+        with pytest.raises(AnalysisUnfinished, match="others are under way"):
             analyses.of(nilou, counted(done))
     assert (done, inside) == ([], ["Wait"])
     analyses.of(nilou, counted(done))
@@ -66,10 +66,10 @@ def test_one_analysis_runs_at_a_time_and_who_waits_too_long_is_told_so(nilou, to
 def test_who_asked_for_what_takes_long_hears_so_in_time_and_what_it_finds_is_kept(nilou, personas, now, told, done, stubborn, eventually):
     analyses = Analyses(Here(), deadline_seconds=0.3)
     told("A B")
-    with pytest.raises(AnalysisTooLong, match="not done within"):
+    with pytest.raises(AnalysisUnfinished, match="not done within"):
         analyses.of(nilou, stubborn.analysis)
     for analysis in (stubborn.analysis, counted(done)):
-        with pytest.raises(AnalysisTooLong, match="an earlier one that takes long is still under way"):
+        with pytest.raises(AnalysisUnfinished, match="an earlier one that takes long is still under way"):
             analyses.of(nilou, analysis)
     with personas.writing("dehya") as dehya:
         relate(dehya, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
@@ -83,7 +83,7 @@ def test_who_asked_for_what_takes_long_hears_so_in_time_and_what_it_finds_is_kep
 def answered(analyses, persona, analysis):
     try:
         return analyses.of(persona, analysis)[1]
-    except AnalysisTooLong:
+    except AnalysisUnfinished:
         return ()
 
 
@@ -94,7 +94,9 @@ def test_no_more_than_two_that_nobody_waits_for_are_under_way_at_once(personas, 
             with personas.writing(f"persona-{number}") as persona:
                 relate(persona, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
                 analysis = ending[number].analysis if number < 2 else counted(done)
-                with pytest.raises(AnalysisTooLong, match="not done within" if number < 2 else "others that take long are still under way"):
+                with pytest.raises(
+                    AnalysisUnfinished, match="not done within" if number < 2 else "others that take long are still under way"
+                ):
                     analyses.of(persona, analysis)
     finally:
         for one in ending:
@@ -120,7 +122,7 @@ def test_what_fails_when_nobody_waits_any_more_is_in_the_log_with_its_cause(nilo
         assert begun.wait(20)
         raise ArithmeticError("no such number")
 
-    with pytest.raises(AnalysisTooLong, match="not done within"):
+    with pytest.raises(AnalysisUnfinished, match="not done within"):
         Analyses(Here(), deadline_seconds=0.05).of(nilou, failing_late)
     begun.set()
     eventually(lambda: "ArithmeticError: no such number" in caplog.text)
@@ -130,5 +132,5 @@ def test_proposals_give_up_at_the_deadline(nilou, told):
     told("渡辺 渡邊")
     with nilou.database.read() as connection:
         assert proposals(connection, 10)[1] == 1
-        with pytest.raises(AnalysisTooLong):
+        with pytest.raises(AnalysisUnfinished):
             proposals(connection, 10, Deadline.after(0))

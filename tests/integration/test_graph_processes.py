@@ -1,6 +1,7 @@
 """Analyses run beside the server: the same is found, whatever goes wrong there is told, and no process outlives its use."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import odd_analyses
 import pytest
 
-from memory_mcp.errors import AnalysisTooLong
+from memory_mcp.errors import AnalysisUnfinished
 from memory_mcp.graph.communities import communities
 from memory_mcp.graph.measures import MEASURES, pagerank
 from memory_mcp.graph.processes import Processes
@@ -69,9 +70,10 @@ def test_what_a_library_prints_is_no_answer(processes, capfd):
     assert capfd.readouterr().err.count("so many: 50") == 2
 
 
-def test_a_process_that_ends_in_the_middle_is_told_of_and_the_next_analysis_has_another(processes):
-    with pytest.raises(RuntimeError, match="dying broke off: its process ended by itself"):
+def test_a_process_that_ends_in_the_middle_is_told_of_and_the_next_analysis_has_another(processes, caplog):
+    with pytest.raises(AnalysisUnfinished, match=r"dying broke off: its process ended.* Try again"):
         processes.run(odd_analyses.dying, GRAPH)
+    assert "dying broke off" in caplog.text
     assert len(processes.run(pagerank, GRAPH)) == 50
 
 
@@ -85,7 +87,7 @@ def test_a_process_that_ended_while_it_waited_is_replaced(processes):
 
 def test_what_takes_much_too_long_is_ended():
     processes = Processes(limit_seconds=0.5)
-    with pytest.raises(AnalysisTooLong, match=r"endless was ended: it took more than 0.5 s"):
+    with pytest.raises(AnalysisUnfinished, match=r"endless was ended: it took more than 0.5 s"):
         processes.run(odd_analyses.endless, GRAPH)
     processes.close()
 
@@ -102,7 +104,7 @@ def test_two_at_once_have_a_process_each_and_closing_ends_what_is_under_way(proc
     refused = []
 
     def asking():
-        with pytest.raises(AnalysisTooLong) as raised:
+        with pytest.raises(AnalysisUnfinished) as raised:
             processes.run(odd_analyses.endless, GRAPH)
         refused.append(raised.value)
 
@@ -112,7 +114,7 @@ def test_two_at_once_have_a_process_each_and_closing_ends_what_is_under_way(proc
     processes.close()
     thread.join(20)
     assert len(refused) == 1
-    with pytest.raises(AnalysisTooLong, match="the server stops"):
+    with pytest.raises(AnalysisUnfinished, match="the server stops"):
         processes.run(pagerank, GRAPH)
 
 
@@ -130,6 +132,15 @@ def test_a_process_ends_with_its_server_even_where_that_was_killed(eventually):
         assert lives(pid)
         process.kill()
     eventually(lambda: not lives(pid))
+
+
+def test_an_analysis_whose_server_is_gone_ends_all_the_same():
+    program = "from memory_mcp.graph import computing; computing.LIMIT_SECONDS, computing._GRACE_SECONDS = 0, 1; computing.main()"
+    path = os.pathsep.join(filter(None, sys.path))
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}) as process:
+        pickle.dump((odd_analyses.endless, GRAPH), process.stdin)
+        process.stdin.close()
+        assert process.wait(20) == -signal.SIGALRM
 
 
 def test_modules_of_the_directory_in_which_the_server_was_started_are_none_of_its(processes, tmp_path, monkeypatch):

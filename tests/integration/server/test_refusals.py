@@ -21,7 +21,7 @@ STATUS = {
     errors.EntityNotFound: 404,
     errors.EncoderFailed: 503,
     errors.ChatFailed: 503,
-    errors.AnalysisTooLong: 503,
+    errors.AnalysisUnfinished: 503,
     errors.Overloaded: 503,
     errors.TooManyOfOne: 429,
     errors.StoreFull: 507,
