@@ -69,6 +69,8 @@ async def object_of(request: Request, **expected: type) -> dict[str, Any]:
     try:
         told = json.loads(body) if body.strip() else {}
         json.dumps(told, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput("the body is no text", "it has half of a character, such as \\ud83d alone", "Send whole characters") from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput("the body is not JSON", "", f"Send an object with {', '.join(expected)}") from error
     if not isinstance(told, dict):

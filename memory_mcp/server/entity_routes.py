@@ -168,7 +168,7 @@ def _number(request: Request, name: str) -> int | None:
 
 def _named(name: str, field: str) -> str:
     if not name.strip():
-        raise InvalidInput(f"{field} is missing", "", "Take one that GET lists")
+        raise InvalidInput(f"{field} is missing", "", "Send one; GET lists those that there are")
     return name_of(name, field)
 
 

@@ -226,3 +226,8 @@ def test_the_operations_tell_what_was_done_and_are_emptied_when_a_name_is_gone(s
         rows = connection.execute("SELECT operation, before, after FROM operations WHERE operation LIKE '%entit%' ORDER BY id").fetchall()
     assert [row[0] for row in rows] == ["merge_entities", "unmerge_entities", "change_entity"]
     assert all("names" in row[2] for row in rows)
+
+
+def test_half_of_a_character_in_a_body_is_told_as_such(http):
+    answer = http.post("/api/graph/types", content=b'{"kind": "entity", "name": "\\ud83d"}')
+    assert (answer.status_code, "half of a character" in answer.json()["error"]) == (400, True)
