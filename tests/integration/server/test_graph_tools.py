@@ -1,8 +1,13 @@
 """The graph's tools as a client calls them, in both protocol eras."""
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
+
+from memory_mcp.remember.weaving import weave
+
+NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +51,42 @@ def test_neighbours_are_told_with_the_relation_that_leads_to_them(persona, proje
         "プロジェクトA"
     ]
     assert persona("entity_neighbors", entity=answer["entity"]["id"])["entity"] == answer["entity"]
+
+
+def test_a_neighbour_tells_how_many_further_relations_there_are(persona, http, name):
+    persona(
+        "relate", relations=["健太 > likes > 苺", "健太 > hates > 苺", "苺 > reminds_of > 健太", "健太 > likes > 柿", "柿 > is_a > 果物"]
+    )
+
+    def further(**arguments):
+        told = persona("entity_neighbors", entity="健太", **arguments)["neighbors"]
+        return {one["name"]: one.get("more_relations") for one in told}
+
+    assert further(depth=2) == {"苺": 2, "柿": None, "果物": None}
+    assert further(relation_types=["likes", "hates"]) == {"苺": 1, "柿": None}
+    assert further(relation_types=["hates"]) == {"苺": None}
+    ways = persona("find_path", source="健太", target="苺", algorithm="all", max_depth=1)["paths"]
+    assert {way["steps"][0] for way in ways} == {"健太 > likes > 苺", "健太 > hates > 苺", "苺 > reminds_of > 健太"}
+    route = http.get("/api/graph/neighbors", params={"entity": "苺"}, headers={"X-Persona": name}).json()
+    assert [(one["name"], one["more_relations"]) for one in route["neighbors"]] == [("健太", 2)]
+
+
+def test_further_relations_are_those_that_are_sure_enough_and_say_more_than_being_named_together(persona, server, name):
+    persona("remember", content="[[健太]]と[[苺]]", relations=["健太 > likes > 苺"])
+    persona("relate", relations=["健太 > hates > 苺"])
+    with server.runtime.personas.writing(name) as opened:
+        while weave(opened, NOON):
+            pass
+        opened.database.write(lambda connection: connection.execute("UPDATE relations SET confidence = 0.3 WHERE type = 'likes'"))
+
+    def told(**arguments):
+        (one,) = persona("entity_neighbors", entity="健太", **arguments)["neighbors"]
+        return one["via"], one.get("more_relations")
+
+    assert told() == ("健太 > hates > 苺", 1)
+    assert told(min_confidence=0.4) == ("健太 > hates > 苺", None)
+    assert told(relation_types=["co_occurrence"]) == ("健太 — co_occurrence — 苺", None)
+    assert told(relation_types=["co_occurrence", "likes"]) == ("健太 > likes > 苺", None)
 
 
 def test_recall_tells_what_is_related_to_whom_the_query_names(persona, project):
