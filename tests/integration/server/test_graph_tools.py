@@ -147,6 +147,33 @@ def test_a_relation_is_taken_back(persona, project):
     assert (again["unrelated"], again["note"]) == (False, "there was no such relation")
 
 
+def test_a_text_that_is_changed_tells_which_relations_of_it_stay(persona):
+    key = persona(
+        "remember", content="木下は名古屋に住む", relations=["木下 > lives_in > 名古屋", "木下 > likes > 苺", "木下 > relates_to > 柿"]
+    )["key"]
+    persona("unrelate", relation="木下 > likes > 苺")
+    assert "note" not in persona("revise", key=key, importance=0.9)
+    assert "note" not in persona("revise", key=key, content="木下は名古屋に住む")
+    note = persona("revise", key=key, content="木村は名古屋に住む")["note"]
+    assert note.startswith("the relations that it states stay: 木下 > lives_in > 名古屋, 木下 > relates_to > 柿; unrelate")
+    for relation in ("木下 > lives_in > 名古屋", "木下 > relates_to > 柿"):
+        assert persona("unrelate", relation=relation)["unrelated"] is True
+    assert "note" not in persona("revise", key=key, content="木村は大阪に住む")
+
+
+def test_of_many_relations_that_stay_some_are_told_and_the_others_counted(persona):
+    key = persona("remember", content="会議のまとめ", relations=[f"木下 > knows > 部員{letter}" for letter in "ABCDEFG"])["key"]
+    note = persona("revise", key=key, content="会議の記録")["note"]
+    assert [letter for letter in "ABCDEFG" if f"木下 > knows > 部員{letter}" in note] == list("ABCDE")
+    assert "and 2 more" in note
+
+
+def test_the_relations_that_stay_are_told_by_the_names_that_they_were_stated_by(persona):
+    persona("remember", content="[[健太|ケン]]が来た")
+    key = persona("remember", content="楽しい日", relations=["ケン > likes > 苺"])["key"]
+    assert "ケン > likes > 苺" in persona("revise", key=key, content="楽しい一日")["note"]
+
+
 def test_what_a_write_states_beyond_the_one_that_is_there_is_added_to_it(persona):
     said = {"content": "今日の会話のまとめ", "occurred_at": "2025-10-01"}
     first = persona("remember", **said, relations=["健太 > likes > 苺"])
