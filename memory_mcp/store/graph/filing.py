@@ -6,32 +6,27 @@ import apsw
 
 from memory_mcp.text.entities.folding import bare
 
+# Many memories have the same tags: each list is taken apart once.
 _LABELS = """
-SELECT m.source FROM memories m WHERE m.source IS NOT NULL AND m.deleted_at {deleted}
-UNION ALL SELECT CAST(t.value AS TEXT) FROM memories m, json_each(iif(json_valid(m.tags), m.tags, '[]')) t WHERE m.deleted_at {deleted}
-UNION ALL SELECT CAST(t.value AS TEXT) FROM memory_versions v JOIN memories m ON m.key = v.key, json_each(iif(json_valid(v.tags), v.tags, '[]')) t
-WHERE m.deleted_at {deleted}
+SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.deleted_at {deleted}
+UNION ALL SELECT CAST(t.value AS TEXT) FROM (SELECT DISTINCT m.tags FROM memories m WHERE m.tags IS NOT NULL AND m.deleted_at {deleted}
+    UNION SELECT v.tags FROM {earlier} ON v.key = m.key WHERE v.tags IS NOT NULL AND m.deleted_at {deleted}) k
+JOIN json_each(iif(json_valid(k.tags), k.tags, '[]')) t
 """
+# The trash is the smaller part: looked through first.
+_IN_THE_TRASH = _LABELS.format(deleted="IS NOT NULL", earlier="memories m CROSS JOIN memory_versions v")
+_OPEN = _LABELS.format(deleted="IS NULL", earlier="memory_versions v CROSS JOIN memories m")
 
 
 def filed_in_the_trash(connection: apsw.Connection, names: Set[str]) -> set[str]:
     """Those of these names, without honorifics, that memories in the trash are filed under, or were before their tags were changed."""
-    return _filed(connection, names, "IS NOT NULL")
+    return _filed(connection, names, _IN_THE_TRASH)
 
 
 def filed_openly(connection: apsw.Connection, names: Set[str]) -> set[str]:
     """The same of all other memories."""
-    return _filed(connection, names, "IS NULL")
+    return _filed(connection, names, _OPEN)
 
 
-def _filed(connection: apsw.Connection, names: Set[str], deleted: str) -> set[str]:
-    found: set[str] = set()
-    seen: set[str] = set()
-    for (label,) in connection.execute(_LABELS.format(deleted=deleted)) if names else ():
-        if label in seen:
-            continue
-        seen.add(label)
-        found |= names & {bare(label)}
-        if len(found) == len(names):
-            break
-    return found
+def _filed(connection: apsw.Connection, names: Set[str], labels: str) -> set[str]:
+    return {name for (label,) in connection.execute(labels) if (name := bare(label)) in names} if names else set()
