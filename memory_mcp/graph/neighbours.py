@@ -13,12 +13,14 @@ from memory_mcp.store.graph.telling import known_as
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """An entity that is `distance` hops away. `nearness` runs from 0 to 1; `via` is the relation by which it is reached."""
+    """An entity that is `distance` hops away. `nearness` runs from 0 to 1; `via` is the relation by which it is reached, and
+    `more_relations` counts those that the same two have beside it."""
 
     entity: Entity
     distance: int
     nearness: float
     via: Step
+    more_relations: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,14 @@ def neighbours(
         EntityNotFound: nobody is called so.
     """
     centre, *namesakes = known_as(connection, name)
-    shown, more = hops.nearest(connection, centre.id, depth, Rules(types, min_confidence), limit=limit)
+    rules = Rules(types, min_confidence)
+    shown, more = hops.nearest(connection, centre.id, depth, rules, limit=limit)
+    further = hops.further(connection, [one.via for one in shown.values()], rules)
     known = entities.by_ids(connection, shown.keys() | {one.via.here for one in shown.values()})
-    found = tuple(Neighbour(known[entity], one.distance, round(one.nearness, 4), one.via) for entity, one in shown.items())
+    found = tuple(
+        Neighbour(known[entity], one.distance, round(one.nearness, 4), one.via, further.get((one.via.here, one.via.there), 0))
+        for entity, one in shown.items()
+    )
     named = {entity.id: entity.name for entity in (*known.values(), centre)}
     there = {} if found else hops.types_at(connection, centre.id)
     return Neighbourhood(centre, found, named, more=more, namesakes=tuple(namesakes), types_there=there)

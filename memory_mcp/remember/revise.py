@@ -14,6 +14,7 @@ from memory_mcp.remember import naming
 from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
 from memory_mcp.remember.redact import marked_anew, version_redacted
 from memory_mcp.store import chunks, index_queue, lexical, memories, merges, operations, versions
+from memory_mcp.store.graph import statements
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.versions import Version
@@ -66,6 +67,15 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
     for operation in done:
         persona.log.append(persona.name, operation)
     return memory
+
+
+def relations_left(persona: Persona, memory: Memory) -> list[str]:
+    """The relations that a memory goes on stating though its last revision changed its text."""
+    with persona.database.read() as connection:
+        before = next((version for version in versions.of_key(connection, memory.key) if version.revision == memory.revision - 1), None)
+        if before is None or before.content == memory.content:
+            return []
+        return statements.standing(connection, memory.id)
 
 
 def revise_stored(

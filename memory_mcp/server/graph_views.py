@@ -62,7 +62,7 @@ def _neighbour_view(neighbour: Neighbour, named: Mapping[int, str]) -> dict[str,
         "via": step_view(neighbour.via, named),
         "weight": neighbour.via.weight,
         "confidence": neighbour.via.confidence,
-        **told(valid_from=neighbour.via.valid_from, valid_to=neighbour.via.valid_to),
+        **told(valid_from=neighbour.via.valid_from, valid_to=neighbour.via.valid_to, more_relations=neighbour.more_relations or None),
     }
 
 

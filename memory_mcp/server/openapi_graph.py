@@ -83,7 +83,17 @@ SCHEMAS: dict[str, Schema] = {
         **_WHOSE,
         entity=_OBJECT,
         by_meaning=_OBJECT,
-        neighbors=_OBJECTS,
+        neighbors={
+            "type": "array",
+            "items": schema_of(
+                *("name", "type", "distance", "nearness", "via", "weight", "confidence"),
+                **dict.fromkeys(("name", "type", "via"), TEXT),
+                **dict.fromkeys(("nearness", "weight", "confidence"), _NUMBER),
+                distance=COUNT,
+                **dict.fromkeys(("valid_from", "valid_to"), TEXT),
+                more_relations=COUNT,
+            ),
+        },
         more=COUNT,
         namesakes=_OBJECTS,
         note=TEXT,

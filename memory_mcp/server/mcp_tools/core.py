@@ -3,6 +3,7 @@
 Plain functions: fastmcp runs them on worker threads, so that nothing here blocks the event loop.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastmcp.dependencies import Depends
@@ -14,7 +15,7 @@ from memory_mcp.remember import drafts
 from memory_mcp.remember.forget import forget as forget_memories
 from memory_mcp.remember.pipeline import remember as remember_draft
 from memory_mcp.remember.pipeline import unknown_predecessor
-from memory_mcp.remember.revise import Revision, private
+from memory_mcp.remember.revise import Revision, private, relations_left
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.questions import question
@@ -42,6 +43,8 @@ from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 
 KEYS_LIMIT = 100
+# So many relations a note tells.
+RELATIONS_SHOWN = 5
 
 
 @answering
@@ -196,7 +199,15 @@ def revise(
     with call.changing() as persona:
         memory = revise_memory(persona, key, revision, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy)
         view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
-        return {**heading(call, persona), **view, "revision": memory.revision, **privacy_view(found)}
+        left = relations_left(persona, memory) if content else []
+        return {**heading(call, persona), **view, "revision": memory.revision, **told(note=_note_of_relations(left)), **privacy_view(found)}
+
+
+def _note_of_relations(left: Sequence[str]) -> str | None:
+    if not left:
+        return None
+    more = f" and {len(left) - RELATIONS_SHOWN} more" if len(left) > RELATIONS_SHOWN else ""
+    return f"the relations that it states stay: {', '.join(left[:RELATIONS_SHOWN])}{more}; unrelate takes back what holds no more"
 
 
 @answering

@@ -19,13 +19,16 @@ from memory_mcp.text.entities.type_words import type_called
 
 # Made or changed by hand: it stays when no memory names it any more.
 BY_HAND = "user"
-# A name that holds ?2, or ?3 without honorifics; and who has such a further name and is named by a memory in the trash.
+# A name that holds ?2, or ?3 without honorifics; and who has such a further name and is named by a memory in the trash, or was merged or
+# renamed since, so that it may be what only such a memory is filed under.
 _SOUGHT = "(instr(a.folded, ?2) OR instr(a.bare, ?3))"
 _SOUGHT_IN_THE_TRASH = f"""
 SELECT DISTINCT coalesce(g.merged_into, g.id) FROM memories m CROSS JOIN entity_mentions em ON em.memory = m.id
 JOIN entities g ON g.id = em.entity JOIN entities k ON k.id = coalesce(g.merged_into, g.id)
 JOIN entity_aliases a ON a.entity = g.id AND NOT a.by_hand AND a.alias <> k.name
 WHERE m.deleted_at IS NOT NULL AND ?1 = '' AND {_SOUGHT}
+UNION SELECT k.id FROM entity_aliases a JOIN entities g ON g.id = a.entity JOIN entities k ON k.id = coalesce(g.merged_into, g.id)
+WHERE NOT a.by_hand AND a.alias <> k.name AND (g.id <> k.id OR k.made_by <> 'text') AND {_SOUGHT}
 """
 
 

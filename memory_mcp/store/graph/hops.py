@@ -72,6 +72,14 @@ SELECT here, there, type, weight, confidence, directed, forward, valid_from, val
 WHERE there NOT IN (SELECT value FROM json_each(:known)) GROUP BY there ORDER BY nearness DESC, there LIMIT :most)
 """
 
+# Of pairs, in how many ways each is related: being named together is no statement.
+_STATED = """
+SELECT p.value ->> 0, p.value ->> 1, count(*) FROM json_each(:pairs) p
+JOIN relations r ON (r.source = p.value ->> 0 AND r.target = p.value ->> 1) OR (r.source = p.value ->> 1 AND r.target = p.value ->> 0)
+WHERE r.type <> 'co_occurrence' AND r.confidence >= :min_confidence AND (:types = '[]' OR r.type IN (SELECT value FROM json_each(:types)))
+GROUP BY p.key
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -95,6 +103,13 @@ def steps_from(connection: apsw.Connection, entities: Iterable[int], rules: Rule
     """The relations that begin or end at these entities, the strongest of each first."""
     rows = connection.execute(_EDGES, rules.bound(dict.fromkeys(entities, 1.0))).get
     return [_step(row) for row in json.loads(str(rows))]
+
+
+def further(connection: apsw.Connection, steps: Iterable[Step], rules: Rules = Rules()) -> dict[tuple[int, int], int]:
+    """By where each step leads from and to, how many relations the two have beside it; that they are named together is none."""
+    walked = {(step.here, step.there): step.type != "co_occurrence" for step in steps}
+    rows = connection.execute(_STATED, {**rules.bound({}), "pairs": json.dumps(list(walked))})
+    return {(here, there): many - walked[here, there] for here, there, many in rows}
 
 
 def types_at(connection: apsw.Connection, entity: int) -> dict[str, int]:

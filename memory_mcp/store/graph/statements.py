@@ -18,6 +18,15 @@ FROM ({_STRONGEST.format(end="source")} UNION {_STRONGEST.format(end="target")})
 JOIN relations r ON r.id = f.id JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target
 ORDER BY r.weight * r.confidence DESC, r.id
 """
+# What a memory states and nobody has taken back. A day goes by its own name: one such as 10月17日 may mean another year by now.
+_STANDING = """
+SELECT iif(s.subtype IS 'day', s.name, coalesce(v.source_said, s.name)), v.type, iif(t.subtype IS 'day', t.name, coalesce(v.target_said, t.name))
+FROM relation_evidence v JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target
+WHERE v.memory = ? AND v.method = 'stated' AND EXISTS (SELECT 1 FROM relations r WHERE r.type = v.type AND (
+    (r.source = coalesce(s.merged_into, s.id) AND r.target = coalesce(t.merged_into, t.id))
+    OR (NOT r.directed AND r.source = coalesce(t.merged_into, t.id) AND r.target = coalesce(s.merged_into, s.id))))
+ORDER BY v.id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +60,8 @@ def around(connection: apsw.Connection, entities: Iterable[int], most: int) -> l
         Statement(source, source_name, type_, target, target_name, bool(directed), valid_from, valid_to)
         for source, source_name, type_, target, target_name, directed, valid_from, valid_to in rows
     ]
+
+
+def standing(connection: apsw.Connection, memory_id: int) -> list[str]:
+    """The relations that a memory states and that hold, as `unrelate` takes them."""
+    return [" > ".join(row) for row in connection.execute(_STANDING, (memory_id,))]

@@ -1,13 +1,15 @@
-"""What only the trash holds of the graph, and no door tells until it is taken out again: whom only its memories speak of, and further
-names that only they have and nobody put down by hand."""
+"""What only the trash holds of the graph, and no door tells until it is taken out again: whom only its memories speak of or are filed under,
+and further names that only they have and nobody put down by hand."""
 
 import json
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import apsw
 
-from memory_mcp.text.entities.folding import fold
+from memory_mcp.store.graph.filing import filed_in_the_trash, filed_openly
+from memory_mcp.text.entities.folding import bare, fold
 
 # Who or what is asked about, by ?1, with all that is one with it.
 _WANTED = (
@@ -19,13 +21,16 @@ UNION ALL SELECT g.root, v.memory FROM wanted g CROSS JOIN relation_evidence v O
 UNION ALL SELECT g.root, v.memory FROM wanted g CROSS JOIN relation_evidence v ON v.target = g.id WHERE v.memory IS NOT NULL
 """
 _ALONE = "SELECT e.id AS root, e.id FROM json_each(?1) w JOIN entities e ON e.id = w.value"
-_UNTOLD = """
-WITH wanted AS MATERIALIZED ({wanted}), speaks AS ({speaks})
-SELECT s.root FROM speaks s JOIN memories m ON m.id = s.memory GROUP BY s.root HAVING min(m.deleted_at IS NOT NULL)
-EXCEPT SELECT g.root FROM wanted g JOIN entities e ON e.id = g.id WHERE e.made_by <> 'text'
-EXCEPT SELECT g.root FROM wanted g CROSS JOIN relation_evidence v ON v.source = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
-EXCEPT SELECT g.root FROM wanted g CROSS JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
+# Of whom nothing speaks but memories in the trash, and whether these do: of whom nothing does, somebody may be filed under.
+_UNSPOKEN = """
+WITH wanted AS MATERIALIZED ({wanted}), speaks AS ({speaks} UNION ALL SELECT g.root, NULL FROM wanted g)
+SELECT s.root, count(s.memory) > 0 FROM speaks s LEFT JOIN memories m ON m.id = s.memory
+WHERE s.root NOT IN (SELECT g.root FROM wanted g JOIN entities e ON e.id = g.id WHERE e.made_by <> 'text'
+    UNION ALL SELECT g.root FROM wanted g CROSS JOIN relation_evidence v ON v.source = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected'
+    UNION ALL SELECT g.root FROM wanted g CROSS JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected')
+GROUP BY s.root HAVING min(s.memory IS NULL OR m.deleted_at IS NOT NULL)
 """
+_CALLED = "SELECT g.root, a.bare FROM ({wanted}) g JOIN entity_aliases a ON a.entity = g.id"
 # What memories that name somebody say or said before they were changed, and by which names they state relations of him: those in the trash, or
 # the others. One that an older version stored did not keep the name. Days are told by rules: one name stands for every form.
 _SAY = f"""
@@ -50,8 +55,9 @@ _SAYING = _SAY.format(
     deleted="IS NULL",
     relations_of="true",
 )
+# Each with the name that a source or a tag may have given: somebody has it as a further one only where he was merged or renamed since.
 _ALIASES = f"""
-SELECT g.root, a.alias FROM ({_WANTED}) g JOIN entities k ON k.id = g.root
+SELECT g.root, a.alias, iif(g.id <> g.root OR k.made_by <> 'text', a.bare, NULL) FROM ({_WANTED}) g JOIN entities k ON k.id = g.root
 JOIN entity_aliases a ON a.entity = g.id AND NOT a.by_hand AND a.alias <> k.name
 WHERE NOT EXISTS (SELECT 1 FROM entities h JOIN entity_aliases b ON b.entity = h.id
     WHERE coalesce(h.merged_into, h.id) = +g.root AND b.by_hand AND b.folded = a.folded)
@@ -59,13 +65,20 @@ WHERE NOT EXISTS (SELECT 1 FROM entities h JOIN entity_aliases b ON b.entity = h
 
 
 def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool = False) -> set[int]:
-    """Those of these entities of whom only memories in the trash speak: each with all that is merged into it, or `alone`. Whoever was made or
-    changed by hand, or was related so, is told."""
+    """Those of these entities of whom only memories in the trash speak, or are filed under them: each with all that is merged into it, or
+    `alone`. Whoever was made or changed by hand, or was related so, is told."""
     asked = list(entities)
     if not asked or _is_empty(connection):
         return set()
-    sql = _UNTOLD.format(wanted=_ALONE if alone else _WANTED, speaks=_SPEAKS)
-    return {row[0] for row in connection.execute(sql, (json.dumps(asked),))}
+    wanted = _ALONE if alone else _WANTED
+    unspoken = {root: bool(spoken) for root, spoken in _rows(connection, _UNSPOKEN.format(wanted=wanted, speaks=_SPEAKS), asked)}
+    called: dict[int, set[str]] = {root: set() for root in unspoken}
+    for root, name in _rows(connection, _CALLED.format(wanted=wanted), list(unspoken)):
+        called[root].add(name)
+    forgotten = filed_in_the_trash(connection, _all(called[root] for root, spoken in unspoken.items() if not spoken))
+    hidden = {root for root, spoken in unspoken.items() if spoken or called[root] & forgotten}
+    current = filed_openly(connection, _all(called[root] for root in hidden))
+    return {root for root in hidden if current.isdisjoint(called[root])}
 
 
 def names(connection: apsw.Connection, entities: Iterable[int], fits: Callable[[str], bool] = bool) -> dict[int, set[str]]:
@@ -74,21 +87,35 @@ def names(connection: apsw.Connection, entities: Iterable[int], fits: Callable[[
     asked = list(entities)
     if not asked or _is_empty(connection):
         return {}
-    forgotten: dict[int, list[str]] = {}
-    for entity, content in _rows(connection, _SAYING_IN_THE_TRASH, asked):
-        forgotten.setdefault(entity, []).append(fold(content))
-    aliases: dict[int, dict[str, str]] = {}
-    for entity, alias in _rows(connection, _ALIASES, list(forgotten)):
-        if fits(alias) and any(fold(alias) in text for text in forgotten[entity]):
-            aliases.setdefault(entity, {})[alias] = fold(alias)
+    aliases = _names_of_the_trash(connection, asked, fits)
     for entity, left in aliases.items():
         for _, content in _rows(connection, _SAYING, [entity]):
             text = fold(content)
-            for alias in [alias for alias, folded in left.items() if folded in text]:
+            for alias in [alias for alias in left if fold(alias) in text]:
                 del left[alias]
             if not left:
                 break
-    return {entity: set(left) for entity, left in aliases.items() if left}
+    current = filed_openly(connection, _all(left.values() for left in aliases.values()))
+    kept = {entity: {alias for alias, name in left.items() if name not in current} for entity, left in aliases.items()}
+    return {entity: left for entity, left in kept.items() if left}
+
+
+def _names_of_the_trash(connection: apsw.Connection, asked: list[int], fits: Callable[[str], bool]) -> dict[int, dict[str, str]]:
+    """By entity, its further names that memories in the trash hold or are filed under, with how each is compared."""
+    forgotten: dict[int, list[str]] = {}
+    for entity, content in _rows(connection, _SAYING_IN_THE_TRASH, asked):
+        forgotten.setdefault(entity, []).append(fold(content))
+    known = [row for row in _rows(connection, _ALIASES, asked) if fits(row[1])]
+    filed = filed_in_the_trash(connection, {name for _, _, name in known if name})
+    found: dict[int, dict[str, str]] = {}
+    for entity, alias, name in known:
+        if name in filed or any(fold(alias) in text for text in forgotten.get(entity, ())):
+            found.setdefault(entity, {})[alias] = bare(alias)
+    return found
+
+
+def _all(sets: Iterable[Iterable[str]]) -> set[str]:
+    return set(chain.from_iterable(sets))
 
 
 def _rows(connection: apsw.Connection, sql: str, asked: list[int]) -> Iterable[Any]:

@@ -1,8 +1,13 @@
 """The graph's tools as a client calls them, in both protocol eras."""
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
+
+from memory_mcp.remember.weaving import weave
+
+NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +51,42 @@ def test_neighbours_are_told_with_the_relation_that_leads_to_them(persona, proje
         "プロジェクトA"
     ]
     assert persona("entity_neighbors", entity=answer["entity"]["id"])["entity"] == answer["entity"]
+
+
+def test_a_neighbour_tells_how_many_further_relations_there_are(persona, http, name):
+    persona(
+        "relate", relations=["健太 > likes > 苺", "健太 > hates > 苺", "苺 > reminds_of > 健太", "健太 > likes > 柿", "柿 > is_a > 果物"]
+    )
+
+    def further(**arguments):
+        told = persona("entity_neighbors", entity="健太", **arguments)["neighbors"]
+        return {one["name"]: one.get("more_relations") for one in told}
+
+    assert further(depth=2) == {"苺": 2, "柿": None, "果物": None}
+    assert further(relation_types=["likes", "hates"]) == {"苺": 1, "柿": None}
+    assert further(relation_types=["hates"]) == {"苺": None}
+    ways = persona("find_path", source="健太", target="苺", algorithm="all", max_depth=1)["paths"]
+    assert {way["steps"][0] for way in ways} == {"健太 > likes > 苺", "健太 > hates > 苺", "苺 > reminds_of > 健太"}
+    route = http.get("/api/graph/neighbors", params={"entity": "苺"}, headers={"X-Persona": name}).json()
+    assert [(one["name"], one["more_relations"]) for one in route["neighbors"]] == [("健太", 2)]
+
+
+def test_further_relations_are_those_that_are_sure_enough_and_say_more_than_being_named_together(persona, server, name):
+    persona("remember", content="[[健太]]と[[苺]]", relations=["健太 > likes > 苺"])
+    persona("relate", relations=["健太 > hates > 苺"])
+    with server.runtime.personas.writing(name) as opened:
+        while weave(opened, NOON):
+            pass
+        opened.database.write(lambda connection: connection.execute("UPDATE relations SET confidence = 0.3 WHERE type = 'likes'"))
+
+    def told(**arguments):
+        (one,) = persona("entity_neighbors", entity="健太", **arguments)["neighbors"]
+        return one["via"], one.get("more_relations")
+
+    assert told() == ("健太 > hates > 苺", 1)
+    assert told(min_confidence=0.4) == ("健太 > hates > 苺", None)
+    assert told(relation_types=["co_occurrence"]) == ("健太 — co_occurrence — 苺", None)
+    assert told(relation_types=["co_occurrence", "likes"]) == ("健太 > likes > 苺", None)
 
 
 def test_recall_tells_what_is_related_to_whom_the_query_names(persona, project):
@@ -104,6 +145,33 @@ def test_a_relation_is_taken_back(persona, project):
     assert persona("entity_neighbors", entity="田中")["neighbors"] == []
     again = persona("unrelate", relation="田中 > works_on > プロジェクトA")
     assert (again["unrelated"], again["note"]) == (False, "there was no such relation")
+
+
+def test_a_text_that_is_changed_tells_which_relations_of_it_stay(persona):
+    key = persona(
+        "remember", content="木下は名古屋に住む", relations=["木下 > lives_in > 名古屋", "木下 > likes > 苺", "木下 > relates_to > 柿"]
+    )["key"]
+    persona("unrelate", relation="木下 > likes > 苺")
+    assert "note" not in persona("revise", key=key, importance=0.9)
+    assert "note" not in persona("revise", key=key, content="木下は名古屋に住む")
+    note = persona("revise", key=key, content="木村は名古屋に住む")["note"]
+    assert note.startswith("the relations that it states stay: 木下 > lives_in > 名古屋, 木下 > relates_to > 柿; unrelate")
+    for relation in ("木下 > lives_in > 名古屋", "木下 > relates_to > 柿"):
+        assert persona("unrelate", relation=relation)["unrelated"] is True
+    assert "note" not in persona("revise", key=key, content="木村は大阪に住む")
+
+
+def test_of_many_relations_that_stay_some_are_told_and_the_others_counted(persona):
+    key = persona("remember", content="会議のまとめ", relations=[f"木下 > knows > 部員{letter}" for letter in "ABCDEFG"])["key"]
+    note = persona("revise", key=key, content="会議の記録")["note"]
+    assert [letter for letter in "ABCDEFG" if f"木下 > knows > 部員{letter}" in note] == list("ABCDE")
+    assert "and 2 more" in note
+
+
+def test_the_relations_that_stay_are_told_by_the_names_that_they_were_stated_by(persona):
+    persona("remember", content="[[健太|ケン]]が来た")
+    key = persona("remember", content="楽しい日", relations=["ケン > likes > 苺"])["key"]
+    assert "ケン > likes > 苺" in persona("revise", key=key, content="楽しい一日")["note"]
 
 
 def test_what_a_write_states_beyond_the_one_that_is_there_is_added_to_it(persona):
