@@ -75,6 +75,9 @@ def people(text: str) -> Iterator[Mention]:
         if found is None:
             continue
         name, start = found
+        if name.endswith(("っ", "ッ")):
+            yield Mention(name + honorific, "Person", start, match.end(), "rule")
+            continue
         yield Mention(name, "Person", start, match.end(), "rule", aliases=(name + honorific,))
 
 
