@@ -44,3 +44,18 @@ def test_a_number_without_a_month_stays_in_the_name(text, name):
 def test_a_text_full_of_months_is_read_as_fast_as_any(said):
     """What is read again for each word takes minutes: the test's own timeout tells."""
     named((said * 20_000)[:20_000])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Python 3.11で書いた", "Python"),
+        ("We use Python 3.11 now", "Python"),
+        ("Node.js 20で書いた", "Node.js"),
+        ("We use Node.js 20 now", "Node.js"),
+        ("I like Windows 11", "Windows"),
+        ("Vue.js is fun", "Vue.js"),
+    ],
+)
+def test_the_version_of_a_tool_is_no_part_of_its_name(text, name):
+    assert named(text) == [(name, "Technology")]

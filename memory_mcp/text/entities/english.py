@@ -11,8 +11,8 @@ _WORD = r"[A-Z][A-Za-z'’]*[A-Za-z]|[A-Z]{2,}|[A-Z]"
 # A name ends where a date begins: in Trip October 17 and Trip 17 October.
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?"
 _NO_DATE = rf"(?!{_MONTH},?\s{{1,2}}(?:the\s)?[0-9]|[0-9]{{1,2}}\s(?:of\s)?{_MONTH})"
-_FURTHER = rf"(?:\s+(?:of|the|de|van|von|and the)\s+|[ -]){_NO_DATE}(?:{_WORD}|[0-9]+)(?![A-Za-z0-9_@])"
-_RUN = re.compile(rf"(?<![A-Za-z0-9_@#/.|-]){_NO_DATE}(?:{_WORD})(?![A-Za-z0-9_@])(?:{_FURTHER})*")
+_FURTHER = rf"(?:\s+(?:of|the|de|van|von|and the)\s+|[ -]){_NO_DATE}(?:{_WORD}|[0-9]+(?!\.[0-9]))(?![A-Za-z0-9_@])"
+_RUN = re.compile(rf"(?<![A-Za-z0-9_@#/.|-]){_NO_DATE}(?:{_WORD})(?:\.js)?(?![A-Za-z0-9_@])(?:{_FURTHER})*")
 _AT = re.compile(
     r"(?<![\w.\]])@(?P<name>(?=[\w-]{2})[A-Za-z0-9_]{1,30}(?:-[A-Za-z0-9_]{1,30}){0,4}|[\u3041-\u30fa\u30fc\u4e00-\u9fff]{2,15})"
 )
@@ -67,7 +67,7 @@ _BY_NAME = (
 )
 _BY_WORDS_BEFORE = ((_AT_WORK_BEFORE, "Organization"), (_PLACE_BEFORE, "Location"), (_PERSON_BEFORE, "Person"))
 _TECHNOLOGY = frozenset(
-    "python javascript typescript java rust go kotlin swift ruby php react vue angular svelte next.js node node.js django flask fastapi rails docker kubernetes "
+    "python javascript typescript java rust go kotlin swift ruby php react vue angular svelte next.js node node.js vue.js django flask fastapi rails docker kubernetes "
     "terraform ansible git github gitlab linux ubuntu windows macos android ios postgresql mysql sqlite redis mongodb elasticsearch kafka aws azure gcp "
     "pytorch tensorflow faiss excel word powerpoint figma slack notion obsidian unity blender photoshop chatgpt claude gemini copilot cursor vscode".split()
 ) | {"vs code", "visual studio"}
@@ -104,6 +104,8 @@ def _name_in(text: str, match: re.Match[str], stands_inside: Callable[[str], boo
         words.pop(0)
     while words and (words[-1][0].casefold() in _COMMON or (words[-1][0].isdigit() and len(words) == 1)):
         words.pop()
+    if len(words) == 2 and words[1][0].isdigit() and words[0][0].casefold() in _TECHNOLOGY:
+        words.pop()  # Windows 11, Node.js 20: which version of it that is
     if not words:
         return None
     start, end = match.start() + words[0].start(), match.start() + words[-1].end()

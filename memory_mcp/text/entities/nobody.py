@@ -2,6 +2,7 @@
 
 import re
 
+from memory_mcp.text.entities.folding import fold
 from memory_mcp.text.entities.scripts import KANJI, LIKE_A_PART
 
 TITLES = ("先生", "先輩", "部長", "課長", "係長", "主任", "社長", "店長", "教授", "博士", "選手", "監督", "コーチ")
@@ -55,7 +56,7 @@ def is_nobody(name: str, honorific: str) -> bool:
     """Whether what stands before an honorific says what somebody is, and not who."""
     if name in _NAMES:
         return False
-    if name.casefold() in _NOBODY or _CALLING.search(name) or _NOT_A_PERSON.search(name):
+    if fold(name) in _NOBODY or _CALLING.search(name) or _NOT_A_PERSON.search(name):
         return True
     if name in _FIELDS and honorific in _AFTER_FIELDS:
         return True
