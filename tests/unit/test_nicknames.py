@@ -75,3 +75,15 @@ def test_a_name_that_is_how_a_sentence_ends_is_found_where_somebody_is_meant(tex
 )
 def test_how_a_sentence_ends_is_nobody_of_that_name(text):
     assert named(text, "かな", "かも", "から", "だけ") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("りっくんとみっちゃんは仲良し", ["りっくん", "みっちゃん"]),
+        ("ゆいちゃんとりこちゃんが来た", ["ゆい", "りこ"]),
+        ("たっくんやあっくんと", ["たっくん", "あっくん"]),
+    ],
+)
+def test_of_two_who_stand_side_by_side_each_is_named(text, names):
+    assert [name for name, _ in named(text)] == names

@@ -17,7 +17,7 @@ _NAME_END = "(?:[子太美江代]|[太次]郎|えもん|の?すけ|[たじ]ろ�
 # A run of katakana is looked at once, from its beginning: thousands of letters without さん would take seconds otherwise.
 _PERSON = re.compile(
     rf"(?P<name>(?<![{KATAKANA}])[{KATAKANA}]{{2}}{_NAME_END}{_SOFT}|(?<![{KATAKANA}])(?<![{KATAKANA}][・=＝])[{KATAKANA}](?:[・=＝]*[{KATAKANA}])++|[{KANJI}]{{1,7}}[{_KANA}]{{0,2}}{_SOFT}"
-    rf"|[{KANJI}]{{1,7}}|(?<![{_LATIN}0-9])[{_LATIN}]+(?:-[A-Z][a-z]+){{0,2}}|[{HIRAGANA}][{_KANA}]{{1,6}}子?{_SOFT})(?P<honorific>{_POLITE}|{'|'.join(TITLES)})"
+    rf"|[{KANJI}]{{1,7}}|(?<![{_LATIN}0-9])[{_LATIN}]+(?:-[A-Z][a-z]+){{0,2}}|[{HIRAGANA}](?:(?!くん[とや]|ちゃん[とや])[{_KANA}]){{1,6}}子?{_SOFT})(?P<honorific>{_POLITE}|{'|'.join(TITLES)})"
 )
 _IS_KANA = re.compile(f"[{_KANA}]+子?")
 _IS_KANJI = re.compile(f"[{KANJI}]+")
