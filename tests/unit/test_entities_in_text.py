@@ -177,6 +177,8 @@ def test_names_are_compared_without_width_case_and_honorifics():
     assert fold("ＴＡＲＯ") == fold("taro")
     assert bare("田中さん") == bare("田中様") == bare("田中部長") == "田中"
     assert bare("さん") == "さん"
+    assert bare("あっくん") == "あっくん"
+    assert bare("ﾖｯちゃん") == "ヨッちゃん"
 
 
 def test_a_relation_is_three_names_with_arrows_between_them():

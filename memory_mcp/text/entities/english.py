@@ -8,14 +8,18 @@ from memory_mcp.text.entities.mention import Mention
 
 _LATIN = re.compile("[A-Za-z@]")
 _WORD = r"[A-Z][A-Za-z'’]*[A-Za-z]|[A-Z]{2,}|[A-Z]"
-_RUN = re.compile(
-    rf"(?<![A-Za-z0-9_@#/.|-])(?:{_WORD})(?![A-Za-z0-9_@])(?:(?:\s+(?:of|the|de|van|von|and the)\s+|[ -])(?:{_WORD}|[0-9]+)(?![A-Za-z0-9_@]))*"
-)
+# A name ends where a date begins: in Trip October 17 and Trip 17 October.
+_MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?"
+_NO_DATE = rf"(?!{_MONTH},?\s{{1,2}}(?:the\s)?[0-9]|[0-9]{{1,2}}\s(?:of\s)?{_MONTH})"
+_FURTHER = rf"(?:\s+(?:of|the|de|van|von|and the)\s+|[ -]){_NO_DATE}(?:{_WORD}|[0-9]+(?!\.[0-9]))(?![A-Za-z0-9_@])"
+_RUN = re.compile(rf"(?<![A-Za-z0-9_@#/.|-]){_NO_DATE}(?:{_WORD})(?:\.js)?(?![A-Za-z0-9_@])(?:{_FURTHER})*")
 _AT = re.compile(
     r"(?<![\w.\]])@(?P<name>(?=[\w-]{2})[A-Za-z0-9_]{1,30}(?:-[A-Za-z0-9_]{1,30}){0,4}|[\u3041-\u30fa\u30fc\u4e00-\u9fff]{2,15})"
 )
 _TITLE = re.compile(r"^(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Grandma|Grandpa|Coach|Captain)\.?\s+")
-_TITLED = re.compile(rf"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Coach|Captain)\.? (?P<name>(?:{_WORD})(?: (?:{_WORD}))?)")
+_TITLED = re.compile(
+    rf"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Coach|Captain)\.? (?P<name>(?:{_WORD})(?: {_NO_DATE}(?:{_WORD}))?)"
+)
 # Capitals that begin a sentence or stand for no one: not names by themselves.
 _COMMON = frozenset(
     "i i'm i've i'll i'd the a an this that these those my your his her its our their we they he she it you who what when where why how which there here "
@@ -24,7 +28,7 @@ _COMMON = frozenset(
     "in on at to from for with by as of after before during since until while because although though every each some any all both most many much "
     "is are was were be been do does did don't didn't have has had can could will would should may might must let let's last next first second one two three "
     "am pm mr mrs ms dr mom dad mum mother father grandma grandpa christmas english japanese french german spanish chinese korean american british "
-    "ate went met saw got took made bought read watched played started finished moved planted booked called asked told said loves likes wants never always "
+    "ate went met see saw visit visited got took made bought read watched played started finished moved planted booked called asked told said loves likes wants never always "
     "usually sometimes remember remind note todo dear nobody everyone someone something nothing once twice new old good great happy our finally still only "
     "about around near over under between into out up down off back again same other another tv usa uk pc id url api pdf faq cpu gpu ai llm bbq atm usb dvd cd sns ng gw sms qr csv diy vip dj mc bgm npc hp mp ssd led ac dm pr cm".split()
 )
@@ -46,7 +50,7 @@ _AT_WORK_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _PERSON_BEFORE = re.compile(
-    r"\b(?:with|met|called|named|friend|brother|sister|son|daughter|wife|husband|boss|colleague|cousin|uncle|aunt|neighbou?r|teacher|nephew|niece|roommate|and|told|asked|thanks?|from|by|call|ask|tell|meet|see)\s+$",
+    r"\b(?:with|met|called|named|friend|brother|sister|son|daughter|wife|husband|boss|colleague|cousin|uncle|aunt|neighbou?r|teacher|nephew|niece|roommate|and|told|asked|thanks?|from|by|call|ask|tell|meet|(?-i:see))\s+$",
     re.IGNORECASE,
 )
 _PERSON_AFTER = re.compile(
@@ -63,7 +67,7 @@ _BY_NAME = (
 )
 _BY_WORDS_BEFORE = ((_AT_WORK_BEFORE, "Organization"), (_PLACE_BEFORE, "Location"), (_PERSON_BEFORE, "Person"))
 _TECHNOLOGY = frozenset(
-    "python javascript typescript java rust go kotlin swift ruby php react vue angular svelte next.js node node.js django flask fastapi rails docker kubernetes "
+    "python javascript typescript java rust go kotlin swift ruby php react vue angular svelte next.js node node.js vue.js django flask fastapi rails docker kubernetes "
     "terraform ansible git github gitlab linux ubuntu windows macos android ios postgresql mysql sqlite redis mongodb elasticsearch kafka aws azure gcp "
     "pytorch tensorflow faiss excel word powerpoint figma slack notion obsidian unity blender photoshop chatgpt claude gemini copilot cursor vscode".split()
 ) | {"vs code", "visual studio"}
@@ -100,6 +104,8 @@ def _name_in(text: str, match: re.Match[str], stands_inside: Callable[[str], boo
         words.pop(0)
     while words and (words[-1][0].casefold() in _COMMON or (words[-1][0].isdigit() and len(words) == 1)):
         words.pop()
+    if len(words) == 2 and words[1][0].isdigit() and words[0][0].casefold() in _TECHNOLOGY:
+        words.pop()  # Windows 11, Node.js 20: which version of it that is
     if not words:
         return None
     start, end = match.start() + words[0].start(), match.start() + words[-1].end()

@@ -4,9 +4,11 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+# あっくん is a name as a whole: あっ is how 「あった」 begins.
 _HONORIFIC = re.compile(
-    "(?<=.)(?:さん|さま|様|くん|君|ちゃん|たん|氏|殿|先生|先輩|部長|課長|係長|主任|社長|店長|教授|博士|選手|監督|コーチ|-?(?:san|kun|chan|sama|sensei))$"
+    "(?<=[^っッ])(?:さん|さま|様|くん|君|ちゃん|たん|氏|殿|先生|先輩|部長|課長|係長|主任|社長|店長|教授|博士|選手|監督|コーチ|-?(?:san|kun|chan|sama|sensei))$"
 )
+_NICKNAME = re.compile("[っッ](?:くん|ちゃん)$")
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 
@@ -29,6 +31,11 @@ def bare(name: str) -> str:
     """The folded name without what politeness adds: 田中さん, 田中様, 田中部長 → 田中."""
     folded = fold(name)
     return _HONORIFIC.sub("", folded).strip() or folded
+
+
+def is_polite(name: str) -> bool:
+    """Whether an honorific is a part of the name: 田中さん, and あっくん, who is nobody without it."""
+    return _HONORIFIC.search(fold(name)) is not None or _NICKNAME.search(fold(name)) is not None
 
 
 def folded_with_places(text: str) -> tuple[str, Sequence[int]]:

@@ -16,6 +16,12 @@ _KANJI = re.compile(f"[{EVERY_KANJI}]")
 # What may stand directly before and after a name of hiragana: anything but hiragana, or a particle.
 _BEFORE_HIRAGANA = "はがのをにでともへやかねよ"
 _AFTER_HIRAGANA = "はがのをにでともへやかねよっだじさちくた"
+# Names that are also how a sentence ends, or that stand behind any noun: いいのかな, 東京から.
+_ENDINGS = frozenset("かな かも かね よね なの".split())
+_PARTICLES = frozenset("から まで だけ など より ほど さえ".split())
+_HONORIFIC_AFTER = re.compile("さん|さま|様|くん|君|ちゃん|たん|先生|先輩")
+# かなと会った, and not 大丈夫かなと思った.
+_LIKE_A_PERSON = re.compile("[はがをにもの]|と(?![、。]|思|おも|考|感じ|言|い[いうっわ]|心配|不安|期待|悩|迷|疑|首|気に)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +62,13 @@ class Gazetteer:
             return
         for pattern, start, end in self._automaton.find_matches_as_indexes(folded, overlapping=True):
             name, entities = self._known[pattern]
-            if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name):
+            if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name) and _is_somebody(folded, start, end, name):
                 yield places[start], places[end], entities
 
 
 def is_looked_for(name: str) -> bool:
-    """Whether a name is long enough to be told from the words around it. One kanji is."""
-    return len(name) > 1 or _KANJI.match(name) is not None
+    """Whether a name can be told from the words around it: it is long enough, as one kanji is, and no nickname without its honorific."""
+    return _KANJI.match(name) is not None if len(name) == 1 else not name.endswith(("っ", "ッ"))
 
 
 def _begins(before: str, name: str) -> bool:
@@ -71,6 +77,15 @@ def _begins(before: str, name: str) -> bool:
 
 def _ends(after: str, name: str) -> bool:
     return not after or _is_apart(after, name, name[-1], _AFTER_HIRAGANA)
+
+
+def _is_somebody(text: str, start: int, end: int, name: str) -> bool:
+    """Whether a name that is also an everyday word is no such word there."""
+    if name not in _ENDINGS and name not in _PARTICLES:
+        return True
+    if not text[start - 1 : start].isalnum() or _HONORIFIC_AFTER.match(text, end):
+        return True
+    return name in _ENDINGS and _LIKE_A_PERSON.match(text, end) is not None
 
 
 def _is_apart(beside: str, name: str, edge: str, particles: str) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 
-from memory_mcp.text.entities.folding import bare, fold, is_invisible
+from memory_mcp.text.entities.folding import is_invisible, is_polite
 from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.entities.type_words import type_called
 
@@ -36,7 +36,7 @@ def marked(text: str, types: Collection[str]) -> Iterator[Mention]:
         type_ = type_called(after, types) if after else None
         aliases = (after,) if not is_invisible(after) and type_ is None and after != name and len(after) <= NAME_LIMIT else ()
         person = _POLITE_AFTER.match(text, found.end()) or _IS_SOMEBODY_AFTER.match(text, found.end())
-        polite = any(bare(one) != fold(one) for one in (name, *aliases))
+        polite = any(is_polite(one) for one in (name, *aliases))
         likely = "Person" if (person or polite) and not _NOBODY.search(name) else None
         yield Mention(name, type_, found.start(), found.end(), "marked", aliases=aliases, likely=likely)
 

@@ -2,13 +2,14 @@
 
 import re
 
+from memory_mcp.text.entities.folding import fold
 from memory_mcp.text.entities.scripts import KANJI, LIKE_A_PART
 
 TITLES = ("先生", "先輩", "部長", "課長", "係長", "主任", "社長", "店長", "教授", "博士", "選手", "監督", "コーチ")
 # Said of anybody: relatives (a rule of their own finds the writer's), callings, what is revered, what one says in greeting.
 _NOBODY = frozenset(
     "皆 皆々 みな みんな 客 医者 店員 隣 向かい 大家 奥 若奥 旦那 若旦那 子 子供 子ども こども 神 女神 仏 王 王子 王女 女王 姫 殿 若 星 月 日 天使 悪魔 貴 俺 僕 私 彼 彼女 貴方 貴女 自分 己 我 今 "
-    "母 父 姉 兄 妹 弟 祖母 祖父 叔母 叔父 伯母 伯父 義母 義父 義姉 義兄 義妹 義弟 婆 爺 嫁 花嫁 婿 花婿 娘 息子 孫 妻 夫 新郎 新婦 妊婦 主婦 親 親御 両親 家族 遺族 坊 坊主 嬢 小僧 赤 赤子 "
+    "母 父 姉 兄 妹 弟 祖母 祖父 叔母 叔父 伯母 伯父 義母 義父 義姉 義兄 義妹 義弟 婆 爺 嫁 花嫁 婿 花婿 娘 息子 孫 妻 夫 新郎 新婦 妊婦 主婦 親 親御 両親 家族 遺族 坊 坊っ 坊主 嬢 小僧 赤 赤子 "
     "学生 生徒 患者 大将 女将 若女将 主人 友人 恋人 美人 老人 大人 仲人 素人 玄人 商人 隣人 病人 犯人 本人 新人 職人 芸人 役人 管理人 外国人 日本人 相談人 大工 左官 板前 棟梁 幹事 番頭 "
     "担任 主治医 受付 審判 先方 相手 弟子 講師 同窓 同僚 上司 部下 友達 親友 先輩 後輩 相撲 得意 取引先 常連 警察 税務署 消防 配達 宅配 郵便 俳優 女優 声優 監督 警備 運転 "
     "何 誰 何方 某 何某 各 他 同 両 諸 一人 二人 三人 全員 巡り 稲荷 地蔵 釈迦 観音 閻魔 世間 天道 何とか 誰か 何か 手伝い 酔っ払い 知り合い 引っ越し 司会 社長 会長 御社 弊社 他社 当社 "
@@ -17,7 +18,7 @@ _NOBODY = frozenset(
     "うし ぶた うま とり さる きつね たぬき ひつじ しか かめ あり はち かえる ねずみ ぞう きりん ぱんだ らいおん ねこ いぬ わん わんわん にゃん にゃんこ わんこ ひよこ くま うさぎ おに ことり "
     "サンタ マスター ドクター ママ パパ ファン ナース スタッフ オーナー コック シェフ モデル メーカー ライター デザイナー エンジニア ユーザー ヘルパー ベビーシッター カメラマン セールスマン アイドル ドライバー アルバイト "
     "バイト パート リーダー クライアント ゲスト スポンサー メンバー ボランティア インストラクター トレーナー サポーター フォロワー リスナー パイロット プログラマー ガイド モブ イケメン オジ オバ ジジ ババ "
-    "たく みなみな くん さん ちゃん さま なん なんとか だれか どなたか だれ どなた こちら そちら あちら どちら ぼく おれ わたし あなた おっ おか おと おば おじ ばあ じい ばっ じっ とう かあ ねえ にい よめ むすめ むすこ まご "
+    "たく みなみな くん さん ちゃん さま なん なんとか だれか どなたか だれ どなた こちら そちら あちら どちら ぼく おれ わたし あなた おっ ぼっ おか おと おば おじ ばあ じい ばっ じっ とう かあ ねえ にい よめ むすめ むすこ まご "
     "ごめん ごちそう いらっしゃい あいこ いもうと おとうと いとこ あか ちび でぶ のっぽ ぶりっこ いいこ よいこ おりこう "
     "ai ol ca mc pt ad dj npc vtuber youtuber sns pm pc bot mvp nba mlb nhl pta jr".split()
 )
@@ -55,7 +56,7 @@ def is_nobody(name: str, honorific: str) -> bool:
     """Whether what stands before an honorific says what somebody is, and not who."""
     if name in _NAMES:
         return False
-    if name.casefold() in _NOBODY or _CALLING.search(name) or _NOT_A_PERSON.search(name):
+    if fold(name) in _NOBODY or _CALLING.search(name) or _NOT_A_PERSON.search(name):
         return True
     if name in _FIELDS and honorific in _AFTER_FIELDS:
         return True

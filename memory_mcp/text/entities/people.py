@@ -11,10 +11,13 @@ from memory_mcp.text.entities.scripts import HIRAGANA, KANJI, KATAKANA, without_
 _POLITE = "さん|さま|様(?![々子式相態変])|くん|君(?![主臨子達津]|たち|が代)|ちゃん|氏(?![名族神])"
 _KANA = f"{HIRAGANA}ー"
 _SOFT = "(?=さん|さま|くん|ちゃん)"
+_LATIN = "A-Za-zＡ-Ｚａ-ｚ"
+# サチ子さん, ケン太郎くん, ドラえもんさん.
+_NAME_END = "(?:[子太美江代]|[太次]郎|えもん|の?すけ|[たじ]ろう)"
 # A run of katakana is looked at once, from its beginning: thousands of letters without さん would take seconds otherwise.
 _PERSON = re.compile(
-    rf"(?P<name>(?<![{KATAKANA}])(?<![{KATAKANA}][・=＝])[{KATAKANA}](?:[・=＝]*[{KATAKANA}])++|[{KANJI}]{{1,7}}[{_KANA}]{{0,2}}{_SOFT}"
-    rf"|[{KANJI}]{{1,7}}|(?<![A-Za-z0-9])[A-Za-z]+|[{HIRAGANA}][{_KANA}]{{1,6}}子?{_SOFT})(?P<honorific>{_POLITE}|{'|'.join(TITLES)})"
+    rf"(?P<name>(?<![{KATAKANA}])[{KATAKANA}]{{2}}{_NAME_END}{_SOFT}|(?<![{KATAKANA}])(?<![{KATAKANA}][・=＝])[{KATAKANA}](?:[・=＝]*[{KATAKANA}])++|[{KANJI}]{{1,7}}[{_KANA}]{{0,2}}{_SOFT}"
+    rf"|[{KANJI}]{{1,7}}|(?<![{_LATIN}0-9])[{_LATIN}]+(?:-[A-Z][a-z]+){{0,2}}|[{HIRAGANA}](?:(?!くん[とや]|ちゃん[とや])[{_KANA}]){{1,6}}子?{_SOFT})(?P<honorific>{_POLITE}|{'|'.join(TITLES)})"
 )
 _IS_KANA = re.compile(f"[{_KANA}]+子?")
 _IS_KANJI = re.compile(f"[{KANJI}]+")
@@ -30,6 +33,13 @@ _WORD_BEFORE = re.compile(
 # 幼なじみのたけしくん: a run that is too long for a name has one behind a particle. しんのすけ is not.
 _BEHIND_PARTICLE = re.compile("^.{3,}?[のと](?P<name>.{2,4})$")
 LONGEST_IN_KANA = 4
+# さかなクンさん, くまモンさん: what no name is by itself is the end of one, behind a pause or a particle.
+_ONLY_AN_END = frozenset("クン チャン モン".split())
+_PARTICLE_BEFORE = "[はがのとにもをで]"
+_HIRAGANA_BEFORE = re.compile(
+    f"(?:^|[^{_KANA}](?:{_PARTICLE_BEFORE}(?=..))?+|(?:さん|くん|ちゃん){_PARTICLE_BEFORE})(?P<more>[{HIRAGANA}]{{2,3}})(?<![はがをにとものでやへ])$"
+)
+_HIRAGANA_REACH = 7
 # After a surname of three kanji a name may have five or six: 長谷川健太.
 _LONG_SURNAME = re.compile("(?:長谷川|長谷部|佐々木|五十嵐|小笠原|宇都宮|久保田|大久保|佐久間|小野寺|日比野|阿久津|曽我部|日下部)")
 # 描くんだ, 気付くんです: a verb and not a name.
@@ -75,6 +85,9 @@ def people(text: str) -> Iterator[Mention]:
         if found is None:
             continue
         name, start = found
+        if name.endswith(("っ", "ッ")):
+            yield Mention(name + honorific, "Person", start, match.end(), "rule")
+            continue
         yield Mention(name, "Person", start, match.end(), "rule", aliases=(name + honorific,))
 
 
@@ -85,7 +98,9 @@ def _name(text: str, match: re.Match[str]) -> tuple[str, int] | None:
         return None
     if _polite_before(text, start):
         return None
-    if _IS_KANA.fullmatch(name):
+    if name in _ONLY_AN_END and (before := _HIRAGANA_BEFORE.search(text[max(start - _HIRAGANA_REACH, 0) : start])):
+        name, start = before["more"] + name, start - len(before["more"])
+    elif _IS_KANA.fullmatch(name):
         name, start = _of_kana(text, name, start)
     elif _IS_KANJI.match(name):
         rest = without_what_stands_before(name)

@@ -1,0 +1,61 @@
+"""Names in English as the light rules read them: where a run of capitals ends."""
+
+from datetime import date
+
+import pytest
+
+from memory_mcp.text.entities.finding import found_in
+
+
+def named(text):
+    return [(one.name, one.type) for one in found_in(text, (), said_on=date(2025, 11, 21))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Meeting October 17, 2025 with Bob", [("2025-10-17", "TimeUnit"), ("Bob", "Person")]),
+        ("Meeting Oct. 17, 2025 with Bob", [("2025-10-17", "TimeUnit"), ("Bob", "Person")]),
+        ("Trip October 17-19 was fun", [("2025-10-17", "TimeUnit"), ("2025-10-19", "TimeUnit")]),
+        ("Vacation March 3", [("2026-03-03", "TimeUnit")]),
+        ("Party Dec 24", [("2025-12-24", "TimeUnit")]),
+        ("Trip October 2025", [("2025-10", "TimeUnit")]),
+        ("Visited Kyoto October 17", [("Kyoto", "Location"), ("2025-10-17", "TimeUnit")]),
+        ("See Kyoto October 17", [("Kyoto", None), ("2025-10-17", "TimeUnit")]),
+        ("We had dinner with Anna May 5", [("Anna", "Person"), ("2025-05-05", "TimeUnit")]),
+        ("Dinner with Dr. Kim May 5, 2026", [("Kim", "Person"), ("2026-05-05", "TimeUnit")]),
+        ("A trip to Kyoto 17 October", [("Kyoto", "Location"), ("2025-10-17", "TimeUnit")]),
+        ("A trip to Kyoto 17th of October", [("Kyoto", "Location"), ("2025-10-17", "TimeUnit")]),
+        ("The Sakura Festival April 5-6", [("Sakura Festival", "Event"), ("2026-04-05", "TimeUnit"), ("2026-04-06", "TimeUnit")]),
+    ],
+)
+def test_a_name_ends_before_a_date(text, expected):
+    assert named(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("He loves Studio 54 in Boston", "Studio 54"), ("We watched Marching Band 3", "Marching Band 3")]
+)
+def test_a_number_without_a_month_stays_in_the_name(text, name):
+    assert name in [one for one, _ in named(text)]
+
+
+@pytest.mark.parametrize("said", ["Trip October ", "Oct ", "A 1 of ", "May 17 ", "Kim 17 "])
+def test_a_text_full_of_months_is_read_as_fast_as_any(said):
+    """What is read again for each word takes minutes: the test's own timeout tells."""
+    named((said * 20_000)[:20_000])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Python 3.11で書いた", "Python"),
+        ("We use Python 3.11 now", "Python"),
+        ("Node.js 20で書いた", "Node.js"),
+        ("We use Node.js 20 now", "Node.js"),
+        ("I like Windows 11", "Windows"),
+        ("Vue.js is fun", "Vue.js"),
+    ],
+)
+def test_the_version_of_a_tool_is_no_part_of_its_name(text, name):
+    assert named(text) == [(name, "Technology")]
