@@ -9,6 +9,7 @@ import pickle
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -53,7 +54,8 @@ def main() -> None:
     """Answers until the server has gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal it reaches the server, too, which then closes the input
     if sys.platform != "win32":
-        os.nice(NICENESS)
+        with suppress(OSError):  # where a container forbids it, it goes on as it is
+            os.nice(NICENESS)
     # Whatever a library prints must not come between the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
