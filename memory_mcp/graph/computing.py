@@ -30,18 +30,21 @@ class Answer:
     trace: str = ""
 
 
-def answer(asked: BinaryIO) -> Answer:
-    """What the next analysis finds in its graph.
+def answer(asked: BinaryIO) -> bytes:
+    """What the next analysis finds in its graph, as an `Answer`.
 
     Raises:
         EOFError: there is none any more.
     """
-    analysis, network = pickle.load(asked)  # noqa: S301  the server wrote it
-    _end_in(int(LIMIT_SECONDS) + _GRACE_SECONDS)
     try:
-        return Answer(analysis(network))
+        analysis, network = pickle.load(asked)  # noqa: S301  the server wrote it
+        _end_in(int(LIMIT_SECONDS) + _GRACE_SECONDS)
+        return pickle.dumps(Answer(analysis(network)), pickle.HIGHEST_PROTOCOL)
+    except EOFError:
+        raise
     except BaseException as error:  # noqa: BLE001  a library in Rust that panics raises what is no `Exception`; the server has to hear of it
-        return Answer(failure=f"{type(error).__name__}: {error}", trace=traceback.format_exc())
+        said = "".join(traceback.format_exception_only(error)).strip()
+        return pickle.dumps(Answer(failure=said, trace=traceback.format_exc()))
 
 
 def _end_in(seconds: int) -> None:
@@ -52,7 +55,9 @@ def _end_in(seconds: int) -> None:
 
 def main() -> None:
     """Answers until the server has gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal it reaches the server, too, which then closes the input
+    # Of a terminal or of systemd they reach the server, too, which then closes the input.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if sys.platform != "win32":
         with suppress(OSError):  # where a container forbids it, it goes on as it is
             os.nice(NICENESS)
@@ -61,8 +66,8 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
         while True:
-            pickle.dump(answer(sys.stdin.buffer), answers, pickle.HIGHEST_PROTOCOL)
+            answers.write(answer(sys.stdin.buffer))
             answers.flush()
             _end_in(0)
-    except (EOFError, BrokenPipeError):
+    except (EOFError, OSError):  # the server has gone
         return

@@ -93,7 +93,7 @@ class Processes:
                     break
                 process.end()
             else:
-                process = _Process()
+                process = _started()
             self._busy.add(process)
             return process
 
@@ -104,8 +104,11 @@ class Processes:
             if self._closed:
                 return
             self._busy.discard(process)
-            self._idle[process] = timer
-            timer.start()
+            if not process.was_ended:  # in the very moment in which it had answered
+                self._idle[process] = timer
+                timer.start()
+                return
+        process.end()
 
     def _put_away(self, process: "_Process") -> None:
         """Ends one that nobody wanted for long."""
@@ -118,6 +121,17 @@ class Processes:
         with self._guard:
             self._busy.discard(process)
         process.end()
+
+
+def _started() -> "_Process":
+    if not sys.executable:
+        raise AnalysisUnfinished("the analysis was not begun", "this Python does not know where its own program is")
+    try:
+        return _Process()
+    except OSError as error:
+        raise AnalysisUnfinished(
+            "the analysis was not begun", f"no process could be started: {error.strerror}", "Try again in a moment"
+        ) from error
 
 
 class _Process:

@@ -53,7 +53,7 @@ def test_one_process_has_one_analysis_after_the_other_and_goes_behind_the_server
 
 
 @pytest.mark.parametrize(
-    ("analysis", "why"), [("failing", "ArithmeticError: no such number"), ("panicking", "Panicked: index out of bounds")]
+    ("analysis", "why"), [("failing", "ArithmeticError: no such number"), ("panicking", "panics.Panicked: index out of bounds")]
 )
 def test_what_fails_is_told_with_its_trace_and_the_process_goes_on(processes, analysis, why):
     before = processes.run(odd_analyses.whose_process, GRAPH)
@@ -141,6 +141,14 @@ def test_an_analysis_whose_server_is_gone_ends_all_the_same():
         pickle.dump((odd_analyses.endless, GRAPH), process.stdin)
         process.stdin.close()
         assert process.wait(20) == -signal.SIGALRM
+
+
+def test_where_no_process_can_be_started_that_is_told(processes, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(AnalysisUnfinished, match="no process could be started: No such file"):
+        processes.run(pagerank, GRAPH)
+    monkeypatch.undo()
+    assert len(processes.run(pagerank, GRAPH)) == 50
 
 
 def test_modules_of_the_directory_in_which_the_server_was_started_are_none_of_its(processes, tmp_path, monkeypatch):

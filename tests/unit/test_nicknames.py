@@ -53,6 +53,11 @@ def test_what_a_nickname_begins_with_is_nobody(text):
         "母とかなちゃん",
         "かな、元気？",
         "先日かなの家で",
+        "妹の名前はかなです",
+        "娘はかなという名前",
+        "妹がかなだよ",
+        "友達のかなからLINEが来た",
+        "昨日かなへ手紙を書いた",
     ],
 )
 def test_a_name_that_is_how_a_sentence_ends_is_found_where_somebody_is_meant(text):
@@ -71,6 +76,12 @@ def test_a_name_that_is_how_a_sentence_ends_is_found_where_somebody_is_meant(tex
         "パンだけでいい",
         "それもかなー",
         "来るのかも。",
+        "静かなので眠れた",
+        "豊かなのに",
+        "誰かなと振り返った",
+        "行こう…かな",
+        "「それ」から始める",
+        "りんご（赤）だけでいい",
     ],
 )
 def test_how_a_sentence_ends_is_nobody_of_that_name(text):
@@ -87,3 +98,23 @@ def test_how_a_sentence_ends_is_nobody_of_that_name(text):
 )
 def test_of_two_who_stand_side_by_side_each_is_named(text, names):
     assert [name for name, _ in named(text)] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("妹はさえです", True),
+        ("親友のさえが結婚した", True),
+        ("妹のさえに会った", True),
+        ("さえさんが来た", True),
+        ("子供さえできる", False),
+        ("水さえあればいい", False),
+    ],
+)
+def test_a_name_that_is_a_particle_is_found_where_it_is_told_to_be_one(text, found):
+    assert (("さえ", "Person") in named(text, "さえ")) is found
+
+
+@pytest.mark.parametrize("text", ["もっとちゃんと食べて", "きっとちゃんとする", "バス代ちゃんと払った"])
+def test_what_stands_before_chanto_is_no_nickname(text):
+    assert not {name for name, _ in named(text)} & {"もっと", "きっと", "バス代"}

@@ -11,7 +11,7 @@ _LABELS = """
 SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.deleted_at {deleted}
 UNION ALL SELECT CAST(t.value AS TEXT) FROM (SELECT DISTINCT m.tags FROM memories m WHERE m.tags IS NOT NULL AND m.deleted_at {deleted}
     UNION SELECT v.tags FROM {earlier} ON v.key = m.key WHERE v.tags IS NOT NULL AND m.deleted_at {deleted}) k
-JOIN json_each(iif(json_valid(k.tags), k.tags, '[]')) t
+JOIN json_each(iif(json_valid(k.tags), k.tags, '[]')) t ON t.type <> 'null'
 """
 # The trash is the smaller part: looked through first.
 _IN_THE_TRASH = _LABELS.format(deleted="IS NOT NULL", earlier="memories m CROSS JOIN memory_versions v")

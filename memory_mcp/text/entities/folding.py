@@ -8,7 +8,7 @@ from collections.abc import Sequence
 _HONORIFIC = re.compile(
     "(?<=[^っッ])(?:さん|さま|様|くん|君|ちゃん|たん|氏|殿|先生|先輩|部長|課長|係長|主任|社長|店長|教授|博士|選手|監督|コーチ|-?(?:san|kun|chan|sama|sensei))$"
 )
-_NICKNAME = re.compile("[っッ](?:くん|ちゃん)$")
+_NICKNAME = re.compile("[っッ](?:さん|さま|くん|ちゃん|たん)$")
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 

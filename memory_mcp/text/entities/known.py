@@ -17,11 +17,19 @@ _KANJI = re.compile(f"[{EVERY_KANJI}]")
 _BEFORE_HIRAGANA = "はがのをにでともへやかねよ"
 _AFTER_HIRAGANA = "はがのをにでともへやかねよっだじさちくた"
 # Names that are also how a sentence ends, or that stand behind any noun: いいのかな, 東京から.
-_ENDINGS = frozenset("かな かも かね よね なの".split())
-_PARTICLES = frozenset("から まで だけ など より ほど さえ".split())
+_NAMES_LIKE_ENDINGS = frozenset("かな かも かね よね".split())
+_NAMES_LIKE_PARTICLES = frozenset("から まで だけ など より ほど さえ なの".split())
 _HONORIFIC_AFTER = re.compile("さん|さま|様|くん|君|ちゃん|たん|先生|先輩")
+_PAUSES = "。！？!?\n「『（( \u3000・"
 # かなと会った, and not 大丈夫かなと思った.
-_LIKE_A_PERSON = re.compile("[はがをにもの]|と(?![、。]|思|おも|考|感じ|言|い[いうっわ]|心配|不安|期待|悩|迷|疑|首|気に)")
+_LIKE_A_PERSON = re.compile(
+    "[はがをにへもの]|から|と(?![、。]|思|おも|考|感じ|言|答|い[いうっわ]|心配|不安|期待|予想|悩|迷|疑|首|空|目|気に)"
+)
+# 静かな, 豊かな; 誰かな, 何かな.
+_WORDS_IN_KANA = "静確豊僅愚遥微厳密細柔暖和清鮮滑朗賑誰何"
+# 妹はさえです, 親友のよりが結婚した.
+_TOLD_TO_BE = re.compile("です|だ(?:よ|ね|。|$)|という|って")
+_DOES_SOMETHING = re.compile("[がにと](?![かもは])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +89,14 @@ def _ends(after: str, name: str) -> bool:
 
 def _is_somebody(text: str, start: int, end: int, name: str) -> bool:
     """Whether a name that is also an everyday word is no such word there."""
-    if name not in _ENDINGS and name not in _PARTICLES:
+    if name not in _NAMES_LIKE_ENDINGS and name not in _NAMES_LIKE_PARTICLES:
         return True
-    if not text[start - 1 : start].isalnum() or _HONORIFIC_AFTER.match(text, end):
+    before = text[start - 1 : start]
+    if not before or before in _PAUSES or _HONORIFIC_AFTER.match(text, end):
         return True
-    return name in _ENDINGS and _LIKE_A_PERSON.match(text, end) is not None
+    if name in _NAMES_LIKE_PARTICLES:
+        return bool((before in "はが" and _TOLD_TO_BE.match(text, end)) or (before == "の" and _DOES_SOMETHING.match(text, end)))
+    return before in "はが" or (before not in _WORDS_IN_KANA and _LIKE_A_PERSON.match(text, end) is not None)
 
 
 def _is_apart(beside: str, name: str, edge: str, particles: str) -> bool:

@@ -13,7 +13,7 @@ _KANA = f"{HIRAGANA}ー"
 _SOFT = "(?=さん|さま|くん|ちゃん)"
 _LATIN = "A-Za-zＡ-Ｚａ-ｚ"
 # サチ子さん, ケン太郎くん, ドラえもんさん.
-_NAME_END = "(?:[子太美江代]|[太次]郎|えもん|の?すけ|[たじ]ろう)"
+_NAME_END = "(?:[子太美江]|[太次]郎|えもん|の?すけ|[たじ]ろう)"
 # A run of katakana is looked at once, from its beginning: thousands of letters without さん would take seconds otherwise.
 _PERSON = re.compile(
     rf"(?P<name>(?<![{KATAKANA}])[{KATAKANA}]{{2}}{_NAME_END}{_SOFT}|(?<![{KATAKANA}])(?<![{KATAKANA}][・=＝])[{KATAKANA}](?:[・=＝]*[{KATAKANA}])++|[{KANJI}]{{1,7}}[{_KANA}]{{0,2}}{_SOFT}"
@@ -28,7 +28,7 @@ _RUN_BEFORE = re.compile(f"[{KANJI}]+$")
 _SURNAME_BEFORE = re.compile(f"[{KANJI}]{{2,3}}$")
 # In またゆいちゃん a word of its own stands before the name.
 _WORD_BEFORE = re.compile(
-    "(?:また|まだ|もう|でも|だから|そして|それで|きのうは?|きょうは?|あしたは?|いつも|たぶん|やっぱり|さっき|もし|ねえ|ほら|あと|いま|うちの)(?=..)"
+    "(?:また|まだ|もう|でも|だから|そして|それで|きのうは?|きょうは?|あしたは?|いつも|もっと|きっと|やっと|まさか|たぶん|やっぱり|さっき|もし|ねえ|ほら|あと|いま|うちの)(?=..)"
 )
 # 幼なじみのたけしくん: a run that is too long for a name has one behind a particle. しんのすけ is not.
 _BEHIND_PARTICLE = re.compile("^.{3,}?[のと](?P<name>.{2,4})$")
@@ -98,7 +98,11 @@ def _name(text: str, match: re.Match[str]) -> tuple[str, int] | None:
         return None
     if _polite_before(text, start):
         return None
-    if name in _ONLY_AN_END and (before := _HIRAGANA_BEFORE.search(text[max(start - _HIRAGANA_REACH, 0) : start])):
+    if (
+        name in _ONLY_AN_END
+        and (before := _HIRAGANA_BEFORE.search(text[max(start - _HIRAGANA_REACH, 0) : start]))
+        and not _WORD_BEFORE.match(before["more"] + name)
+    ):
         name, start = before["more"] + name, start - len(before["more"])
     elif _IS_KANA.fullmatch(name):
         name, start = _of_kana(text, name, start)
