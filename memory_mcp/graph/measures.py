@@ -26,25 +26,34 @@ def pagerank(network: Network) -> Scores:
     near = adjacency(network, weighted=True)
     weight = near.sum(axis=1)
     alone = weight == 0
-    before, found = np.zeros(n), np.full(n, 1 / n)
-    while np.abs(found - before).sum() > _TOLERANCE:
-        before = found
-        walked = near @ np.divide(before, weight, out=np.zeros(n), where=~alone) + before[alone].sum() / n
-        found = _DAMPING * walked + (1 - _DAMPING) / n
-    return found
+
+    def step(before: Scores) -> Scores:
+        walked: Scores = near @ np.divide(before, weight, out=np.zeros(n), where=~alone) + before[alone].sum() / n
+        return _DAMPING * walked + (1 - _DAMPING) / n
+
+    return _at_rest(step, np.full(n, 1 / n), _TOLERANCE)
 
 
 def eigenvector(network: Network) -> Scores:
     """How much each counts where it counts to be related to who counts (Bonacich 1972); the squares sum to 1, (n,). Each step of the
     power method adds what one had before, so that it comes to rest in a graph of two sides, too."""
+    n = len(network.ids)
     if not len(network.one):
-        return np.zeros(len(network.ids))
+        return np.zeros(n)
     near = adjacency(network, weighted=True)
-    before, found = np.zeros(len(network.ids)), np.full(len(network.ids), 1 / np.sqrt(len(network.ids)))
-    while np.abs(found - before).sum() > _TOLERANCE * len(found):
-        before = found
-        found = near @ before + before
-        found /= np.linalg.norm(found)
+
+    def step(before: Scores) -> Scores:
+        found: Scores = near @ before + before
+        return found / np.linalg.norm(found)
+
+    return _at_rest(step, np.full(n, 1 / np.sqrt(n)), _TOLERANCE * n)
+
+
+def _at_rest(step: Callable[[Scores], Scores], found: Scores, tolerance: float) -> Scores:
+    """What a step changes no more, all scores together, than by `tolerance`."""
+    before = np.zeros_like(found)
+    while np.abs(found - before).sum() > tolerance:
+        before, found = found, step(found)
     return found
 
 

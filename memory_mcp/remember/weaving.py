@@ -13,7 +13,7 @@ import apsw
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import linking, naming
 from memory_mcp.remember.redact import MARK
-from memory_mcp.store.graph import background, entities, links, mentions, names, queue, relations
+from memory_mcp.store.graph import background, entities, filing, links, mentions, names, queue, relations
 from memory_mcp.store.graph.relations import Evidence, Pair
 from memory_mcp.text.entities.finding import found_in
 from memory_mcp.text.entities.mention import Mention
@@ -59,7 +59,7 @@ def _take_in(connection: apsw.Connection, persona: Persona, now: datetime, dicti
         naming.name_again(connection, persona.names, memory, content, now, changed=False)
     if dictionary:
         naming.name_further(connection, waiting, dictionary.find, now)
-    for label, type_ in names.filed_under(connection, waiting):
+    for label, type_ in filing.filed_under(connection, waiting):
         for name, told in _names_of(label, type_):
             entities.find_or_make(connection, name, told, FILED_CONFIDENCE, now)
     relations.sum_up(connection, _pair_up(connection, waiting, now), now)

@@ -1,6 +1,7 @@
-"""What memories are filed under, who said them and their tags: which of some names those in the trash have, and which the others."""
+"""What memories are filed under: who said them, and their tags."""
 
-from collections.abc import Set
+import json
+from collections.abc import Iterable, Set
 
 import apsw
 
@@ -16,6 +17,26 @@ JOIN json_each(iif(json_valid(k.tags), k.tags, '[]')) t ON t.type <> 'null'
 # The trash is the smaller part: looked through first.
 _IN_THE_TRASH = _LABELS.format(deleted="IS NOT NULL", earlier="memories m CROSS JOIN memory_versions v")
 _OPEN = _LABELS.format(deleted="IS NULL", earlier="memory_versions v CROSS JOIN memories m")
+
+
+def filed_under(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
+    """Who said these memories, as a Person, and what they are tagged with, of an unknown type."""
+    wanted = json.dumps(list(memory_ids))
+    sources = connection.execute(
+        "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))", (wanted,)
+    ).fetchall()
+    tags = connection.execute(
+        "SELECT DISTINCT CAST(t.value AS TEXT) FROM memories m, json_each(CASE WHEN json_valid(m.tags) THEN m.tags ELSE '[]' END) t "
+        "WHERE m.id IN (SELECT value FROM json_each(?))",
+        (wanted,),
+    ).fetchall()
+    return [*((str(source), "Person") for (source,) in sources), *((str(tag), None) for (tag,) in tags)]
+
+
+def filed(connection: apsw.Connection) -> set[str]:
+    """The names under which memories are filed, those in the trash too: who said them, and their tags. Without honorifics."""
+    every = [row[0] for row in connection.execute("SELECT id FROM memories")]
+    return {bare(label) for label, _ in filed_under(connection, every)}
 
 
 def filed_in_the_trash(connection: apsw.Connection, names: Set[str]) -> set[str]:

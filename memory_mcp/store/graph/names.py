@@ -128,26 +128,6 @@ def changed(connection: apsw.Connection) -> None:
     connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_changed', lower(hex(randomblob(8))))")
 
 
-def filed_under(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
-    """Who said these memories, as a Person, and what they are tagged with, of an unknown type."""
-    wanted = json.dumps(list(memory_ids))
-    sources = connection.execute(
-        "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))", (wanted,)
-    ).fetchall()
-    tags = connection.execute(
-        "SELECT DISTINCT CAST(t.value AS TEXT) FROM memories m, json_each(CASE WHEN json_valid(m.tags) THEN m.tags ELSE '[]' END) t "
-        "WHERE m.id IN (SELECT value FROM json_each(?))",
-        (wanted,),
-    ).fetchall()
-    return [*((str(source), "Person") for (source,) in sources), *((str(tag), None) for (tag,) in tags)]
-
-
-def filed(connection: apsw.Connection) -> set[str]:
-    """The names under which memories are filed, those in the trash too: who said them, and their tags. Without honorifics."""
-    every = [row[0] for row in connection.execute("SELECT id FROM memories")]
-    return {bare(label) for label, _ in filed_under(connection, every)}
-
-
 def unread(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
     """The names that older memories were not read for yet, the first first: number and name."""
     until = connection.execute("SELECT CAST(value AS INTEGER) FROM properties WHERE name = 'names_read_until'").get or 0

@@ -55,9 +55,9 @@ _SAYING = _SAY.format(
     deleted="IS NULL",
     relations_of="true",
 )
-# Each with the name that a source or a tag may have given: somebody has it as a further one only where he was merged or renamed since.
+# Each with whether a source or a tag may have given it: that is a further name only where he was merged or renamed since.
 _ALIASES = f"""
-SELECT g.root, a.alias, iif(g.id <> g.root OR k.made_by <> 'text', a.alias, NULL) FROM ({_WANTED}) g JOIN entities k ON k.id = g.root
+SELECT g.root, a.alias, g.id <> g.root OR k.made_by <> 'text' FROM ({_WANTED}) g JOIN entities k ON k.id = g.root
 JOIN entity_aliases a ON a.entity = g.id AND NOT a.by_hand AND a.alias <> k.name
 WHERE NOT EXISTS (SELECT 1 FROM entities h JOIN entity_aliases b ON b.entity = h.id
     WHERE coalesce(h.merged_into, h.id) = +g.root AND b.by_hand AND b.folded = a.folded)
@@ -106,10 +106,10 @@ def _names_of_the_trash(connection: apsw.Connection, asked: list[int], fits: Cal
     for entity, content in _rows(connection, _SAYING_IN_THE_TRASH, asked):
         forgotten.setdefault(entity, []).append(fold(content))
     known = [row for row in _rows(connection, _ALIASES, asked) if fits(row[1])]
-    filed = filed_in_the_trash(connection, {bare(name) for _, _, name in known if name})
+    filed = filed_in_the_trash(connection, {bare(alias) for _, alias, may_be_filed in known if may_be_filed})
     found: dict[int, dict[str, str]] = {}
-    for entity, alias, name in known:
-        if (name and bare(name) in filed) or any(fold(alias) in text for text in forgotten.get(entity, ())):
+    for entity, alias, may_be_filed in known:
+        if (may_be_filed and bare(alias) in filed) or any(fold(alias) in text for text in forgotten.get(entity, ())):
             found.setdefault(entity, {})[alias] = bare(alias)
     return found
 
