@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memory_mcp.domain import CLASHES, Clash
 from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.jobs.plan import WORDS
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.server.refusals import http_refusal
@@ -49,6 +50,8 @@ async def import_memories(request: Request) -> Response:
         return http_refusal(
             error, {"persona": name, **_counted(result)}, rules=call.settings.privacy
         )  # what was stored before stays: the caller must know
+    if result.stored and call.runtime.chores:
+        call.runtime.chores.request(WORDS, name)  # each batch has left a segment
     return JSONResponse({"persona": name, **({"dry_run": True} if how.foreseen else {}), **_counted(result)})
 
 

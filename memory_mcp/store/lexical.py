@@ -30,6 +30,9 @@ REBUILD_PAGE = 1_000
 MANY_ROWS = 5_000
 LEADING_ROWS = 1_000
 
+# So many pages of segments are merged in one commit (50 ms): others write in between.
+MERGED_PAGES = 500
+
 _VERSION_PROPERTY = "lexical_version"
 # What the tokens are, and which column holds what.
 ROWS_VERSION = f"{TOKENS_VERSION}.2"
@@ -65,6 +68,25 @@ def rebuild(connection: apsw.Connection) -> None:
         _write_rows(connection, page)
         last = page[-1]
     _note_version(connection)
+
+
+def merge_alike(connection: apsw.Connection) -> bool:
+    """A piece of the merge of segments of like size. Whether there is more to be done.
+
+    Each commit adds a segment, and a token is looked up in all of them. The larger one is, the more rarely it is written anew.
+    """
+    return _merge(connection, MERGED_PAGES)
+
+
+def merge_all(connection: apsw.Connection) -> bool:
+    """Begins to merge all segments into one, and does a piece of it; the rest is `merge_alike`'s. Whether there is more to be done."""
+    return _merge(connection, -MERGED_PAGES)
+
+
+def _merge(connection: apsw.Connection, pages: int) -> bool:
+    before = connection.total_changes()
+    connection.execute("INSERT INTO lexical(lexical, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before >= 2  # so says FTS5: less means that nothing was left to merge
 
 
 def _version(connection: apsw.Connection) -> str | None:

@@ -214,6 +214,11 @@ def _trash(connection: apsw.Connection) -> None:
     connection.execute("CREATE INDEX memories_in_trash ON memories(deleted_at) WHERE deleted_at IS NOT NULL")
 
 
+def _few_segments(connection: apsw.Connection) -> None:
+    """Lets segments be merged from two of like size on (`lexical.merge_alike`)."""
+    connection.execute("INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 2)")
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
@@ -233,6 +238,9 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0016 names by hand", graph_schema.names_by_hand),
     ("0017 words of their writers", graph_schema.words_of_their_writers),
     ("0018 types told", graph_schema.types_told),
+    ("0019 relevance beside the mentions of an entity", graph_schema.relevance_beside_mentions),
+    ("0020 names compared anew", graph_schema.names_compared_anew),
+    ("0021 few segments of the lexical index", _few_segments),
 ]
 
 

@@ -7,10 +7,9 @@ a deleted row until its segments are merged, and the log keeps older copies of e
 import apsw
 
 from memory_mcp.errors import Overloaded
+from memory_mcp.store import lexical
 from memory_mcp.store.database import BUSY_TIMEOUT_MS, Database
 
-# So many pages of the lexical index are merged in one commit: others write in between.
-MERGED_PAGES = 500
 CHECKPOINT_PATIENCE_MS = 1_000
 _COMPACTED = "compacted_for_erasing"
 
@@ -21,8 +20,8 @@ def sweep(database: Database) -> bool:
     Raises:
         StoreError: the file can't be written.
     """
-    if database.write(lambda connection: _merge(connection, -MERGED_PAGES)):
-        while database.write(lambda connection: _merge(connection, MERGED_PAGES)):
+    if database.write(lexical.merge_all):
+        while database.write(lexical.merge_alike):
             pass
     try:
         database.write_alone(_compact_once)
@@ -30,13 +29,6 @@ def sweep(database: Database) -> bool:
     except Overloaded:
         return False
     return True
-
-
-def _merge(connection: apsw.Connection, pages: int) -> bool:
-    """A piece of the merge of all segments of the lexical index into one. Whether there is more to be done."""
-    before = connection.total_changes()
-    connection.execute("INSERT INTO lexical(lexical, rank) VALUES ('merge', ?)", (pages,))
-    return connection.total_changes() - before >= 2  # so says FTS5: less means that nothing was left to merge
 
 
 def _compact_once(connection: apsw.Connection) -> None:

@@ -2,9 +2,12 @@
 
 import json
 
+import apsw
 import httpx2
 import pytest
 from processes import serving
+
+from memory_mcp.personas.directories import DATABASE_NAME
 
 pytestmark = pytest.mark.slow
 
@@ -60,3 +63,17 @@ def test_what_recall_showed_is_counted_when_the_server_stops(tmp_path):
     with serving(tmp_path, config) as server:
         (row,) = map(json.loads, server.memory_mcp("export", "-p", "nilou").stdout.splitlines())
         assert (row["key"], row["usage_count"]) == (key, 1)
+
+
+def test_an_import_is_put_together_for_the_search_at_once_although_somebody_calls(tmp_path, eventually):
+    with serving(tmp_path, json.dumps({**CONFIG, "upkeep": {"idle_seconds": 3600}})) as server:
+        lines = "".join(json.dumps({"content": f"{number}冊目の本には海の話が書いてあった。"}) + "\n" for number in range(3_000))
+        httpx2.post(
+            f"{server.url}/api/import", content=lines, headers={"X-Persona": "nilou"}, trust_env=False, timeout=60
+        ).raise_for_status()
+        ready = {"url": f"{server.url}/ready", "trust_env": False}
+        eventually(lambda: "last_done" in httpx2.get(**ready).json()["chores"]["words"])
+        assert not httpx2.get(**ready).json()["chores"]["words"]["failing"]
+        reader = apsw.Connection(str(tmp_path / "memory" / "nilou" / DATABASE_NAME), flags=apsw.SQLITE_OPEN_READONLY)
+        assert reader.execute("SELECT count(DISTINCT segid) FROM lexical_idx").get <= 3
+        reader.close()

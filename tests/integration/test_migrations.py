@@ -240,3 +240,19 @@ def test_a_summary_from_before_leaves_the_searches_and_can_be_fetched(personas, 
         assert hit.memory.kind == "summary"
     finally:
         again.close()
+
+
+def test_names_are_compared_as_they_are_today_also_in_a_file_that_compared_them_otherwise(data_directory, now, zone):
+    first = Personas(data_directory)
+    with first.writing("nilou") as persona:
+        remember(persona, draft("あっくんと遊んだ", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
+        persona.database.write(
+            lambda connection: connection.execute(
+                "UPDATE entity_aliases SET bare = 'あっ'; DELETE FROM migrations WHERE name = '0020 names compared anew'"
+            )
+        )
+    first.close()
+    second = Personas(data_directory)
+    with second.reading("nilou") as persona, persona.database.read() as connection:
+        assert connection.execute("SELECT alias, bare FROM entity_aliases").fetchall() == [("あっくん", "あっくん")]
+    second.close()

@@ -2,6 +2,8 @@
 
 import apsw
 
+from memory_mcp.text.entities.folding import bare
+
 # What an entity can be: name, Japanese name, description, colour in a drawing.
 ENTITY_TYPES = (
     ("Person", "人物", "a person or a character", "#e4572e"),
@@ -245,3 +247,21 @@ def words_of_their_writers(connection: apsw.Connection) -> None:
 def types_told(connection: apsw.Connection) -> None:
     """Which types an entity had before somebody told another."""
     connection.execute("ALTER TABLE entities ADD COLUMN types_told TEXT")
+
+
+_RELEVANCE_BESIDE_MENTIONS = """
+DROP INDEX entity_mentions_by_entity;
+CREATE INDEX entity_mentions_by_entity ON entity_mentions(entity, memory, relevance);
+"""
+
+
+def relevance_beside_mentions(connection: apsw.Connection) -> None:
+    """What a search asks of an entity stands in its index: to look at each mention itself took a sixth of that time."""
+    connection.execute(_RELEVANCE_BESIDE_MENTIONS)
+
+
+def names_compared_anew(connection: apsw.Connection) -> None:
+    """How names are compared has changed: あっくん is no あっ."""
+    known = connection.execute("SELECT id, alias, bare FROM entity_aliases").fetchall()
+    changed = [(bare(str(alias)), id_) for id_, alias, compared in known if bare(str(alias)) != compared]
+    connection.executemany("UPDATE entity_aliases SET bare = ? WHERE id = ?", changed)

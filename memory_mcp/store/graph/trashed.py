@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.store.graph.filing import filed_in_the_trash, filed_openly
-from memory_mcp.text.entities.folding import bare, fold
+from memory_mcp.text.entities.folding import fold
 
 # Who or what is asked about, by ?1, with all that is one with it.
 _WANTED = (
@@ -30,7 +30,7 @@ WHERE s.root NOT IN (SELECT g.root FROM wanted g JOIN entities e ON e.id = g.id 
     UNION ALL SELECT g.root FROM wanted g CROSS JOIN relation_evidence v ON v.target = g.id AND v.memory IS NULL AND v.validation_status <> 'rejected')
 GROUP BY s.root HAVING min(s.memory IS NULL OR m.deleted_at IS NOT NULL)
 """
-_CALLED = "SELECT g.root, a.alias FROM ({wanted}) g JOIN entity_aliases a ON a.entity = g.id"
+_CALLED = "SELECT g.root, a.bare FROM ({wanted}) g JOIN entity_aliases a ON a.entity = g.id"
 # What memories that name somebody say or said before they were changed, and by which names they state relations of him: those in the trash, or
 # the others. One that an older version stored did not keep the name. Days are told by rules: one name stands for every form.
 _SAY = f"""
@@ -57,7 +57,7 @@ _SAYING = _SAY.format(
 )
 # Each with whether a source or a tag may have given it: that is a further name only where he was merged or renamed since.
 _ALIASES = f"""
-SELECT g.root, a.alias, g.id <> g.root OR k.made_by <> 'text' FROM ({_WANTED}) g JOIN entities k ON k.id = g.root
+SELECT g.root, a.alias, a.bare, g.id <> g.root OR k.made_by <> 'text' FROM ({_WANTED}) g JOIN entities k ON k.id = g.root
 JOIN entity_aliases a ON a.entity = g.id AND NOT a.by_hand AND a.alias <> k.name
 WHERE NOT EXISTS (SELECT 1 FROM entities h JOIN entity_aliases b ON b.entity = h.id
     WHERE coalesce(h.merged_into, h.id) = +g.root AND b.by_hand AND b.folded = a.folded)
@@ -74,7 +74,7 @@ def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool 
     unspoken = {root: bool(spoken) for root, spoken in _rows(connection, _UNSPOKEN.format(wanted=wanted, speaks=_SPEAKS), asked)}
     called: dict[int, set[str]] = {root: set() for root in unspoken}
     for root, name in _rows(connection, _CALLED.format(wanted=wanted), list(unspoken)):
-        called[root].add(bare(name))
+        called[root].add(name)
     forgotten = filed_in_the_trash(connection, _all(called[root] for root, spoken in unspoken.items() if not spoken))
     hidden = {root for root, spoken in unspoken.items() if spoken or called[root] & forgotten}
     current = filed_openly(connection, _all(called[root] for root in hidden))
@@ -106,11 +106,11 @@ def _names_of_the_trash(connection: apsw.Connection, asked: list[int], fits: Cal
     for entity, content in _rows(connection, _SAYING_IN_THE_TRASH, asked):
         forgotten.setdefault(entity, []).append(fold(content))
     known = [row for row in _rows(connection, _ALIASES, asked) if fits(row[1])]
-    filed = filed_in_the_trash(connection, {bare(alias) for _, alias, may_be_filed in known if may_be_filed})
+    filed = filed_in_the_trash(connection, {name for _, _, name, may_be_filed in known if may_be_filed})
     found: dict[int, dict[str, str]] = {}
-    for entity, alias, may_be_filed in known:
-        if (may_be_filed and bare(alias) in filed) or any(fold(alias) in text for text in forgotten.get(entity, ())):
-            found.setdefault(entity, {})[alias] = bare(alias)
+    for entity, alias, name, may_be_filed in known:
+        if (may_be_filed and name in filed) or any(fold(alias) in text for text in forgotten.get(entity, ())):
+            found.setdefault(entity, {})[alias] = name
     return found
 
 
