@@ -1,4 +1,4 @@
-"""Asking a cross-encoder: pairs of like length in chunks of 4 that run side by side, within a deadline, and no pair twice."""
+"""Asking a cross-encoder: pairs of like length in small chunks that run side by side, within a deadline, and no pair twice."""
 
 import logging
 import math
@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from itertools import pairwise
 
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
@@ -16,8 +17,9 @@ from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
-# One padded batch makes every pair as long as the longest: chunks of 4 by length take half the CPU and fill all workers.
-CHUNK = 4
+# One padded batch makes every pair as long as the longest: chunks of 4 by length take half the CPU and fill all workers. Of less than 2
+# each call costs more than it brings.
+CHUNK, SMALLEST_CHUNK = 4, 2
 # Work that ends after its deadline has kept others from ending in time: what is begun shall end, also when it takes longer than guessed.
 CAUTION = 1.5
 
@@ -97,18 +99,28 @@ class PooledReranker:
             return True
         if _is_past(deadline):
             return False
-        weights = [_weight(query, wanted, chunk) for chunk in batches_by_length(wanted, CHUNK)]
+        weights = [_weight(query, wanted, chunk) for chunk in self._chunks(wanted)]
         return time.monotonic() + CAUTION * self._pool.expected_seconds(Urgency.RERANK, weights) < deadline
 
     def _scored(self, query: str, wanted: dict[bytes, str], deadline: float | None) -> dict[bytes, float] | None:
-        chunks = batches_by_length(wanted, CHUNK)  # the longest first: short ones fill the gaps at the end
         jobs = [
             self._pool.submit(
                 self._chunk(query, {key: wanted[key] for key in chunk}), Urgency.RERANK, deadline, _weight(query, wanted, chunk)
             )
-            for chunk in chunks
+            for chunk in self._chunks(wanted)
         ]
         return self._collected(jobs, deadline)
+
+    def _chunks(self, wanted: dict[bytes, str]) -> list[list[bytes]]:
+        """What is asked in one call each, the longest first: short ones fill the gaps at the end. All workers get as much: five pairs as
+        3 and 2 take .75 of the time of 4 and 1.
+        """
+        rounds = math.ceil(len(wanted) / (self._pool.workers * CHUNK))
+        count = min(self._pool.workers * rounds, math.ceil(len(wanted) / SMALLEST_CHUNK))
+        longest_first = sorted(wanted, key=lambda key: -len(wanted[key]))
+        ends = [math.ceil(len(wanted) * place / count) for place in range(count + 1)] if count else []
+        parts = [{key: wanted[key] for key in longest_first[start:end]} for start, end in pairwise(ends)]
+        return [chunk for part in parts for chunk in batches_by_length(part, CHUNK)]
 
     def _chunk(self, query: str, texts: dict[bytes, str]) -> Callable[[], dict[bytes, float]]:
         def run() -> dict[bytes, float]:

@@ -17,6 +17,8 @@ from memory_mcp.encoders.protocols import Reranker
 QUERY = "猫の名前は?"
 TEXTS = ["猫の名前はミケ。", "I like coffee.", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 9, "猫", "名前", "犬の散歩をした"]
 AN_HOUR = 3_600
+# Who asks last finds some scores known, and has the rest scored in another batch. int8 rounds what goes through the model by the batch.
+SAME = {"fake": 0.0, "directory": 1e-5, "onnx": 1e-5, "int8": 0.02}
 
 
 @pytest.fixture(params=["fake", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("directory", "onnx", "int8"))])
@@ -78,7 +80,7 @@ def test_no_text_is_too_strange(reranker: Reranker, text: str):
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_threads_may_ask_at_once(reranker: Reranker):
+def test_threads_may_ask_at_once(reranker: Reranker, request: pytest.FixtureRequest):
     answers: list[list[float] | None] = []
     threads = [threading.Thread(target=lambda: answers.append(reranker.score(QUERY, TEXTS))) for _ in range(6)]
     for thread in threads:
@@ -86,4 +88,4 @@ def test_threads_may_ask_at_once(reranker: Reranker):
     for thread in threads:
         thread.join()
     assert len(answers) == 6
-    assert all(answer == pytest.approx(answers[0], abs=1e-5) for answer in answers)
+    assert all(answer == pytest.approx(answers[0], abs=SAME[request.node.callspec.id]) for answer in answers)

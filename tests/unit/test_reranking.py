@@ -63,9 +63,29 @@ def test_scores_are_in_the_order_of_the_texts_whatever_the_chunks(reranker: Pool
 
 def test_chunks_hold_texts_of_like_length(reranker: PooledReranker, judge: Judge):
     reranker.score("q", texts(11))
-    assert [len(chunk) for chunk in judge.asked] == [CHUNK, CHUNK, 3]
+    assert [len(chunk) for chunk in judge.asked] == [4, 4, 3]
     lengths = [len(text) for chunk in judge.asked for _, text in chunk]
     assert lengths == sorted(lengths, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("workers", "pairs", "chunks"),
+    [
+        (2, 5, [3, 2]),
+        (2, 15, [4, 4, 4, 3]),
+        (2, 8, [4, 4]),
+        (3, 15, [3, 3, 3, 2, 2, 2]),
+        (2, 9, [3, 2, 2, 2]),
+        (2, 12, [3, 3, 3, 3]),
+        (4, 15, [4, 4, 4, 3]),
+        (8, 5, [2, 2, 1]),
+        (2, 1, [1]),
+    ],
+)
+def test_all_workers_get_as_much(judge: Judge, workers: int, pairs: int, chunks: list[int]):
+    with ModelPool(workers) as pool:
+        PooledReranker(judge, "judge", pool, Caches()).score("q", texts(pairs))
+    assert sorted(map(len, judge.asked), reverse=True) == chunks
 
 
 def test_one_pair_is_asked_once(reranker: PooledReranker, judge: Judge):
