@@ -20,6 +20,7 @@ from benchmarks.sets import MULTI_HOP, lines
 Line = dict[str, Any]
 # Lines that are kept in the file and would only hide the figures on a screen.
 QUIET = frozenset({"question"})
+VECTORS = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "amx_int8")
 
 
 class Report:
@@ -47,12 +48,20 @@ def machine(name: str, **facts: Any) -> Line:
         "what": "machine",
         "benchmark": name,
         "cores": os.cpu_count(),
-        "processor": platform.machine(),
+        "processor": processor(Path("/proc/cpuinfo")),
         "python": platform.python_version(),
         "commit": head.stdout.strip() if head and head.returncode == 0 else None,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         **facts,
     }
+
+
+def processor(told: Path) -> str:
+    """What it is called, and how wide the vectors are that it reckons with: how fast int8 is depends on that. `told`: Linux's cpuinfo."""
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    flags = [flag for flag in VECTORS if flag in facts.get("flags", "").split()]
+    return " ".join(filter(None, [platform.machine(), facts.get("model name"), *flags]))
 
 
 def summary(name: str, variant: str, answers: Sequence[Answer]) -> Iterator[Line]:

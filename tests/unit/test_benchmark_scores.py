@@ -2,13 +2,14 @@
 
 import json
 import math
+import platform
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.compare import ratios
-from benchmarks.report import compared
+from benchmarks.report import compared, processor
 from benchmarks.scores import of_question, paired_bootstrap, place_of, separation
 
 
@@ -105,3 +106,20 @@ def test_ratios_are_of_the_same_measurement_under_the_same_circumstances(tmp_pat
         {"what": "recall", "clients": 50, "p50_ms": 1.0, "errors": 0},
     )
     assert list(ratios(before, after)) == [{"what": "recall", "clients": 8, "p50_ms": 0.5, "errors": None}]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            "model name\t: A Chip\nflags\t\t: fpu avx2 avx512_vnni\n\nmodel name\t: A Chip\nflags\t\t: fpu avx2 avx512_vnni\n",
+            " A Chip avx2 avx512_vnni",
+        ),
+        ("processor : 0\nBogoMIPS : 50.0\nFeatures : fp asimd\n", ""),
+        (None, ""),
+    ],
+)
+def test_a_result_names_the_processor_as_far_as_the_system_tells_it(tmp_path: Path, told: str | None, said: str):
+    if told:
+        (tmp_path / "cpuinfo").write_text(told)
+    assert processor(tmp_path / "cpuinfo") == platform.machine() + said
