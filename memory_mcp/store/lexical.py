@@ -30,8 +30,8 @@ REBUILD_PAGE = 1_000
 MANY_ROWS = 5_000
 LEADING_ROWS = 1_000
 
-# So many pages of segments are merged in one commit (50 ms): others write in between.
-MERGED_PAGES = 500
+# So many pages of segments are merged in one commit (10 ms): others write in between.
+MERGED_PAGES = 100
 
 _VERSION_PROPERTY = "lexical_version"
 # What the tokens are, and which column holds what.
