@@ -1,7 +1,7 @@
 """The model workers: one thread for each core, shared by everyone. What is urgent goes first, and owners take turns.
 
 One model call on one thread, several side by side, beats one call on all threads: two threads that wait for each other by
-spinning made 9 ms into 1,500 on a busy machine, and chunks of 4 pairs on two workers halve the time of one large batch.
+spinning made 9 ms into 1,500 on a busy machine, and chunks of at most 4 pairs on two workers halve the time of one large batch.
 
 Fairness has two halves. Within an urgency, the owners that have something waiting take turns, job by job, so a persona with
 hundreds of jobs delays another by one job. And while somebody is asking, bulk work leaves a worker free, because a job that

@@ -3,12 +3,11 @@
 import logging
 import math
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from itertools import pairwise
+from itertools import islice
 
-from memory_mcp.encoders.batches import batches_by_length
+from memory_mcp.encoders.batches import CHARACTERS, batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.complaints import Complaints
 from memory_mcp.encoders.embedding import failure_of, sendable
@@ -17,9 +16,9 @@ from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
-# One padded batch makes every pair as long as the longest: chunks of 4 by length take half the CPU and fill all workers. Of less than 2
-# each call costs more than it brings.
-CHUNK, SMALLEST_CHUNK = 4, 2
+# One padded batch makes every pair as long as the longest: small chunks by length take half the CPU and fill all workers. So many pairs are
+# in one at most, and so many are worth a further one.
+CHUNK, WORTH_A_CHUNK = 4, 2
 # Work that ends after its deadline has kept others from ending in time: what is begun shall end, also when it takes longer than guessed.
 CAUTION = 1.5
 
@@ -88,9 +87,9 @@ class PooledReranker:
             return enough if alone and not _is_past(deadline) else None
         if not alone and deadline is not None:
             return enough  # behind others only what is enough: the rest would be what the next one lacks
-        more = range(enough + 1, len(unknown) + 1)
-        # The time grows with the count: the first one that is too many ends the search.
-        return enough + bisect_left(more, True, key=lambda count: not self._in_time(query, unknown[:count], deadline))
+        # More pairs may take less time, where they are shared out better: the most first.
+        more = range(len(unknown), enough, -1)
+        return next((count for count in more if self._in_time(query, unknown[:count], deadline)), enough)
 
     def _in_time(self, query: str, unknown: Sequence[tuple[bytes, str] | None], deadline: float | None) -> bool:
         """Whether these are likely to be done by then."""
@@ -112,15 +111,16 @@ class PooledReranker:
         return self._collected(jobs, deadline)
 
     def _chunks(self, wanted: dict[bytes, str]) -> list[list[bytes]]:
-        """What is asked in one call each, the longest first: short ones fill the gaps at the end. All workers get as much: five pairs as
-        3 and 2 take .75 of the time of 4 and 1.
+        """What is asked in one call each, the longest first: short ones fill the gaps at the end. Where nobody else waits, all workers get
+        as much: five pairs as 3 and 2 take .75 of the time of 4 and 1.
         """
-        rounds = math.ceil(len(wanted) / (self._pool.workers * CHUNK))
-        count = min(self._pool.workers * rounds, math.ceil(len(wanted) / SMALLEST_CHUNK))
-        longest_first = sorted(wanted, key=lambda key: -len(wanted[key]))
-        ends = [math.ceil(len(wanted) * place / count) for place in range(count + 1)] if count else []
-        parts = [{key: wanted[key] for key in longest_first[start:end]} for start, end in pairwise(ends)]
-        return [chunk for part in parts for chunk in batches_by_length(part, CHUNK)]
+        workers = self._pool.workers if self._pool.nothing_waits(Urgency.RERANK) else 1
+        rounds = math.ceil(len(wanted) / (workers * CHUNK))
+        shared_out = _shared_out(
+            sorted(wanted, key=lambda key: -len(wanted[key])), min(workers * rounds, math.ceil(len(wanted) / WORTH_A_CHUNK))
+        )
+        fit = all(len(wanted[chunk[0]]) * len(chunk) <= CHARACTERS for chunk in shared_out)
+        return shared_out if fit else list(batches_by_length(wanted, CHUNK))
 
     def _chunk(self, query: str, texts: dict[bytes, str]) -> Callable[[], dict[bytes, float]]:
         def run() -> dict[bytes, float]:
@@ -159,6 +159,13 @@ class PooledReranker:
         error = EncoderFailed(f"{self.name} could not be asked", failure_of(failure))
         error.__cause__ = failure
         return error
+
+
+def _shared_out(keys: Sequence[bytes], count: int) -> list[list[bytes]]:
+    """The keys in their order, in so many parts of as many; what is left over goes to the first ones."""
+    size, left_over = divmod(len(keys), max(count, 1))
+    rest = iter(keys)
+    return [list(islice(rest, size + (place < left_over))) for place in range(count)]
 
 
 def _weight(query: str, wanted: dict[bytes, str], chunk: list[bytes]) -> int:

@@ -28,7 +28,8 @@ class Chore:
 
     A persona that has nothing to do need not be opened to find that out: with `only_after_writes` one that nothing was written to since
     its last round is left alone, until the moment that `next_due` named at the end of that round, or until config.json changes. Where
-    there is `wants`, only those that it says yes to have a round.
+    there is `wants`, only those that it says yes to have a round. What a chore with `changes_memories` does may give the others something
+    to do.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Chore:
     only_after_writes: bool = False
     next_due: Callable[[Persona, datetime, Settings], datetime | None] | None = None
     wants: Callable[[str], bool] | None = None
+    changes_memories: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,7 @@ class ChoreWorker:
             if more:
                 round_.worked = True
             else:
-                if round_.worked:
+                if round_.worked and chore.changes_memories:
                     self._wake_others(chore, name)
                 self._finish(chore, round_, now, settings, next_due)
 

@@ -13,14 +13,12 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember import model_reading
 from memory_mcp.remember.linking import link_alike
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store import lexical
 from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.text.entities.dictionary import Dictionary
-from memory_mcp.upkeep import backup, graph_check, retention, summaries
+from memory_mcp.upkeep import backup, graph_check, retention, segments, summaries
 
 # What these two do is a little for each memory: they need not look after every write.
 LINKS_INTERVAL = timedelta(minutes=5)
-WORDS, WORDS_INTERVAL = "words", timedelta(minutes=5)
 
 
 def chores(
@@ -32,8 +30,7 @@ def chores(
     chat: Chat,
 ) -> list[Chore]:
     """What matters most first. `forget_cached` is called after memories have been erased."""
-    of_the_graph = _of_the_graph(models_for, indexes, chat)
-    return [*of_the_graph, *_of_the_memories(personas, indexes, forget_cached, chat), usage.chore(), _of_the_words()]
+    return [*_of_the_graph(models_for, indexes, chat), *_of_the_memories(personas, indexes, forget_cached, chat), usage.chore()]
 
 
 def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexShelf, chat: Chat) -> list[Chore]:
@@ -68,15 +65,6 @@ def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexShelf,
     ]
 
 
-def _of_the_words() -> Chore:
-    return Chore(
-        WORDS,
-        lambda persona, _now, _settings: persona.database.write(lexical.merge_alike),
-        interval=lambda _: WORDS_INTERVAL,
-        only_after_writes=True,
-    )
-
-
 def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
     return [
         Chore(
@@ -101,5 +89,12 @@ def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Cal
             lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
             only_after_writes=True,
             next_due=summaries.next_due,
+        ),
+        Chore(
+            segments.CHORE,
+            lambda persona, _now, _settings: segments.step(persona),
+            interval=lambda _: segments.INTERVAL,
+            only_after_writes=True,
+            changes_memories=False,
         ),
     ]

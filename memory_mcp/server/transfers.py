@@ -12,7 +12,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memory_mcp.domain import CLASHES, Clash
 from memory_mcp.errors import InvalidInput, MemoryMCPError
-from memory_mcp.jobs.plan import WORDS
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.server.refusals import http_refusal
@@ -20,6 +19,7 @@ from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.store import memories
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, Refusal, export_lines, import_lines
 from memory_mcp.transfer.vault_files import archive
+from memory_mcp.upkeep import segments
 
 IMPORT_BATCH_LINES = 200
 EXPORT_BLOCK_LINES = 200
@@ -50,8 +50,8 @@ async def import_memories(request: Request) -> Response:
         return http_refusal(
             error, {"persona": name, **_counted(result)}, rules=call.settings.privacy
         )  # what was stored before stays: the caller must know
-    if result.stored and call.runtime.chores:
-        call.runtime.chores.request(WORDS, name)  # each batch has left a segment
+    finally:
+        _merge_segments(call, name, result, how)
     return JSONResponse({"persona": name, **({"dry_run": True} if how.foreseen else {}), **_counted(result)})
 
 
@@ -72,6 +72,13 @@ async def export_memories(request: Request) -> Response:
     disposition = f'attachment; filename="memories.{"zip" if as_notes else "jsonl"}"'
     headers = {"Content-Disposition": disposition, LEFT_OUT_HEADER: str(left_out)}
     return StreamingResponse(itertools.chain([first], blocks), media_type=ZIP if as_notes else JSON_LINES, headers=headers)
+
+
+def _merge_segments(call: Call, name: str, result: ImportResult, how: Arriving) -> None:
+    """Has the index of words put together at once where many batches have left a segment each."""
+    written = 0 if how.foreseen else result.stored + result.revised + result.dropped
+    if written > IMPORT_BATCH_LINES and call.runtime.chores:
+        call.runtime.chores.request(segments.CHORE, name)
 
 
 def _arriving(request: Request, call: Call) -> Arriving:

@@ -30,8 +30,10 @@ REBUILD_PAGE = 1_000
 MANY_ROWS = 5_000
 LEADING_ROWS = 1_000
 
-# So many pages of segments are merged in one commit (10 ms): others write in between.
+# So many pages of segments are merged in one piece (10 ms on 2 cores): others write in between.
 MERGED_PAGES = 100
+# So many segments are no burden.
+FEW_SEGMENTS = 4
 
 _VERSION_PROPERTY = "lexical_version"
 # What the tokens are, and which column holds what.
@@ -70,16 +72,21 @@ def rebuild(connection: apsw.Connection) -> None:
     _note_version(connection)
 
 
-def merge_alike(connection: apsw.Connection) -> bool:
-    """A piece of the merge of segments of like size. Whether there is more to be done.
+def is_scattered(connection: apsw.Connection) -> bool:
+    """Whether the index has so many segments that it is worth merging some."""
+    return int(connection.execute("SELECT count(DISTINCT segid) FROM lexical_idx").get) > FEW_SEGMENTS
 
-    Each commit adds a segment, and a token is looked up in all of them. The larger one is, the more rarely it is written anew.
+
+def merge_alike(connection: apsw.Connection) -> bool:
+    """A piece of the merge of segments of like size, from two on (as migration 0021 says to FTS5). Whether anything was merged.
+
+    Each write adds a segment, and a token is looked up in all of them. The larger one is, the more rarely it is written anew.
     """
     return _merge(connection, MERGED_PAGES)
 
 
-def merge_all(connection: apsw.Connection) -> bool:
-    """Begins to merge all segments into one, and does a piece of it; the rest is `merge_alike`'s. Whether there is more to be done."""
+def begin_to_merge_all(connection: apsw.Connection) -> bool:
+    """The first piece of the merge of all segments into one; what is left is `merge_alike`'s. Whether anything was merged."""
     return _merge(connection, -MERGED_PAGES)
 
 

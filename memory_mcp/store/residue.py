@@ -20,8 +20,8 @@ def sweep(database: Database) -> bool:
     Raises:
         StoreError: the file can't be written.
     """
-    if database.write(lexical.merge_all):
-        while database.write(lexical.merge_alike):
+    if database.write(lexical.begin_to_merge_all):
+        while database.write(_merge_on):
             pass
     try:
         database.write_alone(_compact_once)
@@ -29,6 +29,11 @@ def sweep(database: Database) -> bool:
     except Overloaded:
         return False
     return True
+
+
+def _merge_on(connection: apsw.Connection) -> bool:
+    """The next pieces. Whether more than what others have written since the last ones was left."""
+    return lexical.merge_alike(connection) and lexical.merge_alike(connection)
 
 
 def _compact_once(connection: apsw.Connection) -> None:

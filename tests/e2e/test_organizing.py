@@ -8,6 +8,7 @@ import pytest
 from processes import serving
 
 from memory_mcp.personas.directories import DATABASE_NAME
+from memory_mcp.store import lexical
 
 pytestmark = pytest.mark.slow
 
@@ -72,8 +73,8 @@ def test_an_import_is_put_together_for_the_search_at_once_although_somebody_call
             f"{server.url}/api/import", content=lines, headers={"X-Persona": "nilou"}, trust_env=False, timeout=60
         ).raise_for_status()
         ready = {"url": f"{server.url}/ready", "trust_env": False}
-        eventually(lambda: "last_done" in httpx2.get(**ready).json()["chores"]["words"])
-        assert not httpx2.get(**ready).json()["chores"]["words"]["failing"]
+        eventually(lambda: "last_done" in httpx2.get(**ready).json()["chores"]["segments"])
+        assert not httpx2.get(**ready).json()["chores"]["segments"]["failing"]
         reader = apsw.Connection(str(tmp_path / "memory" / "nilou" / DATABASE_NAME), flags=apsw.SQLITE_OPEN_READONLY)
-        assert reader.execute("SELECT count(DISTINCT segid) FROM lexical_idx").get <= 3
+        assert not lexical.is_scattered(reader)
         reader.close()

@@ -253,6 +253,27 @@ def test_what_one_chore_does_gives_the_others_of_that_persona_a_round(world):
     assert sorted(told) == ["leo", "mio", "mio"]
 
 
+def test_a_chore_that_changes_no_memories_gives_the_others_nothing_to_do(world):
+    told = []
+
+    def follow(persona, now, settings):
+        told.append(persona.name)
+        return False
+
+    chores = [
+        Chore("tidy", world.piece, interval=lambda _: INTERVAL, changes_memories=False),
+        Chore("follow", follow, interval=lambda _: INTERVAL, only_after_writes=True),
+    ]
+    world.worker = ChoreWorker(world.personas, chores, world.settings, lambda: world.now)
+    world.write("mio")
+    world.later(IDLE_SECONDS)
+    world.work()
+    world.pieces = {"mio": 2}
+    world.later(INTERVAL.total_seconds())
+    assert world.work() == ["mio", "mio"]
+    assert told == ["mio"]
+
+
 def test_what_one_chore_does_in_many_pieces_has_the_others_look_once_more_and_not_after_each_piece(world, personas):
     done = []
 

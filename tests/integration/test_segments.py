@@ -1,19 +1,24 @@
 """The lexical index's segments: each write leaves one. What the background makes of them changes no answer."""
 
+import apsw
 import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Filters
+from memory_mcp.errors import StoreError
+from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
-from memory_mcp.store import lexical
+from memory_mcp.store import lexical, residue
+from memory_mcp.store.graph import mentions
 from memory_mcp.text.tokens import query_tokens
+from memory_mcp.upkeep import segments
 
 QUERIES = ("本", "7冊目", "海の話", "31冊目の本")
 
 
 @pytest.fixture
-def segments(nilou):
-    """segments(): how many pages each segment of the index has, by its number."""
+def pages(nilou):
+    """pages(): how many pages each segment of the index has, by its number."""
 
     def count():
         with nilou.database.read() as connection:
@@ -34,48 +39,96 @@ def scored(nilou):
 
 
 @pytest.fixture
-def merge(nilou):
-    """merge(): merges to the end, as the background does. How many pieces it took."""
+def put_together(nilou):
+    """put_together(): does to the end what the background does."""
 
-    def merge():
-        for pieces in range(1, 100):
-            if not nilou.database.write(lexical.merge_alike):
-                return pieces
+    def put_together():
+        for _ in range(100):
+            if not segments.step(nilou):
+                return
         pytest.fail("there was no end to it")
 
-    return merge
+    return put_together
 
 
-def test_what_single_writes_left_is_put_together_and_finds_the_same(say, nilou, now, segments, scored, merge):
+def test_what_single_writes_left_is_put_together_and_finds_the_same(say, nilou, now, pages, scored, put_together):
     keys = [say(f"{number}冊目の本には海の話が書いてあった").key for number in range(60)]
     forget(nilou, keys[::7], reason=None, dry_run=False, now=now, privacy=Privacy())
-    found, pieces = scored(), len(segments())
-    merge()
-    assert len(segments()) < pieces / 2
+    found, before = scored(), len(pages())
+    put_together()
+    assert len(pages()) < before
+    assert len(pages()) <= lexical.FEW_SEGMENTS
     assert scored() == found
     nilou.database.write(lambda connection: connection.execute("INSERT INTO lexical(lexical) VALUES ('integrity-check')"))
 
 
-def test_where_nothing_is_to_be_put_together_nothing_is_written(say, nilou, merge):
-    def structure():
-        with nilou.database.read() as connection:
-            return connection.execute("SELECT block FROM lexical_data WHERE id = 10").get
-
+def test_where_there_are_few_nothing_is_written(say, nilou, monkeypatch):
     say("苺が好き")
-    merge()
-    before = structure()
-    assert merge() == 1
-    assert structure() == before
+    say("桃も好き")
+    monkeypatch.setattr(nilou.database, "write", lambda _: pytest.fail("it was written to"))
+    assert not segments.step(nilou)
 
 
-def test_what_is_large_is_rarely_written_anew(say, segments, merge):
-    say(" ".join(f"{number}番の本" for number in range(4_000)))
-    merge()
-    largest = []
+def test_what_can_not_be_written_to_is_left_as_it_is(say, nilou, monkeypatch):
+    for number in range(20):
+        say(f"{number}冊目の本")
+    monkeypatch.setattr(nilou.database, "unwritable", StoreError("it is read-only"))
+    assert not segments.step(nilou)
+
+
+def test_what_is_large_is_rarely_written_anew(say, nilou, pages, put_together):
+    for start in range(0, 4_000, 500):
+        say(" ".join(f"{number}番の本" for number in range(start, start + 500)))
+    put_together()
+    written = 0
     for conversation in range(24):
         for number in range(4):
             say(f"{conversation}日目の{number}匹目の猫")
-        merge()
-        assert len(segments()) <= 6
-        largest.append(max(segments(), key=segments().__getitem__))
-    assert len(set(largest)) <= 4
+        before = pages()
+        put_together()
+        written += sum(count for number, count in pages().items() if before.get(number) != count)
+        assert len(pages()) <= lexical.FEW_SEGMENTS
+    assert written < 24 * max(pages().values()) / 4
+
+
+def test_what_is_swept_comes_to_an_end_although_others_write(say, nilou, monkeypatch):
+    for number in range(20):
+        say(f"{number}冊目の本")
+    write, pieces = nilou.database.write, []
+
+    def written_between(work):
+        pieces.append(work)
+        assert len(pieces) < 50
+        for number in range(2):
+            write(lambda connection, n=number: connection.execute("INSERT INTO lexical(body) VALUES (?)", (f"{len(pieces)} {n}",)))
+        return write(work)
+
+    monkeypatch.setattr(nilou.database, "write", written_between)
+    assert residue.sweep(nilou.database)
+
+
+def test_a_file_from_before_has_its_segments_merged_from_two_of_a_size_on(data_directory, now, zone):
+    first = Personas(data_directory)
+    with first.writing("nilou") as persona:
+        persona.database.write(
+            lambda connection: connection.execute(
+                "DELETE FROM migrations WHERE name LIKE '0021%'; INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 4)"
+            )
+        )
+    first.close()
+    second = Personas(data_directory)
+    with second.writing("nilou") as persona, persona.database.read() as connection:
+        assert connection.execute("SELECT v FROM lexical_config WHERE k = 'usermerge'").get == 2
+    second.close()
+
+
+def test_what_a_search_asks_of_an_entity_stands_in_its_index(say, nilou):
+    say("健太と京都へ行った")
+    asked = []
+    with nilou.database.read() as connection:
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: asked.append(event["sql"]))
+        mentions.memories_of(connection, {1: 1.0}, Filters(), 5)
+        connection.trace_v2(0, None)
+        (sql,) = [one for one in asked if "entity_mentions" in one]
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("{}", 5, 5))]
+    assert any("COVERING INDEX entity_mentions_by_entity" in step for step in plan)

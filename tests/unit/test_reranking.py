@@ -68,24 +68,53 @@ def test_chunks_hold_texts_of_like_length(reranker: PooledReranker, judge: Judge
     assert lengths == sorted(lengths, reverse=True)
 
 
+class OneByOne(ModelPool):
+    """Says that it has so many workers, and has one, so that the order of what it is asked is known."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(1)
+        self.workers = workers
+
+
 @pytest.mark.parametrize(
     ("workers", "pairs", "chunks"),
     [
+        (1, 11, [4, 4, 3]),
+        (2, 1, [1]),
         (2, 5, [3, 2]),
-        (2, 15, [4, 4, 4, 3]),
-        (2, 8, [4, 4]),
-        (3, 15, [3, 3, 3, 2, 2, 2]),
         (2, 9, [3, 2, 2, 2]),
         (2, 12, [3, 3, 3, 3]),
-        (4, 15, [4, 4, 4, 3]),
+        (2, 15, [4, 4, 4, 3]),
+        (3, 15, [3, 3, 3, 2, 2, 2]),
         (8, 5, [2, 2, 1]),
-        (2, 1, [1]),
+        (8, 15, [2, 2, 2, 2, 2, 2, 2, 1]),
     ],
 )
 def test_all_workers_get_as_much(judge: Judge, workers: int, pairs: int, chunks: list[int]):
-    with ModelPool(workers) as pool:
+    with OneByOne(workers) as pool:
         PooledReranker(judge, "judge", pool, Caches()).score("q", texts(pairs))
-    assert sorted(map(len, judge.asked), reverse=True) == chunks
+    assert [len(chunk) for chunk in judge.asked] == chunks
+
+
+def test_where_others_wait_there_are_as_few_chunks_as_can_be(judge: Judge, eventually):
+    judge.gate = threading.Event()
+    with OneByOne(8) as pool:
+        reranker = PooledReranker(judge, "judge", pool, Caches())
+        threads = [threading.Thread(target=reranker.score, args=(query, texts(count))) for query, count in (("first", 3), ("second", 15))]
+        threads[0].start()
+        judge.begun.wait()
+        threads[1].start()
+        eventually(lambda: pool._lanes[Urgency.RERANK].waiting > 1)
+        judge.gate.set()
+        for thread in threads:
+            thread.join()
+    assert [len(chunk) for chunk in judge.asked if chunk[0][0] == "second"] == [4, 4, 4, 3]
+
+
+def test_long_texts_are_not_shared_out_further_than_they_have_to_be(judge: Judge):
+    with OneByOne(2) as pool:
+        PooledReranker(judge, "judge", pool, Caches()).score("q", ["x" * (900 + number) for number in range(12)])
+    assert [len(chunk) for chunk in judge.asked] == [2] * 6
 
 
 def test_one_pair_is_asked_once(reranker: PooledReranker, judge: Judge):

@@ -250,7 +250,7 @@ def types_told(connection: apsw.Connection) -> None:
 
 
 _RELEVANCE_BESIDE_MENTIONS = """
-DROP INDEX entity_mentions_by_entity;
+DROP INDEX IF EXISTS entity_mentions_by_entity;
 CREATE INDEX entity_mentions_by_entity ON entity_mentions(entity, memory, relevance);
 """
 
