@@ -65,13 +65,15 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
         return []
     among = chunk_owners.passing(connection, filters) if filters else None
     asked = limit * CHUNKS_PER_CANDIDATE
-    nearest = [hit for vector in meaning.vectors for hit in meaning.index.search(vector, asked, among)]
-    owners = chunk_owners.owners(connection, [chunk for chunk, _ in nearest])
-    best: dict[int, float] = {}
-    for chunk, cosine in nearest:
-        if chunk in owners:
-            best[owners[chunk]] = max(cosine, best.get(owners[chunk], -1.0))
-    return sorted(best, key=lambda memory_id: -best[memory_id])[:limit]
+    nearest = sorted((hit for vector in meaning.vectors for hit in meaning.index.search(vector, asked, among)), key=lambda hit: -hit[1])
+    found: dict[int, None] = {}
+    for start in range(0, len(nearest), limit):  # nearly always the first ones are of as many memories
+        chunks = [chunk for chunk, _ in nearest[start : start + limit]]
+        owners = chunk_owners.owners(connection, chunks)
+        found.update((owners[chunk], None) for chunk in chunks if chunk in owners)
+        if len(found) >= limit:
+            break
+    return list(found)[:limit]
 
 
 def cosines(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, tuple[float, int]]:
