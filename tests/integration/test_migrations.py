@@ -2,12 +2,13 @@
 
 import json
 import logging
+from contextlib import contextmanager
 
 import apsw
 import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.domain import Question
+from memory_mcp.domain import Filters, Question
 from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.personas.directories import DATABASE_NAME
@@ -17,6 +18,7 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories, migrations, timestamps
+from memory_mcp.store.graph import mentions
 
 SEED = "key TEXT PRIMARY KEY, content TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL"
 ROW = ("memory_20251030120000", "夕飯はカレーだった", "2025-10-30T12:00:00", "2025-10-30T12:30:00")
@@ -36,6 +38,26 @@ def older(data_directory):
         connection.close()
 
     return make
+
+
+@pytest.fixture
+def brought_up_to_date(data_directory, now, zone):
+    """brought_up_to_date(step, before): a reader of nilou's file, which had not seen this step and was as the SQL of `before` makes it, and was opened then."""
+
+    @contextmanager
+    def opened(step, before):
+        first = Personas(data_directory)
+        with first.writing("nilou") as persona:
+            remember(persona, draft("あっくんと遊んだ", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
+            persona.database.write(lambda connection: connection.execute("DELETE FROM migrations WHERE name = ?", (step,)))
+            persona.database.write(lambda connection: connection.execute(before))
+        first.close()
+        second = Personas(data_directory)
+        with second.reading("nilou") as persona, persona.database.read() as connection:
+            yield connection
+        second.close()
+
+    return opened
 
 
 @pytest.fixture
@@ -242,17 +264,24 @@ def test_a_summary_from_before_leaves_the_searches_and_can_be_fetched(personas, 
         again.close()
 
 
-def test_names_are_compared_as_they_are_today_also_in_a_file_that_compared_them_otherwise(data_directory, now, zone):
-    first = Personas(data_directory)
-    with first.writing("nilou") as persona:
-        remember(persona, draft("あっくんと遊んだ", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
-        persona.database.write(
-            lambda connection: connection.execute(
-                "UPDATE entity_aliases SET bare = 'あっ'; DELETE FROM migrations WHERE name = '0020 names compared anew'"
-            )
-        )
-    first.close()
-    second = Personas(data_directory)
-    with second.reading("nilou") as persona, persona.database.read() as connection:
+def test_names_are_compared_as_they_are_today_also_in_a_file_that_compared_them_otherwise(brought_up_to_date):
+    with brought_up_to_date("0020 names compared anew", "UPDATE entity_aliases SET bare = 'あっ'") as connection:
         assert connection.execute("SELECT alias, bare FROM entity_aliases").fetchall() == [("あっくん", "あっくん")]
-    second.close()
+
+
+def test_a_file_from_before_has_its_segments_merged_from_two_of_a_size_on(brought_up_to_date):
+    before = "INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 4)"
+    with brought_up_to_date("0021 few segments of the lexical index", before) as connection:
+        assert connection.execute("SELECT v FROM lexical_config WHERE k = 'usermerge'").get == 2
+
+
+@pytest.mark.parametrize("before", ["DROP INDEX entity_mentions_by_entity", ""])
+def test_what_a_search_asks_of_an_entity_stands_in_its_index(brought_up_to_date, before):
+    asked = []
+    with brought_up_to_date("0019 relevance beside the mentions of an entity", before) as connection:
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: asked.append(event["sql"]))
+        mentions.memories_of(connection, {1: 1.0}, Filters(), 5)
+        connection.trace_v2(0, None)
+        (sql,) = [one for one in asked if "entity_mentions" in one]
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("{}", 5, 5))]
+    assert any("COVERING INDEX entity_mentions_by_entity" in step for step in plan)

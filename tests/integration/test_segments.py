@@ -1,15 +1,12 @@
 """The lexical index's segments: each write leaves one. What the background makes of them changes no answer."""
 
-import apsw
 import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Filters
 from memory_mcp.errors import StoreError
-from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.store import lexical, residue
-from memory_mcp.store.graph import mentions
 from memory_mcp.text.tokens import query_tokens
 from memory_mcp.upkeep import segments
 
@@ -118,30 +115,3 @@ def test_what_is_swept_comes_to_an_end_although_others_write(say, nilou, monkeyp
 
     monkeypatch.setattr(nilou.database, "write", written_between)
     assert residue.sweep(nilou.database)
-
-
-def test_a_file_from_before_has_its_segments_merged_from_two_of_a_size_on(data_directory, now, zone):
-    first = Personas(data_directory)
-    with first.writing("nilou") as persona:
-        persona.database.write(
-            lambda connection: connection.execute(
-                "DELETE FROM migrations WHERE name LIKE '0021%'; INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 4)"
-            )
-        )
-    first.close()
-    second = Personas(data_directory)
-    with second.writing("nilou") as persona, persona.database.read() as connection:
-        assert connection.execute("SELECT v FROM lexical_config WHERE k = 'usermerge'").get == 2
-    second.close()
-
-
-def test_what_a_search_asks_of_an_entity_stands_in_its_index(say, nilou):
-    say("健太と京都へ行った")
-    asked = []
-    with nilou.database.read() as connection:
-        connection.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: asked.append(event["sql"]))
-        mentions.memories_of(connection, {1: 1.0}, Filters(), 5)
-        connection.trace_v2(0, None)
-        (sql,) = [one for one in asked if "entity_mentions" in one]
-        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("{}", 5, 5))]
-    assert any("COVERING INDEX entity_mentions_by_entity" in step for step in plan)

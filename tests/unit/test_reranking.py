@@ -63,7 +63,7 @@ def test_scores_are_in_the_order_of_the_texts_whatever_the_chunks(reranker: Pool
 
 def test_chunks_hold_texts_of_like_length(reranker: PooledReranker, judge: Judge):
     reranker.score("q", texts(11))
-    assert [len(chunk) for chunk in judge.asked] == [4, 4, 3]
+    assert [len(chunk) for chunk in judge.asked] == [CHUNK, CHUNK, 3]
     lengths = [len(text) for chunk in judge.asked for _, text in chunk]
     assert lengths == sorted(lengths, reverse=True)
 

@@ -263,5 +263,5 @@ def relevance_beside_mentions(connection: apsw.Connection) -> None:
 def names_compared_anew(connection: apsw.Connection) -> None:
     """How names are compared has changed: あっくん is no あっ."""
     known = connection.execute("SELECT id, alias, bare FROM entity_aliases").fetchall()
-    changed = [(bare(str(alias)), id_) for id_, alias, compared in known if bare(str(alias)) != compared]
+    changed = [(today, id_) for id_, alias, compared in known if (today := bare(str(alias))) != compared]
     connection.executemany("UPDATE entity_aliases SET bare = ? WHERE id = ?", changed)
