@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx2
 
 from benchmarks.texts import sentence
+from memory_mcp.encoders.availability import Role
 from memory_mcp.encoders.onnx_files import MANIFEST_NAME, directory_for, read
-from memory_mcp.encoders.presence import Role
 
 SETTLE_SECONDS = 1_200
 LANGUAGES = ["ja", "en"]

@@ -18,9 +18,9 @@ from memory_mcp.config.master_key import master_key
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loaders import Exports, model_shelf
+from memory_mcp.encoders.model_registry import ModelShelf
 from memory_mcp.encoders.onnx_files import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
-from memory_mcp.encoders.shelf import ModelShelf
 from memory_mcp.errors import StartupError
 from memory_mcp.graph.analyses import Analyses
 from memory_mcp.jobs import plan
@@ -30,7 +30,7 @@ from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store import sqlite_library
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.tokens import read_tokens
 from memory_mcp.text.tokens import forget_stems

@@ -15,8 +15,8 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Recalled, Remembered
 from memory_mcp.encoders.models import models_for
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 

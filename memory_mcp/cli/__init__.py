@@ -16,14 +16,14 @@ from memory_mcp.cli import (
     connect,
     doctor,
     encryption,
-    erasing,
+    history,
+    import_export,
+    memories,
     models,
     organize,
-    recollection,
+    personas,
     serve,
     tokens,
-    transfers,
-    whole_persona,
 )
 from memory_mcp.errors import MemoryMCPError
 
@@ -37,11 +37,11 @@ app = typer.Typer(
 )
 for group in (
     serve,
-    recollection,
-    transfers,
+    memories,
+    import_export,
     organize,
-    erasing,
-    whole_persona,
+    history,
+    personas,
     backups,
     connect,
     tokens,

@@ -39,7 +39,7 @@ def backup(
     if context.invoked_subcommand:
         return
     # The stores and their libraries, which the other commands do without.
-    from memory_mcp.personas.beside import opened_beside  # noqa: PLC0415
+    from memory_mcp.personas.read_only_access import opened_beside  # noqa: PLC0415
     from memory_mcp.personas.registry import names_in  # noqa: PLC0415
     from memory_mcp.store.keys import Keys  # noqa: PLC0415
     from memory_mcp.upkeep.backup import Backups  # noqa: PLC0415

@@ -8,7 +8,7 @@ from memory_mcp.cli.options import ConfigFile, DataDirectory
 from memory_mcp.config.reading import default_config_path, default_data_directory
 
 if TYPE_CHECKING:
-    from memory_mcp.cli.checks import Finding
+    from memory_mcp.cli.doctor_checks import Finding
 
 _COLOURS = {"ok": typer.colors.GREEN, "note": typer.colors.YELLOW, "wrong": typer.colors.RED}
 
@@ -25,7 +25,7 @@ def doctor(
 ) -> None:
     """Check config, data, databases and models. Exit status 0: nothing is wrong."""
     # The stores and their libraries, which the other commands do without.
-    from memory_mcp.cli.checks import check_config, check_data, check_encryption, check_models  # noqa: PLC0415
+    from memory_mcp.cli.doctor_checks import check_config, check_data, check_encryption, check_models  # noqa: PLC0415
 
     config_path = config or default_config_path()
     data_directory = data or default_data_directory()

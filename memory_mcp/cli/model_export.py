@@ -8,7 +8,7 @@ import typer
 
 from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
 from memory_mcp.config.reading import default_data_directory
-from memory_mcp.encoders.presence import Missing, Role, find
+from memory_mcp.encoders.availability import Missing, Role, find
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def export_onnx(
 
 def _exported(role: Role, name: str, data: Path, texts: Sequence[str], accepted: bool) -> str:
     # torch and what stands on it, which the other commands do without.
-    from memory_mcp.encoders import agreement, hub, onnx_export, onnx_files  # noqa: PLC0415
+    from memory_mcp.encoders import hub, onnx_export, onnx_files, ranking_agreement  # noqa: PLC0415
 
     found = find(name, role)
     if isinstance(found, Missing):
@@ -76,7 +76,7 @@ def _exported(role: Role, name: str, data: Path, texts: Sequence[str], accepted:
     typer.echo(f"{role}: {name} is being exported, which takes half a minute …", err=True)
     export(name, source, target)
     own = len(texts) >= onnx_files.FEWEST_TEXTS
-    return _told(agreement.measure(target, texts if own else agreement.SENTENCES, own, accepted), target)
+    return _told(ranking_agreement.measure(target, texts if own else ranking_agreement.SENTENCES, own, accepted), target)
 
 
 def _told(export: "Export", target: Path) -> str:

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
-from memory_mcp.encoders.complaints import Complaints
-from memory_mcp.encoders.lanes import Urgency
+from memory_mcp.encoders.circuit_breaker import Patience
 from memory_mcp.encoders.languages import covers
-from memory_mcp.encoders.patience import Patience
+from memory_mcp.encoders.log_throttle import Complaints
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.protocols import Vectors
+from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.encoders.token_spans import Spans
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.budget import estimated_spans

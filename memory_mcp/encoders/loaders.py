@@ -5,20 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders import hub, langchain_class, onnx_files, presence
+from memory_mcp.encoders import availability, hub, langchain_class, onnx_files
+from memory_mcp.encoders.availability import Role
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.languages import known_languages
+from memory_mcp.encoders.model_registry import ModelShelf
+from memory_mcp.encoders.model_slot import Loader
 from memory_mcp.encoders.onnx_files import Export
 from memory_mcp.encoders.onnx_models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx_tokens import Tokenizers
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.prefixes import prefixes_for
-from memory_mcp.encoders.presence import Role
 from memory_mcp.encoders.protocols import Embedder, Reranker
 from memory_mcp.encoders.reranking import PooledReranker
-from memory_mcp.encoders.shelf import ModelShelf
-from memory_mcp.encoders.slots import Loader
 from memory_mcp.encoders.torch_models import LoadedCrossEncoder, load_embeddings, probed_dimension
 from memory_mcp.errors import EncoderFailed
 
@@ -71,7 +71,7 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     directory = _directory(name, "embedder")
     prefixes = prefixes_for(name, directory)
     loaded = load_embeddings(directory, settings.embeddings_device, prefixes, name)
-    generation = _generation(name, presence.fingerprint(directory), loaded.dimension, prefixes.version)
+    generation = _generation(name, availability.fingerprint(directory), loaded.dimension, prefixes.version)
     identity = Identity(name, loaded.dimension, generation, known_languages(name), loaded.max_tokens)
     return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries, token_spans=loaded.token_spans)
 
@@ -93,7 +93,7 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     else:
         directory = _directory(name, "reranker")
         predict = LoadedCrossEncoder(directory, settings.embeddings_device, name)
-        fingerprint, known_as = presence.fingerprint(directory), name
+        fingerprint, known_as = availability.fingerprint(directory), name
     return PooledReranker(
         predict, name, pool, caches, fingerprint=fingerprint, languages=known_languages(known_as), max_tokens=predict.max_tokens
     )
@@ -127,7 +127,7 @@ def _fingerprint(export: Export, settings: Settings) -> str:
 
 def _why_absent(settings: Settings, name: str, role: Role, exports: Exports | None) -> str | None:
     found = onnx_files.find_configured(settings, name, role, exports.directory if exports else None)
-    return found.why if isinstance(found, presence.Missing) else None
+    return found.why if isinstance(found, availability.Missing) else None
 
 
 def _exported(settings: Settings, name: str, role: Role, exports: Exports | None) -> Path:
@@ -136,8 +136,8 @@ def _exported(settings: Settings, name: str, role: Role, exports: Exports | None
             f"{name} can't be loaded", "embeddings_device is cuda, and inference_backend onnx runs on the CPU", "Change one of them"
         )
     found = onnx_files.find(name, role, exports.directory if exports else None)
-    if isinstance(found, presence.Missing) or found.directory is None:
-        raise EncoderFailed(found.why.rstrip(".") if isinstance(found, presence.Missing) else f"{name} is not here")
+    if isinstance(found, availability.Missing) or found.directory is None:
+        raise EncoderFailed(found.why.rstrip(".") if isinstance(found, availability.Missing) else f"{name} is not here")
     if settings.onnx_precision == "int8":
         onnx_files.check_agreement(onnx_files.read(found.directory))
     return found.directory
@@ -148,7 +148,7 @@ def _tokenizers(exports: Exports | None) -> Tokenizers:
 
 
 def _directory(name: str, role: Role) -> Path:
-    found = presence.find(name, role)
-    if isinstance(found, presence.Missing):
+    found = availability.find(name, role)
+    if isinstance(found, availability.Missing):
         raise EncoderFailed(found.why.rstrip("."))
     return found.directory or hub.download(name, role, show_progress=False)

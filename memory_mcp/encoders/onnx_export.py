@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memory_mcp.encoders import onnx_files, presence
+from memory_mcp.encoders import availability, onnx_files
+from memory_mcp.encoders.availability import Role
 from memory_mcp.encoders.onnx_files import Export, Padding, Precision
 from memory_mcp.encoders.onnx_models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx_tokens import Tokenizers
 from memory_mcp.encoders.prefixes import NONE, Prefixes, prefixes_for
-from memory_mcp.encoders.presence import Role
 from memory_mcp.encoders.torch_models import LoadedCrossEncoder, load_embeddings, prepare_torch
 from memory_mcp.errors import EncoderFailed
 
@@ -88,7 +88,7 @@ def _about(role: Role, name: str, source: Path, max_tokens: int, prefixes: Prefi
     return Export(
         role=role,
         model=name,
-        fingerprint=presence.fingerprint(source),
+        fingerprint=availability.fingerprint(source),
         dimension=None,
         max_tokens=max_tokens,
         query_prefix=prefixes.query,

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders import presence
+from memory_mcp.encoders import availability
+from memory_mcp.encoders.availability import Found, Missing, Role
 from memory_mcp.encoders.model_names import own_name
-from memory_mcp.encoders.presence import Found, Missing, Role
 from memory_mcp.errors import EncoderFailed
 
 # Beside the personas, and none of them: a persona's directory never begins with a dot.
@@ -101,7 +101,7 @@ def directory_for(name: str, role: Role, exports: Path) -> Path:
 
 def find_configured(settings: Settings, name: str, role: Role, exports: Path | None) -> Found | Missing:
     """Where what runs a model would take it from: its own files, or its export."""
-    return find(name, role, exports) if settings.inference_backend == "onnx" else presence.find(name, role)
+    return find(name, role, exports) if settings.inference_backend == "onnx" else availability.find(name, role)
 
 
 def find(name: str, role: Role, exports: Path | None) -> Found | Missing:
@@ -111,7 +111,7 @@ def find(name: str, role: Role, exports: Path | None) -> Found | Missing:
         return Found(named)
     place = directory_for(name, role, exports) if exports else None
     if place and (place / MANIFEST_NAME).is_file():
-        if named.is_dir() and not presence.fault_of(named) and presence.fingerprint(named) != read(place).fingerprint:
+        if named.is_dir() and not availability.fault_of(named) and availability.fingerprint(named) != read(place).fingerprint:
             return Missing(f"{name} has changed since it was exported. {_remedy()}.")
         return Found(place)
     return Missing(f"{name} has not been exported to ONNX: there is no {place or MANIFEST_NAME}. {_remedy()}.")

@@ -23,7 +23,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from memory_mcp.encoders.lanes import Job, Lane, Urgency
+from memory_mcp.encoders.scheduler import Job, Lane, Urgency
 from memory_mcp.errors import EncoderFailed
 
 Item = TypeVar("Item")

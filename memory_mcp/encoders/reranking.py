@@ -9,11 +9,11 @@ from itertools import islice
 
 from memory_mcp.encoders.batches import CHARACTERS, batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
-from memory_mcp.encoders.complaints import Complaints
 from memory_mcp.encoders.embedding import failure_of, sendable
-from memory_mcp.encoders.lanes import Urgency
 from memory_mcp.encoders.languages import covers
+from memory_mcp.encoders.log_throttle import Complaints
 from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.errors import EncoderFailed
 
 # One padded batch makes every pair as long as the longest: small chunks by length take half the CPU and fill all workers. So many pairs are

@@ -7,7 +7,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import vector_table
+from memory_mcp.store import stored_vectors
 from memory_mcp.store.graph import entity_vectors
 from memory_mcp.store.graph.entity_vectors import Outdated
 
@@ -24,7 +24,7 @@ def embed_entities(persona: Persona, models: Models) -> bool:
         EncoderFailed: the model could not be asked; nothing was changed.
     """
     with persona.database.read() as connection:
-        generation = vector_table.serving_generation(connection)
+        generation = stored_vectors.serving_generation(connection)
         embedder = models.of_generation(generation)
         if embedder is None or generation is None:
             return False

@@ -13,8 +13,8 @@ from memory_mcp.config.settings import LongTexts
 from memory_mcp.domain import Chunk
 from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunks, long_texts, vector_table
-from memory_mcp.store.vector_table import Unembedded
+from memory_mcp.store import chunks, long_texts, stored_vectors
+from memory_mcp.store.stored_vectors import Unembedded
 from memory_mcp.text.chunk import CHUNK_CHARACTERS, split_by_tokens
 
 # Raise it when `pieces` cuts the same text in other places: long texts are split anew then.
@@ -63,7 +63,7 @@ def next_unembedded(persona: Persona, embedder: Embedder, rules: LongTexts, zone
     looked_at: set[int] = set()
     while True:
         with persona.database.read() as connection:
-            found = vector_table.unembedded(connection, embedder.generation, batch, zone, after=after)
+            found = stored_vectors.unembedded(connection, embedder.generation, batch, zone, after=after)
         ready = next((place for place, chunk in enumerate(found) if chunk.memory_id not in looked_at), len(found))
         wanting = found[:ready]
         if wanting or not found:

@@ -16,10 +16,10 @@ from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index.splitting import DEFAULT_RULES, next_unembedded, split_long
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunks, index_files, index_queue, long_texts, vector_table
-from memory_mcp.store.index_shelf import IndexShelf
-from memory_mcp.store.vector_table import Matrix, Unembedded
-from memory_mcp.store.vectors import VectorIndex
+from memory_mcp.store import chunks, index_files, index_queue, long_texts, stored_vectors
+from memory_mcp.store.faiss_index import VectorIndex
+from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.stored_vectors import Matrix, Unembedded
 
 BATCH = 32
 DROPPED_AT_ONCE = 2_000
@@ -64,14 +64,14 @@ def look_over(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> st
 
     def settle(connection: apsw.Connection) -> str:
         serving = _to_answer(connection, embedder, loaded)
-        if serving != vector_table.serving_generation(connection):
-            vector_table.set_serving_generation(connection, serving)
-        vector_table.enqueue_lacking(connection, serving)
+        if serving != stored_vectors.serving_generation(connection):
+            stored_vectors.set_serving_generation(connection, serving)
+        stored_vectors.enqueue_lacking(connection, serving)
         return serving
 
     with persona.database.read() as connection:
-        serving = vector_table.serving_generation(connection)
-        settled = serving == embedder.generation and not vector_table.lacking_beyond_queue(connection, serving)
+        serving = stored_vectors.serving_generation(connection)
+        settled = serving == embedder.generation and not stored_vectors.lacking_beyond_queue(connection, serving)
     return persona.database.write(settle) if not (settled and serving) else serving
 
 
@@ -89,18 +89,18 @@ def apply_queue(
         ValueError: another generation answers; `look_over` comes first.
     """
     with persona.database.read() as connection:
-        serving = vector_table.serving_generation(connection)
+        serving = stored_vectors.serving_generation(connection)
         if serving not in {None, embedder.generation}:
             raise ValueError(f"{embedder.generation} does not answer for {persona.name}: look_over comes first")
         newest = index_queue.newest(connection, batch // 4)
         rows = newest | index_queue.oldest(connection, batch)
     split_long(persona, embedder, list(rows), rules, zone)
     with persona.database.read() as connection:
-        dropped = vector_table.dropped_chunks(connection)
+        dropped = stored_vectors.dropped_chunks(connection)
         if serving and not (rows or dropped):
             return Applied(0, 0, 0)
-        wanting = vector_table.unembedded(connection, embedder.generation, batch // 2, zone, of=newest)
-        wanting += vector_table.unembedded(connection, embedder.generation, batch - len(wanting), zone, of=rows.keys() - newest.keys())
+        wanting = stored_vectors.unembedded(connection, embedder.generation, batch // 2, zone, of=newest)
+        wanting += stored_vectors.unembedded(connection, embedder.generation, batch - len(wanting), zone, of=rows.keys() - newest.keys())
     vectors = _embed(embedder, wanting)
     change = persona.database.write(lambda connection: _store(connection, embedder.generation, wanting, vectors))
     _update(persona, indexes, list(rows), dropped, change)
@@ -131,7 +131,7 @@ def re_embed(
     if wanting:
         vectors = _embed(embedder, wanting)
         persona.database.write(
-            lambda connection: vector_table.write(connection, embedder.generation, [chunk.chunk for chunk in wanting], vectors)
+            lambda connection: stored_vectors.write(connection, embedder.generation, [chunk.chunk for chunk in wanting], vectors)
         )
         return ReEmbedded(len(wanting), wanting[-1].chunk, swapped=False)
     # What came back from the trash has an old chunk: only a look at everything says that nothing is left.
@@ -141,15 +141,15 @@ def re_embed(
 def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexShelf) -> bool:
     """Deletes some of the vectors of generations that are neither serving nor among `keep`. Whether there may be more."""
     with persona.database.read() as connection:
-        serving = vector_table.serving_generation(connection)
+        serving = stored_vectors.serving_generation(connection)
         kept = {*keep, *([serving] if serving else [])}
-        if not vector_table.generations(connection) - kept:
+        if not stored_vectors.generations(connection) - kept:
             indexes.drop(persona.database, keep=serving)
             return False
 
     def drop(connection: apsw.Connection) -> int:
         long_texts.forget_rules(connection, kept)
-        return vector_table.drop_other_generations(connection, kept, DROPPED_AT_ONCE)
+        return stored_vectors.drop_other_generations(connection, kept, DROPPED_AT_ONCE)
 
     return persona.database.write(drop) > 0
 
@@ -188,32 +188,32 @@ def needs_rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> boo
     if indexes.opened(persona.database, generation) is not None:
         return False
     with persona.database.read() as connection:
-        change = vector_table.change_number(connection)
+        change = stored_vectors.change_number(connection)
     return not index_files.is_current(persona.database, generation, change)
 
 
 def serving_generation(persona: Persona) -> str | None:
     """The generation that answers for a persona; None before its first model."""
     with persona.database.read() as connection:
-        return vector_table.serving_generation(connection)
+        return stored_vectors.serving_generation(connection)
 
 
 def waiting(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> int:
     """How many memories have no vector in the generation that answers; before `look_over` was here, in the one that it will let answer."""
     with persona.database.read() as connection:
-        return vector_table.lag(connection, _to_answer(connection, embedder, loaded))
+        return stored_vectors.lag(connection, _to_answer(connection, embedder, loaded))
 
 
 def chunks_lacking(persona: Persona, generation: str) -> int:
     """How many chunks have no vector in a generation. Looks at every memory."""
     with persona.database.read() as connection:
-        return vector_table.chunks_lacking(connection, generation)
+        return stored_vectors.chunks_lacking(connection, generation)
 
 
 def lag(persona: Persona, generation: str) -> int:
     """How many memories have no vector in a generation. Looks at every memory."""
     with persona.database.read() as connection:
-        return vector_table.lag(connection, generation)
+        return stored_vectors.lag(connection, generation)
 
 
 def compare(persona: Persona, generation: str, indexes: IndexShelf) -> Differences:
@@ -228,8 +228,8 @@ def compare(persona: Persona, generation: str, indexes: IndexShelf) -> Differenc
     held = index.ids()
     unequal: list[int] = []
     with persona.database.read() as connection:
-        wanted = vector_table.ids(connection, generation)
-        for page, vectors in vector_table.pages(connection, generation):
+        wanted = stored_vectors.ids(connection, generation)
+        for page, vectors in stored_vectors.pages(connection, generation):
             known, own = index.reconstruct(page.tolist())
             stored = vectors[np.isin(page, known)]
             unequal += [chunk for chunk, same in zip(known, np.abs(own - stored).max(axis=1, initial=0) < 1e-5, strict=True) if not same]
@@ -238,8 +238,8 @@ def compare(persona: Persona, generation: str, indexes: IndexShelf) -> Differenc
 
 def _to_answer(connection: apsw.Connection, embedder: Embedder, loaded: Sequence[str]) -> str:
     """The generation that serves, or the embedder's where that one can't answer or has nothing to answer with."""
-    serving = vector_table.serving_generation(connection)
-    if serving is None or serving not in loaded or (serving != embedder.generation and not vector_table.has_any(connection, serving)):
+    serving = stored_vectors.serving_generation(connection)
+    if serving is None or serving not in loaded or (serving != embedder.generation and not stored_vectors.has_any(connection, serving)):
         return embedder.generation
     return serving
 
@@ -258,22 +258,22 @@ def _embed(embedder: Embedder, wanting: Sequence[Unembedded]) -> Matrix:
 
 def _store(connection: apsw.Connection, generation: str, wanting: Sequence[Unembedded], vectors: Matrix) -> int:
     """The vectors, and that something changed. A generation begins to answer when there is no other."""
-    if vector_table.serving_generation(connection) is None:
-        vector_table.set_serving_generation(connection, generation)
-        vector_table.enqueue_lacking(connection, generation)
-    vector_table.write(connection, generation, [chunk.chunk for chunk in wanting], vectors)
-    return vector_table.note_change(connection)
+    if stored_vectors.serving_generation(connection) is None:
+        stored_vectors.set_serving_generation(connection, generation)
+        stored_vectors.enqueue_lacking(connection, generation)
+    stored_vectors.write(connection, generation, [chunk.chunk for chunk in wanting], vectors)
+    return stored_vectors.note_change(connection)
 
 
 def _update(persona: Persona, indexes: IndexShelf, memory_ids: Sequence[int], dropped: Sequence[int], change: int) -> None:
     """Makes the open index hold of these memories what SQLite has. One that is not open will see it when it is loaded."""
     with persona.database.read() as connection:
-        serving = vector_table.serving_generation(connection)
+        serving = stored_vectors.serving_generation(connection)
         index = indexes.opened(persona.database, serving) if serving else None
         if index is None or serving is None:
             return
-        wanted, vectors = vector_table.of_memories(connection, serving, memory_ids)
-        kept, _ = vector_table.of_chunks(connection, serving, dropped)  # gone from another generation only
+        wanted, vectors = stored_vectors.of_memories(connection, serving, memory_ids)
+        kept, _ = stored_vectors.of_chunks(connection, serving, dropped)  # gone from another generation only
         stored = chunks.of_memories(connection, memory_ids)
     index.remove({*stored, *dropped}.difference(wanted.tolist(), kept.tolist()))
     index.add(wanted, vectors)
@@ -282,8 +282,8 @@ def _update(persona: Persona, indexes: IndexShelf, memory_ids: Sequence[int], dr
 
 def _strike_off(connection: apsw.Connection, generation: str, rows: dict[int, int], dropped: Sequence[int]) -> tuple[int, int]:
     """Only what is finished, and only the notes that were read: one that a write made meanwhile stays."""
-    vector_table.forget_dropped(connection, dropped)
-    unfinished = vector_table.lacking_among(connection, generation, list(rows))
+    stored_vectors.forget_dropped(connection, dropped)
+    unfinished = stored_vectors.lacking_among(connection, generation, list(rows))
     finished = {memory_id: sequence for memory_id, sequence in rows.items() if memory_id not in unfinished}
     index_queue.strike_off(connection, finished)
     return len(finished), index_queue.length(connection)
@@ -293,9 +293,9 @@ def _swap(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
     """Lets a complete generation answer, with its index open before the first reader asks."""
 
     def swap(connection: apsw.Connection) -> bool:
-        if vector_table.lacking_beyond_queue(connection, generation):
+        if stored_vectors.lacking_beyond_queue(connection, generation):
             return False
-        vector_table.set_serving_generation(connection, generation)
+        stored_vectors.set_serving_generation(connection, generation)
         return True
 
     with indexes.making(persona.database):

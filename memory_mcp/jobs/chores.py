@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.jobs.ledger import Backoff, passed
-from memory_mcp.jobs.setbacks import put_off
-from memory_mcp.jobs.stepping import POLL_SECONDS, Stepping
+from memory_mcp.jobs.backoff import put_off
+from memory_mcp.jobs.schedule import Backoff, passed
+from memory_mcp.jobs.step_thread import POLL_SECONDS, Stepping
 from memory_mcp.personas.registry import Persona, Personas
 
 # Where somebody calls day and night, a chore that has been due for so long is done between two calls.

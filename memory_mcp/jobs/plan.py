@@ -13,9 +13,9 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember import model_reading
 from memory_mcp.remember.linking import link_alike
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.text.entities.dictionary import Dictionary
-from memory_mcp.upkeep import backup, graph_check, retention, segments, summaries
+from memory_mcp.upkeep import backup, fts_segments, graph_check, retention, summaries
 
 # What these two do is a little for each memory: they need not look after every write.
 LINKS_INTERVAL = timedelta(minutes=5)
@@ -91,9 +91,9 @@ def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Cal
             next_due=summaries.next_due,
         ),
         Chore(
-            segments.CHORE,
-            lambda persona, _now, _settings: segments.step(persona),
-            interval=lambda _: segments.INTERVAL,
+            fts_segments.CHORE,
+            lambda persona, _now, _settings: fts_segments.step(persona),
+            interval=lambda _: fts_segments.INTERVAL,
             only_after_writes=True,
             changes_memories=False,
         ),

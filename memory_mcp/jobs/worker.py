@@ -15,13 +15,13 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
+from memory_mcp.jobs.backoff import put_off
 from memory_mcp.jobs.lag import Lag
-from memory_mcp.jobs.ledger import Backoff, Ledger, Progress, Task
-from memory_mcp.jobs.setbacks import put_off
-from memory_mcp.jobs.stepping import POLL_SECONDS, Stepping
+from memory_mcp.jobs.schedule import Backoff, Ledger, Progress, Task
+from memory_mcp.jobs.step_thread import POLL_SECONDS, Stepping
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
-from memory_mcp.personas import replacing
-from memory_mcp.personas.borrowed import refuse_borrowed
+from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, checked_identity, complete, identity, is_persona, remove_unborn
+from memory_mcp.personas.link_check import refuse_borrowed
 from memory_mcp.personas.names import directory_name, fold
+from memory_mcp.personas.recovery import finish_unfinished
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, PRIVATE, locked
-from memory_mcp.personas.unfinished import finish_unfinished
 from memory_mcp.store import cipher, lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
 from memory_mcp.store.files import refusal, sync_directory
@@ -87,7 +87,7 @@ class Personas:
         self._closing: list[str] = []
         self._server_lock = locked(directory)
         finish_unfinished(directory)
-        replacing.settle(directory)
+        atomic_replace.settle(directory)
         self.log = OperationsLog(directory)
 
     @contextmanager

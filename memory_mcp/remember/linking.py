@@ -10,10 +10,10 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunk_owners, index_queue, memories, vector_table
+from memory_mcp.store import chunk_owners, index_queue, memories, stored_vectors
 from memory_mcp.store.graph import background, links
 from memory_mcp.store.graph.links import Link
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.text.contradiction import contradicting
 
 # So many memories are linked at once, each by its first so many pieces, to so many at most.
@@ -31,11 +31,11 @@ def link_alike(persona: Persona, indexes: IndexShelf, least: float, now: datetim
     Waits until the index has all vectors; without a model there is nothing to do.
     """
     with persona.database.read() as connection:
-        generation = vector_table.serving_generation(connection)
+        generation = stored_vectors.serving_generation(connection)
         if generation is None or index_queue.length(connection):
             return False
         wanted = background.first(connection, "links", BATCH_MEMORIES)
-        pieces, vectors = vector_table.of_memories(connection, generation, wanted)
+        pieces, vectors = stored_vectors.of_memories(connection, generation, wanted)
         owners = chunk_owners.owners(connection, pieces.tolist())
     index = indexes.get(persona.database, generation) if wanted else None
     if index is None:

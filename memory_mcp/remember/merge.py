@@ -16,7 +16,7 @@ from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash
-from memory_mcp.store import memories, merges, operations, versions
+from memory_mcp.store import memories, memory_merges, operations, versions
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.text.privacy.redaction import Redaction
@@ -73,7 +73,7 @@ def _merge(connection: apsw.Connection, others: Sequence[str], into: str, reason
     done = [Operation(MERGE, into, now, _state(kept), _state(after), metadata)]
     for memory in rest:
         memories.set_deleted(connection, memory.id, now)
-        merges.note(connection, memory.key, into)
+        memory_merges.note(connection, memory.key, into)
         gone = {"deleted_at": to_text(now)}
         done.append(Operation(MERGE, memory.key, now, {"deleted_at": None}, gone, {"into": into}, operation_id=done[0].operation_id))
     refresh_after_trash(connection, [after, *rest], now)
@@ -107,12 +107,12 @@ def _mergeable(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Me
 
 
 def _undo(connection: apsw.Connection, operation_id: str, now: datetime) -> tuple[list[Outcome], list[Operation]]:
-    rows = merges.recorded(connection, operation_id, MERGE)
+    rows = memory_merges.recorded(connection, operation_id, MERGE)
     if not rows:
         raise MemoryNotFound(
             f"no merge has the operation_id {operation_id[:80]}", "", "Take it from the answer of the merge, or from organize's `merges`"
         )
-    if merges.undone(connection, operation_id, UNDO):
+    if memory_merges.undone(connection, operation_id, UNDO):
         raise InvalidInput("this merge has been undone already", "", "A memory that was merged again has another operation_id")
     found = memories.by_keys(connection, [row.key for row in rows])
     outcomes = [_taken_back(connection, row, found.get(row.key)) for row in rows]
@@ -128,21 +128,21 @@ def _undo(connection: apsw.Connection, operation_id: str, now: datetime) -> tupl
     return outcomes, done
 
 
-def _taken_back(connection: apsw.Connection, row: merges.Recorded, memory: Memory | None) -> Outcome:
+def _taken_back(connection: apsw.Connection, row: memory_merges.Recorded, memory: Memory | None) -> Outcome:
     if memory is None or row.before is None or row.after is None:
         return Outcome(row.key, "not_found", "it was erased for good since")
     if "revision" in row.before:  # the one that was kept
         if _state(memory) != row.after:
             return Outcome(row.key, "unchanged", "it was changed since the merge, and keeps its tags and importance")
         if row.before != row.after:
-            merges.put_back(
+            memory_merges.put_back(
                 connection, memory, tuple(row.before["tags"]), row.before["importance"], row.before["revision"], row.before["updated_at"]
             )
         return Outcome(row.key, "restored")
     if memory.deleted_at is None or memory.deleted_at != from_text(row.after["deleted_at"]):
         return Outcome(row.key, "unchanged", "it was restored or forgotten since the merge")
     memories.set_deleted(connection, memory.id, None)
-    merges.drop(connection, [memory.key])
+    memory_merges.drop(connection, [memory.key])
     return Outcome(row.key, "restored")
 
 

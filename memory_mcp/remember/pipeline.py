@@ -17,12 +17,12 @@ from memory_mcp.domain import Chunk, Clash, Draft, Memory, Outcome, Remembered, 
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
-from memory_mcp.remember.arrivals import is_stricter, settle
+from memory_mcp.remember.deduplication import is_stricter, settle
 from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.store import chunks as chunk_table
-from memory_mcp.store import index_queue, lexical, memories, operations, vector_table
+from memory_mcp.store import index_queue, lexical, memories, operations, stored_vectors
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
@@ -170,7 +170,7 @@ def _insert(
     chunk_table.replace(connection, memory_id, chunks, draft.questions)
     if draft.embedded:
         chunk_table.resplit(connection, memory_id, draft.embedded.generation, draft.embedded.chunks)
-        vector_table.take_over(connection, memory_id, draft.embedded)
+        stored_vectors.take_over(connection, memory_id, draft.embedded)
     replaced = _superseded_ids(connection, draft)
     index_queue.enqueue(connection, [memory_id, *replaced])
     naming.name_entities(connection, names, memory_id, draft, now.astimezone(zone))

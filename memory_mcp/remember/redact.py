@@ -8,7 +8,7 @@ from typing import Any
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Memory, Stated
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember.drafts import LIST_LIMIT
+from memory_mcp.remember.validation import LIST_LIMIT
 from memory_mcp.store.versions import Version
 from memory_mcp.text.privacy.redaction import Redaction
 

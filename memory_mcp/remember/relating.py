@@ -13,9 +13,9 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.drafts import label
 from memory_mcp.remember.naming import days_stated, state_relations
 from memory_mcp.remember.redact import relations_redacted
+from memory_mcp.remember.validation import label
 from memory_mcp.store import operations
 from memory_mcp.store.graph import entities, relations, telling
 from memory_mcp.store.operations import Operation

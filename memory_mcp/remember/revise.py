@@ -13,7 +13,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import naming
 from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
 from memory_mcp.remember.redact import marked_anew, version_redacted
-from memory_mcp.store import chunks, index_queue, lexical, memories, merges, operations, versions
+from memory_mcp.store import chunks, index_queue, lexical, memories, memory_merges, operations, versions
 from memory_mcp.store.graph import statements
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.operations import Operation
@@ -94,7 +94,7 @@ def revise_stored(
                 "Send restore=true to bring it back",
             )
         memories.set_deleted(connection, memory.id, None)
-        merges.drop(connection, [key])
+        memory_merges.drop(connection, [key])
         refresh_after_trash(connection, [memory], now)
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
     if revision.changes:

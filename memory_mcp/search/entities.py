@@ -9,7 +9,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Embedder, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import vector_table
+from memory_mcp.store import stored_vectors
 from memory_mcp.store.graph import entities, entity_vectors, telling
 from memory_mcp.store.graph.entities import Entity
 
@@ -33,7 +33,7 @@ class Meant:
 def meant(persona: Persona, text: str, models: Models) -> Meant:
     """The entities nearest to a text by meaning; none where nothing is near enough. Holds no database while the model works."""
     with persona.database.read() as connection:
-        serving = vector_table.serving_generation(connection)
+        serving = stored_vectors.serving_generation(connection)
         embedder = models.of_generation(serving)
         ids, vectors = entity_vectors.everything(connection, serving) if serving and embedder else (np.empty(0, np.int64), None)
     if embedder is None:

@@ -10,9 +10,9 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunk_owners, vector_table
-from memory_mcp.store.index_shelf import IndexShelf
-from memory_mcp.store.vectors import VectorIndex
+from memory_mcp.store import chunk_owners, stored_vectors
+from memory_mcp.store.faiss_index import VectorIndex
+from memory_mcp.store.index_cache import IndexShelf
 
 # A memory may have several vectors: so many more chunks than memories are asked for.
 CHUNKS_PER_CANDIDATE = 3
@@ -41,7 +41,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     if unwanted or (models.embedder and not persona.exists):
         return Meaning()
     with persona.database.read_briefly() as connection:
-        serving = vector_table.serving_generation(connection)
+        serving = stored_vectors.serving_generation(connection)
     embedder = models.of_generation(serving) or (models.embedder if serving is None else None)
     if embedder is None or indexes is None:
         return Meaning(skipped=f"embedder_{state}" if state != "loaded" else "reembedding")

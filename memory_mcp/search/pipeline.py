@@ -26,8 +26,8 @@ from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.search.statements import budget_beside, stated_around, tells_relations
-from memory_mcp.store import chunk_owners, memories, vector_table
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store import chunk_owners, memories, stored_vectors
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.word_counts import WordCounts
 from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import named_speakers
@@ -110,7 +110,7 @@ def _ranked(
     read = pool if _may_rerank(question, models) else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k]
     found = memories.by_ids(connection, [candidate.memory_id for candidate in read])
     spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
-    lag = vector_table.waiting(connection, meaning.generation) if meaning.generation else 0
+    lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
     return _Ranked(ranked, pool, found, spans, lag, stated_around(connection, question, named))
 
 

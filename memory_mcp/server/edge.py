@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, Overloaded
 from memory_mcp.personas.names import canonical_name
-from memory_mcp.server.admission import ADMISSION, Admission, Door
-from memory_mcp.server.places import Places
+from memory_mcp.server.auth import ADMISSION, Admission, Door
+from memory_mcp.server.concurrency import Places
 from memory_mcp.server.refusals import http_refusal, refusal_headers, status_of
 from memory_mcp.server.request_persona import ARRIVED, HEADER, PATH_PERSONA, from_header
 

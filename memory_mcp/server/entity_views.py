@@ -8,7 +8,7 @@ import apsw
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.proposals import proposals
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import drafts, entity_changes
+from memory_mcp.remember import entity_changes, validation
 from memory_mcp.search.entities import meant
 from memory_mcp.server.graph_arguments import name as name_of
 from memory_mcp.server.graph_arguments import types as known_types
@@ -54,7 +54,7 @@ def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool,
                 "undone": undo,
                 **told(into=one and _entity(one, call), entity=other and _entity(other, call)),
             }
-        why, privacy = drafts.label(reason, "reason"), call.settings.privacy
+        why, privacy = validation.label(reason, "reason"), call.settings.privacy
         if distinct:
             entity_changes.keep_apart(persona, name, kept, reason=why, now=call.now, privacy=privacy)
             return {**heading(call, persona), "distinct": [name, kept]}

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.snapshot import snapshot
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import drafts
+from memory_mcp.remember import validation
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
 from memory_mcp.server.api_route import ApiRoute, whole_number
@@ -87,7 +87,7 @@ async def graph_paths(request: Request) -> Response:
 
 async def memory_links(request: Request) -> Response:
     """To which memories one is linked, and how."""
-    call, key, types = call_of(request), drafts.label(_text(request, "key"), "key"), request.query_params.getlist("types")
+    call, key, types = call_of(request), validation.label(_text(request, "key"), "key"), request.query_params.getlist("types")
     if key is None:
         raise InvalidInput("key is missing", "", "Take one from a recall")
     limit = _whole(request, "limit", LINKS_LIMIT, LINKS_SHOWN)

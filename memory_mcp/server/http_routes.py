@@ -12,8 +12,8 @@ from starlette.responses import JSONResponse, Response
 from memory_mcp import __version__
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.server import backup_routes, entity_routes, graph_routes, openapi, organize_routes, persona_routes, upkeep_routes
-from memory_mcp.server.admission import ADMISSION, Admission
 from memory_mcp.server.api_route import ApiRoute, Handler, check_query
+from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.status import readiness, statistics

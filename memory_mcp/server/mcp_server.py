@@ -13,11 +13,11 @@ from starlette.types import ASGIApp
 from memory_mcp import __version__
 from memory_mcp.config.settings import Settings
 from memory_mcp.server import http_routes, resources
-from memory_mcp.server.admission import Door
+from memory_mcp.server.auth import Door
+from memory_mcp.server.concurrency import Places
 from memory_mcp.server.edge import Edge
 from memory_mcp.server.known_tools import KnownTools
 from memory_mcp.server.mcp_tools import compat, core, graph, organize, upkeep
-from memory_mcp.server.places import Places
 from memory_mcp.server.refusals import RefusalWording
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.scopes import Needs, ScopeGate

@@ -8,11 +8,11 @@ import apsw
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import drafts
+from memory_mcp.remember import validation
 from memory_mcp.remember.merge import MERGE, UNDO, Merged, merge, undo
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, outcome_view, told
-from memory_mcp.store import memories, merges
+from memory_mcp.store import memories, memory_merges
 from memory_mcp.store.graph import links, quality
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
@@ -52,7 +52,7 @@ def listing(call: Call, shown: int | None) -> dict[str, Any]:
     with call.reading() as persona:
         found = proposals(persona, call.settings, call.now, limit)
         with persona.database.read() as connection:
-            recent = merges.latest(connection, MERGE, UNDO, limit)
+            recent = memory_merges.latest(connection, MERGE, UNDO, limit)
             graph, graph_counts = _of_graph(connection, call, limit)
         return {
             **heading(call, persona),
@@ -100,7 +100,7 @@ def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason
     if not into:
         raise InvalidInput("into is missing", "one of them has to stay", "Name its key with into")
     return merge(
-        persona, [key.strip() for key in keys], into, reason=drafts.label(reason, "reason"), now=call.now, privacy=call.settings.privacy
+        persona, [key.strip() for key in keys], into, reason=validation.label(reason, "reason"), now=call.now, privacy=call.settings.privacy
     )
 
 

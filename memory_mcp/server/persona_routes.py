@@ -12,16 +12,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from memory_mcp.errors import InvalidInput, MemoryMCPError, PersonaUnknown
-from memory_mcp.personas import whole
+from memory_mcp.personas import lifecycle
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.api_route import ApiRoute, object_of
 from memory_mcp.server.persona_views import figures, tokens_of
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.upkeep_views import backups_of, remains_of_persona, shelf
 from memory_mcp.server.views import told
-from memory_mcp.upkeep import kept_copies
+from memory_mcp.upkeep import adopted_originals
 from memory_mcp.upkeep.backup import Backups
-from memory_mcp.upkeep.merging import merge
+from memory_mcp.upkeep.persona_merging import merge
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def _renamed(call: Call, name: str, asked: dict[str, Any]) -> dict[str, Any]:
     to = _other(call, asked.get("to", ""), "to")
     personas = call.runtime.personas
     before = personas.path_of(name).parent.name
-    new = whole.rename(personas, name, to, shelf(call), call.now)
+    new = lifecycle.rename(personas, name, to, shelf(call), call.now)
     _follow(call, gone=name, new=new)
     left = _backups_follow(call, before, personas.path_of(new).parent.name)
     note = f"they are still for {name!r}, and let nobody in as {new!r}: make others" if (held := tokens_of(call, name)) else None
@@ -82,7 +82,7 @@ def _backups_follow(call: Call, folder: str, to: str) -> str | None:
 
 
 def _copied(call: Call, name: str, asked: dict[str, Any]) -> dict[str, Any]:
-    new = whole.copy(call.runtime.personas, name, _other(call, asked.get("to", ""), "to"), call.now)
+    new = lifecycle.copy(call.runtime.personas, name, _other(call, asked.get("to", ""), "to"), call.now)
     _follow(call, new=new)
     return {"persona": new, "copied_from": name}
 
@@ -115,7 +115,7 @@ def _erased(call: Call, name: str, asked: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInput("confirm does not fit", f"it is not the name of the persona, which is {name!r}", "Type the name to erase it")
     personas, settings = call.runtime.personas, call.settings
     directory = personas.path_of(name).parent
-    kept = kept_copies.of_persona(directory)
+    kept = adopted_originals.of_persona(directory)
     there = len(backups_of(call)) if asked.get("remove_backups") else 0
 
     def remove_backups() -> None:
@@ -123,10 +123,10 @@ def _erased(call: Call, name: str, asked: dict[str, Any]) -> dict[str, Any]:
         if there:
             Backups(personas.directory, personas.keys).remove_all(directory.name, settings)
 
-    whole.erase(personas, name, shelf(call), call.now, first=remove_backups)
+    lifecycle.erase(personas, name, shelf(call), call.now, first=remove_backups)
     call.runtime.forget_cached()
     _follow(call, gone=name)
-    removed = kept_copies.remove(personas.directory, kept) if asked.get("remove_kept") else []
+    removed = adopted_originals.remove(personas.directory, kept) if asked.get("remove_kept") else []
     left = [path for path in kept if path not in removed]
     gone = told(removed=removed, removed_backups=there or None, kept_in=left, tokens=tokens_of(call, name))
     return {"persona": name, "erased": True, **gone, "remains": remains_of_persona(call)}

@@ -6,7 +6,7 @@ from memory_mcp.server.request_persona import Call
 from memory_mcp.server.status import statistics
 from memory_mcp.store import erasure, index_files, rows, tombstones
 from memory_mcp.store.tokens import read_tokens
-from memory_mcp.upkeep import kept_copies
+from memory_mcp.upkeep import adopted_originals
 
 _TABLES = {"versions": "memory_versions", "operations": "operations", "vectors": "vectors"}
 
@@ -30,7 +30,7 @@ def figures(call: Call, name: str) -> dict[str, Any]:
         "index_bytes": index_bytes,
         "directory": directory.name,
         "tokens": tokens_of(call, name),
-        "kept_copies": kept_copies.of_persona(directory),
+        "kept_copies": adopted_originals.of_persona(directory),
     }
 
 

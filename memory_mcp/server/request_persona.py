@@ -23,7 +23,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Persona
-from memory_mcp.server.admission import ADMISSION, Admission
+from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
 
 HEADER = "x-persona"

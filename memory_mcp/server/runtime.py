@@ -12,7 +12,7 @@ from memory_mcp.jobs.chores import ChoreWorker
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import NotAllowed
-from memory_mcp.server.admission import ADMISSION, Admission
+from memory_mcp.server.auth import ADMISSION, Admission
 
 # What nobody has declared a need for is for the owner alone.
 UNDECLARED: frozenset[TokenScope] = frozenset({"admin"})

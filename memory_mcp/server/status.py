@@ -10,7 +10,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.jobs.chores import ChoreStatus
 from memory_mcp.jobs.worker import IndexStatus
 from memory_mcp.personas.registry import Persona
-from memory_mcp.server.admission import Admission
+from memory_mcp.server.auth import Admission
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.views import heading, local, told

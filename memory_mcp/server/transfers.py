@@ -13,13 +13,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from memory_mcp.domain import CLASHES, Clash
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.foreseen import Foreseen
+from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.store import memories
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, Refusal, export_lines, import_lines
 from memory_mcp.transfer.vault_files import archive
-from memory_mcp.upkeep import segments
+from memory_mcp.upkeep import fts_segments
 
 IMPORT_BATCH_LINES = 200
 EXPORT_BLOCK_LINES = 200
@@ -78,7 +78,7 @@ def _merge_segments(call: Call, name: str, result: ImportResult, how: Arriving) 
     """Has the index of words put together at once where many batches have left a segment each."""
     written = 0 if how.foreseen else result.stored + result.revised + result.dropped
     if written > IMPORT_BATCH_LINES and call.runtime.chores:
-        call.runtime.chores.request(segments.CHORE, name)
+        call.runtime.chores.request(fts_segments.CHORE, name)
 
 
 def _arriving(request: Request, call: Call) -> Arriving:

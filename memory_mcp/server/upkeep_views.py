@@ -11,11 +11,11 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, told
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.persona_context import FILE_NAME
 from memory_mcp.store.versions import Version
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
-from memory_mcp.upkeep import history, kept_copies, purge, retention
+from memory_mcp.upkeep import adopted_originals, history, purge, retention
 from memory_mcp.upkeep.backup import Backup, Backups
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def purge_view(call: Call, persona: Persona, keys: Sequence[str], confirm: str, 
     purge.check_code(confirm, plan.code)
     erased = purge.erase(persona, [memory.key for memory in plan.erased], rule=ASKED, now=call.now)
     swept = _swept(call, persona)
-    removed = kept_copies.remove(call.runtime.personas.directory, plan.kept_in) if remove_kept else []
+    removed = adopted_originals.remove(call.runtime.personas.directory, plan.kept_in) if remove_kept else []
     outcomes = [{**view, "outcome": "erased"} if view["key"] in erased.keys else view for view in map(outcome_view, plan.outcomes)]
     return {
         **heading(call, persona),

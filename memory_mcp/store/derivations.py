@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import apsw
 
-from memory_mcp.store import merges, summaries
+from memory_mcp.store import memory_merges, summaries
 
 
 def release(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
@@ -14,5 +14,5 @@ def release(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
     anew, of what is left; and whatever stood in the place of these memories stands in the place of what they had replaced.
     """
     found = summaries.withdraw_citing(connection, keys)
-    merges.bridge(connection, [*keys, *found])
+    memory_merges.bridge(connection, [*keys, *found])
     return found

@@ -16,12 +16,12 @@ import apsw
 import numpy as np
 
 from memory_mcp.errors import StoreDamaged, StoreError, StoreReadOnly
-from memory_mcp.store import vector_table
+from memory_mcp.store import stored_vectors
 from memory_mcp.store.database import Database
+from memory_mcp.store.faiss_index import VectorIndex, normalised
 from memory_mcp.store.files import sync_directory
 from memory_mcp.store.sealed import SealedReader, SealedWriter
-from memory_mcp.store.vector_table import Ids
-from memory_mcp.store.vectors import VectorIndex, normalised
+from memory_mcp.store.stored_vectors import Ids
 
 DIRECTORY_NAME = "vector_store"
 INDEX_NAME = "index.faiss"
@@ -57,9 +57,9 @@ class _Unusable(Exception):
 
 def build(connection: apsw.Connection, generation: str) -> VectorIndex:
     """An index of what SQLite has now. Nothing is embedded."""
-    index = VectorIndex(generation, vector_table.change_number(connection))
+    index = VectorIndex(generation, stored_vectors.change_number(connection))
     try:
-        for chunks, vectors in vector_table.pages(connection, generation):
+        for chunks, vectors in stored_vectors.pages(connection, generation):
             index.add(chunks, vectors)
     except ValueError as error:
         raise StoreDamaged(
@@ -78,7 +78,7 @@ def load(database: Database, generation: str, mended: Mended = lambda _reason: N
         StoreError: the database can't be read.
     """
     with database.read() as connection:
-        if vector_table.serving_generation(connection) != generation:
+        if stored_vectors.serving_generation(connection) != generation:
             return None
         index, reason = _read(database, generation)
         if index is not None:
@@ -219,16 +219,16 @@ def _unsealing(file: io.BufferedReader, database: Database) -> io.BufferedReader
 
 def _difference(connection: apsw.Connection, index: VectorIndex) -> str:
     """Catches a sound index up with SQLite, by ids. Says why if it is not of this database."""
-    held, wanted = index.ids(), vector_table.ids(connection, index.generation)
+    held, wanted = index.ids(), stored_vectors.ids(connection, index.generation)
     common = np.intersect1d(held, wanted, assume_unique=True)
     if not _same_vectors(connection, index, common):
         return "its vectors are not those in the database"
     try:
         index.remove(np.setdiff1d(held, wanted, assume_unique=True).tolist())
-        index.add(*vector_table.of_chunks(connection, index.generation, np.setdiff1d(wanted, held, assume_unique=True).tolist()))
+        index.add(*stored_vectors.of_chunks(connection, index.generation, np.setdiff1d(wanted, held, assume_unique=True).tolist()))
     except ValueError as error:
         return str(error)
-    index.change = vector_table.change_number(connection)
+    index.change = stored_vectors.change_number(connection)
     return ""
 
 
@@ -236,7 +236,7 @@ def _same_vectors(connection: apsw.Connection, index: VectorIndex, common: Ids) 
     if not len(common):
         return True
     spread = common[np.linspace(0, len(common) - 1, min(COMPARED_SPREAD, len(common))).astype(np.int64)]
-    chunks, stored = vector_table.of_chunks(connection, index.generation, {*spread.tolist(), *common[-COMPARED_LATEST:].tolist()})
+    chunks, stored = stored_vectors.of_chunks(connection, index.generation, {*spread.tolist(), *common[-COMPARED_LATEST:].tolist()})
     _, held = index.reconstruct(chunks.tolist())
     return held.shape == stored.shape and bool(np.allclose(held, normalised(stored), atol=TOLERANCE))
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.domain import Chunk
-from memory_mcp.store import chunks, vector_table
+from memory_mcp.store import chunks, stored_vectors
 from memory_mcp.store.memories import EVENT_TIME
 
 _RULE = "split:"
@@ -36,7 +36,7 @@ def among(connection: apsw.Connection, generation: str, memory_ids: Collection[i
         (generation, over_bytes, json.dumps(list(memory_ids))),
     )
     return [
-        LongText(memory_id, content, vector_table.said("", source, event_time, zone)) for memory_id, content, source, event_time in found
+        LongText(memory_id, content, stored_vectors.said("", source, event_time, zone)) for memory_id, content, source, event_time in found
     ]
 
 
@@ -48,7 +48,7 @@ def rule(connection: apsw.Connection, generation: str) -> str | None:
 
 def set_rule(connection: apsw.Connection, generation: str, said: str, over_bytes: int) -> None:
     """Another rule from now on: what answers is put on the to-do list, and keeps its pieces until its turn comes; what doesn't is undone."""
-    if vector_table.serving_generation(connection) == generation:
+    if stored_vectors.serving_generation(connection) == generation:
         connection.execute(
             f"INSERT OR IGNORE INTO index_queue(memory_id) SELECT m.id FROM memories m WHERE {_MAY_BE_LONG} ORDER BY m.id",
             (generation, over_bytes),
@@ -76,5 +76,5 @@ def resplit(connection: apsw.Connection, generation: str, text: LongText, wanted
     if connection.execute("SELECT content FROM memories WHERE id = ?", (text.memory_id,)).get != text.content:
         return
     lost = chunks.resplit(connection, text.memory_id, generation, wanted)
-    if lost and vector_table.serving_generation(connection) == generation:
+    if lost and stored_vectors.serving_generation(connection) == generation:
         connection.executemany("INSERT OR IGNORE INTO dropped_chunks VALUES (?)", [(chunk,) for chunk in lost])

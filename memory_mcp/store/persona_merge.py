@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Draft
-from memory_mcp.store import index_queue, lexical, memories, summaries, tombstones, vector_table
+from memory_mcp.store import index_queue, lexical, memories, stored_vectors, summaries, tombstones
 from memory_mcp.store.graph import queue as graph_queue
 from memory_mcp.store.graph import relations, taking
 from memory_mcp.store.memories import write_digest
@@ -150,7 +150,7 @@ def _take_chunks(here: apsw.Connection, there: apsw.Connection, ids: Mapping[int
         "INSERT INTO vectors(generation, chunk, blob) VALUES (?, ?, ?)",
         ((generation, chunks[chunk], blob) for generation, chunk, blob in vectors if chunk in chunks),
     )
-    vector_table.note_change(here)
+    stored_vectors.note_change(here)
 
 
 def _insert(here: apsw.Connection, table: str, row: Row, conflict: str = "") -> None:

@@ -14,8 +14,8 @@ import apsw
 from memory_mcp.domain import Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.arrivals import NOTES, ORIGIN, leftovers
-from memory_mcp.remember.foreseen import Foreseen
+from memory_mcp.remember.deduplication import NOTES, ORIGIN, leftovers
+from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget_stored
 from memory_mcp.remember.redact import check_key
 from memory_mcp.store import memories, moved_versions

@@ -17,9 +17,9 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.foreseen import Foreseen
+from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import refresh_after_trash
-from memory_mcp.store import memories, merges
+from memory_mcp.store import memories, memory_merges
 from memory_mcp.store.graph import leaving
 from memory_mcp.store.graph.arriving import Arrivals
 from memory_mcp.store.graph.editing import BY_HAND
@@ -184,9 +184,9 @@ def _merge_memory(connection: apsw.Connection, row: Mapping[str, Any], now: date
         raise InvalidInput(
             "the merge can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
         )
-    if key == into or found[key].deleted_at is None or key in merges.standing(connection, [key]):
+    if key == into or found[key].deleted_at is None or key in memory_merges.standing(connection, [key]):
         return False
-    merges.note(connection, key, into)
+    memory_merges.note(connection, key, into)
     refresh_after_trash(connection, [found[key]], now)
     return True
 

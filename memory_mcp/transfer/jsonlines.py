@@ -19,9 +19,9 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Clash, Draft, Memory, Outcome
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.foreseen import Foreseen
+from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import memories, moved_versions, vector_table
+from memory_mcp.store import memories, moved_versions, stored_vectors
 from memory_mcp.store.graph import relations, staying
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer import besides, graph_lines
@@ -174,10 +174,10 @@ def _memory_lines(persona: Persona, leaving: Leaving) -> Iterator[str]:
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
-            generation = vector_table.serving_generation(connection) if leaving.vectors else None
+            generation = stored_vectors.serving_generation(connection) if leaving.vectors else None
             # What was replaced or is in the trash may have vectors or not, by chance; nobody searches among them.
             current = [memory.id for memory in page if memory.deleted_at is None and memory.superseded_by is None]
-            embedded = vector_table.embedded_of(connection, generation, current) if generation else {}
+            embedded = stored_vectors.embedded_of(connection, generation, current) if generation else {}
             stated = relations.stated_in(connection, [memory.id for memory in page], called)
         if not page:
             return

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from memory_mcp.remember.arrivals import ORIGIN
-from memory_mcp.remember.drafts import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.remember.deduplication import ORIGIN
+from memory_mcp.remember.validation import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.text.chunk import split
 
 Row = dict[str, Any]

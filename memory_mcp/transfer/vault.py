@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember.arrivals import NOTES, ORIGIN
+from memory_mcp.remember.deduplication import NOTES, ORIGIN
 from memory_mcp.transfer import rows
 from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION
 from memory_mcp.transfer.documents import decoded, happened_at, pieces, told_by_file

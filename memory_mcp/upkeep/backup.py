@@ -20,7 +20,7 @@ from memory_mcp import __version__
 from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import MemoryMCPError, Overloaded, StoreError
-from memory_mcp.personas import replacing
+from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, identity_text
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import archives, migrations, snapshots
@@ -97,7 +97,7 @@ class Backups:
         name = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
         ending = ENDING + (SEALED_ENDING if secret else "")
         try:
-            with _alone(target), replacing.scratch(self._data, folder) as scratch:
+            with _alone(target), atomic_replace.scratch(self._data, folder) as scratch:
                 path = _unused(target, name, ending)
                 unfinished = target / f".{path.name}.part"
                 database = scratch / DATABASE_NAME

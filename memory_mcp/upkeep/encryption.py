@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memory_mcp.config.master_key import MasterKey
 from memory_mcp.errors import KeyRefused, MemoryMCPError, StartupError, StoreDamaged
-from memory_mcp.personas import replacing
+from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import DATABASE_NAME, is_persona
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -135,7 +135,7 @@ def _convert(personas: Personas, name: str, *, encrypted: bool) -> str:
         text, old = persona.context.text(), _of_database(persona.database.key)
     if not _is_closed(directory):
         return "another program has it open. Stop that first."
-    with replacing.replacement(personas.directory, directory.name) as fresh:
+    with atomic_replace.replacement(personas.directory, directory.name) as fresh:
         key = personas.keys.make(fresh) if encrypted else None
         database = fresh / DATABASE_NAME
         snapshots.convert(directory / DATABASE_NAME, old, database, _of_database(key))

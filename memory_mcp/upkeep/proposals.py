@@ -19,8 +19,8 @@ import numpy as np
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, tidying, vector_table
-from memory_mcp.store.vector_table import Ids, Matrix
+from memory_mcp.store import memories, stored_vectors, tidying
+from memory_mcp.store.stored_vectors import Ids, Matrix
 from memory_mcp.text.low_value import LowValue, low_value
 from memory_mcp.text.retention import retention
 from memory_mcp.text.tokens import jaccard, normalise, tokens
@@ -94,7 +94,7 @@ def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -
     with persona.database.read() as connection:
         rows = tidying.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
-        generation = vector_table.serving_generation(connection)
+        generation = stored_vectors.serving_generation(connection)
         owners, vectors = tidying.single_vectors(connection, generation or "", [row.id for row in rows])
     # No database is held open while this compares: that would keep the write-ahead log from being folded in.
     flags = {row.id: flag for row in rows if (flag := low_value(row.content))}

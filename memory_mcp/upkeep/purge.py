@@ -16,13 +16,13 @@ import apsw
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, memories, residue, summaries, vector_table
+from memory_mcp.store import erasure, memories, residue, stored_vectors, summaries
 from memory_mcp.store.graph import relations
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.persona_context import STATE_KEYS
 from memory_mcp.text.entities.stated import told
-from memory_mcp.upkeep import kept_copies
+from memory_mcp.upkeep import adopted_originals
 
 CODE_DIGITS = 8
 
@@ -74,7 +74,7 @@ def plan(persona: Persona, keys: Sequence[str]) -> Plan:
         tuple(quoted),
         tuple(text for text in map(told, stated) if text),
         _is_in_context(persona, said),
-        tuple(kept_copies.holding(persona.database.path.parent, [memory.key for memory in erased], said)),
+        tuple(adopted_originals.holding(persona.database.path.parent, [memory.key for memory in erased], said)),
     )
 
 
@@ -120,7 +120,7 @@ def sweep(persona: Persona, indexes: IndexShelf) -> bool:
     """
     with persona.database.read() as connection:
         mark = erasure.sweep_due(connection)
-        dropped = vector_table.dropped_chunks(connection)
+        dropped = stored_vectors.dropped_chunks(connection)
     if mark is None:
         return True
     indexes.erase(persona.database, dropped)

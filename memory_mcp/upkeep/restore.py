@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.errors import InvalidInput
-from memory_mcp.personas import replacing
+from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import DATABASE_NAME, write_identity
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Personas, prepare
@@ -20,7 +20,7 @@ from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.sealed import seal
 from memory_mcp.store.snapshots import Contents, Progress
 from memory_mcp.upkeep.backup import unseen
-from memory_mcp.upkeep.erased_since import erased_since
+from memory_mcp.upkeep.erasure_log import erased_since
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def restore(
                 )
             graves, unknown = erased_since(personas, backup, manifest, name, find_key)
             encrypted = manifest.encrypted or personas.keys.for_new
-            with replacing.replacement(personas.directory, directory.name) as fresh:
+            with atomic_replace.replacement(personas.directory, directory.name) as fresh:
                 copy = fresh / DATABASE_NAME.replace(".", "-copy.")
                 key = secrets.token_bytes(KEY_BYTES) if manifest.encrypted else None  # of the copy, in memory alone
                 small = extract(copy, key, progress)

@@ -15,7 +15,7 @@ from memory_mcp.errors import Overloaded
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import erasure, index_queue, lexical, memories, operations
 from memory_mcp.store.graph import mentions, relations
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.operations import Operation
 from memory_mcp.upkeep import purge
 

@@ -19,17 +19,17 @@ import zstandard
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
-from memory_mcp.personas import whole
+from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.validation import draft
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store import archives, index_queue, lexical, tombstones
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.keys import Keys, is_encrypted
 from memory_mcp.text.entities.stated import stated
 from memory_mcp.upkeep import purge, summaries
@@ -446,7 +446,7 @@ def test_a_persona_that_was_renamed_since_tells_what_was_erased_and_so_do_its_ba
     with house.personas.writing("nilou") as persona:
         forget(persona, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
         purge.erase(persona, [keys[1]], rule="asked for", now=now)
-    whole.rename(house.personas, "nilou", "さくら", IndexShelf(), now)
+    lifecycle.rename(house.personas, "nilou", "さくら", IndexShelf(), now)
     folder = house.personas.path_of("さくら").parent.name
     house.backups.follow("nilou", folder, house.settings)
     moved = first.path.parent.parent / folder / first.path.name

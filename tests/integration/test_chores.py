@@ -9,7 +9,7 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
 from memory_mcp.errors import StoreError
 from memory_mcp.jobs.chores import OVERDUE_SECONDS, Chore, ChoreWorker
-from memory_mcp.jobs.stepping import POLL_SECONDS
+from memory_mcp.jobs.step_thread import POLL_SECONDS
 from memory_mcp.remember.pipeline import remember_many
 
 IDLE_SECONDS = 20

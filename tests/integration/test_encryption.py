@@ -16,16 +16,16 @@ import pytest
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import KeyRefused, StartupError, StoreDamaged
-from memory_mcp.personas import whole
+from memory_mcp.personas import lifecycle
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import NO_KEYS, Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.validation import draft
 from memory_mcp.store import index_files, memories, snapshots
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.faiss_index import VectorIndex
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.keys import KEY_NAME, Keys, destroy, is_encrypted, masters_of
-from memory_mcp.store.vectors import VectorIndex
 from memory_mcp.upkeep import encryption
 
 SECRET = "xylophonic"
@@ -307,18 +307,18 @@ def test_a_copy_has_a_key_of_its_own_and_outlives_the_first(
     personas = opened(Keys(master, for_new=True))
     fill(personas, "nilou", now)
     expected = told(personas, "nilou")
-    whole.copy(personas, "nilou", "さくら", now)
+    lifecycle.copy(personas, "nilou", "さくら", now)
     copied = data_directory / directory_name("さくら")
     assert told(personas, "さくら") == expected
     assert SECRET.encode() not in all_bytes(data_directory)
     assert personas.keys.of(copied) != personas.keys.of(data_directory / "nilou")
     stolen = shutil.copytree(data_directory / "nilou", tmp_path / "stolen")
-    whole.erase(personas, "nilou", IndexShelf(), now)
+    lifecycle.erase(personas, "nilou", IndexShelf(), now)
     assert told(personas, "さくら") == expected
     shutil.copy2(copied / KEY_NAME, stolen / KEY_NAME)  # what is left opens nothing of what was erased
     key = personas.keys.of(stolen)
     assert key
     with pytest.raises(StoreDamaged):
         snapshots.contents_of(stolen / "memory.sqlite", key.database)
-    whole.rename(personas, "さくら", "collei", IndexShelf(), now)
+    lifecycle.rename(personas, "さくら", "collei", IndexShelf(), now)
     assert told(personas, "collei") == expected

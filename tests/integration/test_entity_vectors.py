@@ -16,10 +16,10 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.entities import meant
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
-from memory_mcp.store import erasure, memories, vector_table
+from memory_mcp.store import erasure, memories, stored_vectors
 from memory_mcp.store.graph import entities, entity_vectors
 from memory_mcp.store.graph.editing import Wanted
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 
 
 def models_of(embedder):
@@ -114,7 +114,7 @@ def test_a_vector_is_the_name_and_three_parts_in_ten_of_what_the_memories_say(de
     embedder = minds.embedder
     with nilou.database.read() as connection:
         (memory,) = memories.by_keys(connection, [dentist]).values()
-        _, pieces = vector_table.of_memories(connection, embedder.generation, [memory.id])
+        _, pieces = stored_vectors.of_memories(connection, embedder.generation, [memory.id])
         (said,) = connection.execute(
             "SELECT said FROM entity_vectors v JOIN entities e ON e.id = v.entity WHERE e.name = 'みどり'"
         ).fetchone()

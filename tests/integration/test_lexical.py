@@ -7,10 +7,10 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Filters
 from memory_mcp.personas.registry import Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.validation import draft
 from memory_mcp.store import lexical, memories, word_counts
 from memory_mcp.store.word_counts import WordCounts
 from memory_mcp.text.tokens import query_tokens, tokens

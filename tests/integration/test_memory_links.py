@@ -7,15 +7,15 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.index import sync
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.linking import LINKS_EACH, link_alike
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.validation import draft
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store import lexical, memories
 from memory_mcp.store.graph import links
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 
 
 class Background:

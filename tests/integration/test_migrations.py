@@ -13,9 +13,9 @@ from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.personas.directories import DATABASE_NAME
 from memory_mcp.personas.registry import Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories, migrations, timestamps
 from memory_mcp.store.graph import mentions

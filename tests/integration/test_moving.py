@@ -15,11 +15,11 @@ from memory_mcp.domain import Remembered
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.remember.foreseen import Foreseen
+from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import moved_versions
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
 
 Say = Callable[..., Remembered]

@@ -8,17 +8,17 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.personas import whole
+from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import Personas
+from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.entity_changes import keep_apart
-from memory_mcp.remember.foreseen import Foreseen
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store import persona_merge
 from memory_mcp.store.graph import entities, mentions, merging, names, relations
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
 from memory_mcp.transfer.vault_files import files
 
@@ -268,8 +268,8 @@ def test_a_copy_and_a_renamed_persona_have_the_same_graph(told, personas, now):
     first, graph = exported(told), summed_up(told)
     personas.close()
     again = Personas(personas.directory)
-    whole.copy(again, "nilou", "写し", now)
-    whole.rename(again, "nilou", "ニィロウ", IndexShelf(), now)
+    lifecycle.copy(again, "nilou", "写し", now)
+    lifecycle.rename(again, "nilou", "ニィロウ", IndexShelf(), now)
     for name in ("写し", "ニィロウ"):
         with again.reading(name) as persona:
             assert exported(persona) == first

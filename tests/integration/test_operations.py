@@ -7,10 +7,10 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import MemoryNotFound
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.validation import draft
 from memory_mcp.store import operations
 from memory_mcp.store.operations import LOG_NAME, Operation, OperationsLog
 

@@ -11,8 +11,8 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import vector_table
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store import stored_vectors
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.upkeep.proposals import COMPARED, proposals
 
 AT_LEISURE = "takes the better part of a minute: pytest tests/integration --thorough"
@@ -103,10 +103,10 @@ def test_with_stored_vectors_the_meaning_is_compared_as_well(say, nilou, now, zo
     assert found.groups == ()
 
     def alike(connection):
-        ids = vector_table.ids(connection, embedder.generation)
+        ids = stored_vectors.ids(connection, embedder.generation)
         vector = np.zeros((2, 64), np.float32)
         vector[:, 5] = 1
-        vector_table.write(connection, embedder.generation, ids[:2].tolist(), vector)
+        stored_vectors.write(connection, embedder.generation, ids[:2].tolist(), vector)
 
     nilou.database.write(alike)
     (group,) = tidy().groups

@@ -14,16 +14,16 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember import relating
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.validation import draft
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store import chunks, index_files, tombstones, vector_table
+from memory_mcp.store import chunks, index_files, stored_vectors, tombstones
 from memory_mcp.store.database import Database
-from memory_mcp.store.index_shelf import IndexShelf
-from memory_mcp.store.vectors import VectorIndex
+from memory_mcp.store.faiss_index import VectorIndex
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.transfer.jsonlines import Arriving, export_lines, import_lines
 from memory_mcp.upkeep import history, purge
 from memory_mcp.upkeep.summaries import step
@@ -124,9 +124,9 @@ def test_vectors_of_all_generations_the_open_index_and_its_file_lose_it(say, nil
     def embed(connection):
         found = [row[0] for row in connection.execute("SELECT id FROM chunks ORDER BY id")]
         for generation in ("one", "two"):
-            vector_table.write(connection, generation, found, np.eye(len(found), 4, dtype=np.float32))
-        vector_table.set_serving_generation(connection, "two")
-        vector_table.note_change(connection)
+            stored_vectors.write(connection, generation, found, np.eye(len(found), 4, dtype=np.float32))
+        stored_vectors.set_serving_generation(connection, "two")
+        stored_vectors.note_change(connection)
 
     nilou.database.write(embed)
     index = indexes.get(nilou.database, "two")
@@ -139,7 +139,7 @@ def test_vectors_of_all_generations_the_open_index_and_its_file_lose_it(say, nil
     assert index.dirty
     assert list(scraps.parent.iterdir()) == []
     with nilou.database.read() as connection:
-        assert vector_table.counts(connection) == {"one": 1, "two": 1}
+        assert stored_vectors.counts(connection) == {"one": 1, "two": 1}
         assert list(chunks.of_memories(connection, [1, 2]).values()) == [2]
     indexes.save(nilou.database, index)
     fresh = index_files.load(nilou.database, "two")

@@ -18,8 +18,8 @@ from memory_mcp.personas import directories
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files where the system lists them")

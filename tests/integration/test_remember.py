@@ -10,10 +10,10 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember import duplicates
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.validation import draft
 from memory_mcp.store import chunks, index_queue, memories
 
 

@@ -9,7 +9,7 @@ from memory_mcp.errors import Overloaded
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import erasure
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.upkeep import history, purge, retention
 
 DAY = timedelta(days=1)

@@ -8,7 +8,7 @@ from memory_mcp.errors import StoreError
 from memory_mcp.remember.forget import forget
 from memory_mcp.store import lexical, residue
 from memory_mcp.text.tokens import query_tokens
-from memory_mcp.upkeep import segments
+from memory_mcp.upkeep import fts_segments
 
 QUERIES = ("本", "7冊目", "海の話", "31冊目の本")
 
@@ -55,7 +55,7 @@ def put_together(nilou):
 
     def put_together():
         for _ in range(100):
-            if not segments.step(nilou):
+            if not fts_segments.step(nilou):
                 return
         pytest.fail("there was no end to it")
 
@@ -77,13 +77,13 @@ def test_where_there_are_few_nothing_is_written(say, nilou, monkeypatch):
     say("苺が好き")
     say("桃も好き")
     monkeypatch.setattr(nilou.database, "write", lambda _: pytest.fail("it was written to"))
-    assert not segments.step(nilou)
+    assert not fts_segments.step(nilou)
 
 
 def test_what_can_not_be_written_to_is_left_as_it_is(scatter, nilou, monkeypatch):
     scatter()
     monkeypatch.setattr(nilou.database, "unwritable", StoreError("it is read-only"))
-    assert not segments.step(nilou)
+    assert not fts_segments.step(nilou)
 
 
 def test_what_is_large_is_rarely_written_anew(say, nilou, pages, put_together):

@@ -12,8 +12,8 @@ from panics import Panicked
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
-from memory_mcp.encoders.shelf import ModelShelf
-from memory_mcp.encoders.slots import Loader
+from memory_mcp.encoders.model_registry import ModelShelf
+from memory_mcp.encoders.model_slot import Loader
 
 Eventually = Callable[[Callable[[], bool]], None]
 SOON = (0.001,)

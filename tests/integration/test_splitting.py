@@ -12,8 +12,8 @@ from memory_mcp.encoders.languages import EmbedderOfLanguages
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import chunks, index_queue, vector_table
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store import chunks, index_queue, stored_vectors
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.text.budget import estimate_tokens, estimated_spans
 from memory_mcp.transfer.jsonlines import Leaving, export_lines
 
@@ -65,7 +65,7 @@ def pieces(nilou):
     def pieces(embedder):
         with nilou.database.read() as connection:
             found = chunks.in_generation(connection, 1, embedder.generation)
-            vectors, _ = vector_table.of_memories(connection, embedder.generation, [1])
+            vectors, _ = stored_vectors.of_memories(connection, embedder.generation, [1])
         assert len(vectors) == len(found)
         return found
 
@@ -164,12 +164,12 @@ def test_pieces_that_stay_keep_their_vectors(say, nilou, embedder, drain, pieces
     drain(embedder)
     first = pieces(embedder)
     with nilou.database.read() as connection:
-        before, _ = vector_table.of_memories(connection, embedder.generation, [1])
+        before, _ = stored_vectors.of_memories(connection, embedder.generation, [1])
     without_last = [*first[:-1], Chunk(first[-1].start, first[-1].end - 1)]
     lost = nilou.database.write(lambda connection: chunks.resplit(connection, 1, embedder.generation, without_last))
     assert lost == [int(before[-1])]
     with nilou.database.read() as connection:
-        after, _ = vector_table.of_memories(connection, embedder.generation, [1])
+        after, _ = stored_vectors.of_memories(connection, embedder.generation, [1])
     assert after.tolist() == before.tolist()[:-1]
     nilou.database.write(lambda connection: index_queue.enqueue(connection, [1]))
     drain(embedder)
@@ -266,7 +266,7 @@ def test_another_model_has_its_own_pieces_while_the_earlier_one_answers_with_its
     while sync.drop_unused(nilou, [other.generation], indexes):
         pass
     with nilou.database.read() as connection:
-        assert vector_table.generations(connection) == {other.generation}
+        assert stored_vectors.generations(connection) == {other.generation}
         properties = dict(connection.execute("SELECT name, value FROM properties WHERE name LIKE 'split:%'"))
     assert list(properties) == [f"split:{other.generation}"]
 

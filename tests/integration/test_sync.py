@@ -11,8 +11,8 @@ from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import chunks, index_queue, memories, vector_table
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store import chunks, index_queue, memories, stored_vectors
+from memory_mcp.store.index_cache import IndexShelf
 
 
 class RecordingEmbedder(HashingEmbedder):
@@ -121,7 +121,7 @@ def test_the_first_model_answers_at_once_and_the_rest_is_lag(say, apply, found, 
     assert len(found("記憶")) == 8
     assert sync.lag(nilou, embedder.generation) == 32
     with nilou.database.read() as connection:
-        assert vector_table.waiting(connection, embedder.generation) == 32
+        assert stored_vectors.waiting(connection, embedder.generation) == 32
 
 
 def test_a_batch_takes_the_oldest_and_the_newest(say, apply, embedder):
@@ -184,8 +184,8 @@ def test_a_revised_memory_is_found_by_its_new_words_only(say, drain, found, nilo
     assert found("[2025-10-30] user: 夕飯はカレーだった")[key] < 0.9
     assert equal()
     with nilou.database.read() as connection:
-        assert vector_table.dropped_chunks(connection) == []
-        assert vector_table.counts(connection) == {embedder.generation: 1}
+        assert stored_vectors.dropped_chunks(connection) == []
+        assert stored_vectors.counts(connection) == {embedder.generation: 1}
 
 
 def test_tags_cost_no_embedding(say, drain, nilou, now, embedder):
@@ -333,7 +333,7 @@ def test_after_a_swap_nothing_of_the_old_generation_is_left(say, drain, nilou, i
         pass
     assert indexes.get(nilou.database, embedder.generation) is None
     with nilou.database.read() as connection:
-        assert vector_table.counts(connection) == {other.generation: 5}
+        assert stored_vectors.counts(connection) == {other.generation: 5}
     assert sync.save(nilou, other.generation, indexes)
     assert '"generation": "other:96:plain"' in (nilou.database.path.parent / "vector_store" / "manifest.json").read_text()
 
@@ -443,7 +443,7 @@ def test_an_index_is_compared_by_every_id_and_every_vector(say, drain, nilou, em
 
 
 def test_more_than_a_page_of_vectors_is_indexed_completely(nilou, embedder, indexes, monkeypatch, say, drain):
-    monkeypatch.setattr(vector_table, "PAGE", 7)
+    monkeypatch.setattr(stored_vectors, "PAGE", 7)
     for number in range(30):
         say(f"記憶{number}")
     drain()

@@ -7,9 +7,9 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.personas.registry import Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.store import chunks, index_queue, migrations, vector_table
+from memory_mcp.remember.validation import draft
+from memory_mcp.store import chunks, index_queue, migrations, stored_vectors
 
 MOMENT = "2025-10-30T03:00:00.000000+00:00"
 
@@ -48,14 +48,14 @@ def test_questions_of_an_older_file_become_chunks_and_wait(from_first_schema, zo
         found = connection.execute("SELECT memory_id, question FROM chunks WHERE question IS NOT NULL ORDER BY id").fetchall()
         assert found == [(1, question) for question in expected]
         assert index_queue.length(connection) == (1 if expected else 0)
-        assert [chunk.text for chunk in vector_table.unembedded(connection, "g", 9, zone, of=[1])] == expected
+        assert [chunk.text for chunk in stored_vectors.unembedded(connection, "g", 9, zone, of=[1])] == expected
     personas.close()
 
 
 def test_vectors_of_an_older_file_are_kept(from_first_schema):
     personas = from_first_schema(None)
     with personas.reading("nilou") as persona, persona.database.read() as connection:
-        found, vectors = vector_table.of_chunks(connection, "g", [1, 2])
+        found, vectors = stored_vectors.of_chunks(connection, "g", [1, 2])
         assert (found.tolist(), vectors.tolist()) == ([1], [[1, 1, 1, 1]])
     personas.close()
 
@@ -64,13 +64,13 @@ def test_vectors_go_with_their_chunks_and_the_index_is_told(nilou, say):
     say("京都")
 
     def replace(connection):
-        vector_table.write(connection, "g", [1, 7], np.ones((2, 4), np.float32))
+        stored_vectors.write(connection, "g", [1, 7], np.ones((2, 4), np.float32))
         chunks.replace(connection, 1, chunks.of_memory(connection, 1))
 
     nilou.database.write(replace)
     with nilou.database.read() as connection:
-        assert vector_table.counts(connection) == {}
-        assert vector_table.dropped_chunks(connection) == [1]
+        assert stored_vectors.counts(connection) == {}
+        assert stored_vectors.dropped_chunks(connection) == [1]
         assert list(chunks.of_memories(connection, [1])) == [2]
 
 
@@ -93,12 +93,12 @@ def test_what_waits_is_told_exactly_for_a_short_list_and_counted_for_a_long_one(
         say(f"記憶{number}")
 
     def embed_one(connection):
-        vector_table.write(connection, "g", [2], np.ones((1, 4), np.float32))
+        stored_vectors.write(connection, "g", [2], np.ones((1, 4), np.float32))
 
     nilou.database.write(embed_one)
     with nilou.database.read() as connection:
-        assert vector_table.waiting(connection, "g") == vector_table.lag(connection, "g") == 2
-        assert vector_table.chunks_lacking(connection, "g") == 2
+        assert stored_vectors.waiting(connection, "g") == stored_vectors.lag(connection, "g") == 2
+        assert stored_vectors.chunks_lacking(connection, "g") == 2
 
 
 def test_replacements_in_a_chain_are_current_or_not_as_everywhere_else(personas, now, zone):
@@ -108,6 +108,6 @@ def test_replacements_in_a_chain_are_current_or_not_as_everywhere_else(personas,
             made = draft(content, now=now, zone=zone, supersedes=keys[-1] if keys else None)
             keys.append(remember(persona, made, now=now, zone=zone, privacy=Privacy()).key)
         with persona.database.read() as connection:
-            assert [chunk.text for chunk in vector_table.unembedded(connection, "g", 9, zone)] == ["[2025-10-30] クロ"]
-            current = connection.execute(f"SELECT json_group_array(m.key) FROM memories m WHERE {vector_table.SEARCHABLE}").get
+            assert [chunk.text for chunk in stored_vectors.unembedded(connection, "g", 9, zone)] == ["[2025-10-30] クロ"]
+            current = connection.execute(f"SELECT json_group_array(m.key) FROM memories m WHERE {stored_vectors.SEARCHABLE}").get
             assert json.loads(current) == keys[-1:]

@@ -10,11 +10,11 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.errors import StoreReadOnly
 from memory_mcp.index import sync
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.store import vector_table
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.remember.validation import draft
+from memory_mcp.store import stored_vectors
+from memory_mcp.store.index_cache import IndexShelf
 
 CONTENTS = ("夕飯はカレーだった", "京都に行きたい", "猫の名前はミケ", "好きな果物は苺", "朝は紅茶を飲む")
 
@@ -162,8 +162,8 @@ def test_an_index_of_another_timeline_is_noticed_by_its_vectors(saved, intact, n
     """As after a restored backup: the same ids, and other texts under them."""
 
     def write_history_anew(connection):
-        last = vector_table.ids(connection, embedder.generation)[-1:].tolist()
-        vector_table.write(connection, embedder.generation, last, np.eye(1, 64, 3, dtype=np.float32))
+        last = stored_vectors.ids(connection, embedder.generation)[-1:].tolist()
+        stored_vectors.write(connection, embedder.generation, last, np.eye(1, 64, 3, dtype=np.float32))
 
     nilou.database.write(write_history_anew)
     intact()

@@ -9,24 +9,24 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown, StoreError
-from memory_mcp.personas import unfinished, whole
+from memory_mcp.personas import lifecycle, recovery
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge as merge_memories
 from memory_mcp.remember.merge import undo
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 from memory_mcp.store import index_queue, tombstones
 from memory_mcp.store.graph import entities, merging
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.text.entities.stated import stated
 from memory_mcp.upkeep import history, purge, summaries
-from memory_mcp.upkeep.merging import merge
+from memory_mcp.upkeep.persona_merging import merge
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_renamed_persona_has_everything_under_its_new_name_and_nothing_under_t
     with personas.writing("nilou") as nilou:
         nilou.context.update({"user_info": {"name": "健太"}})
     shelf = IndexShelf()
-    assert whole.rename(personas, "nilou", "ニィロウ", shelf, now) == "ニィロウ"
+    assert lifecycle.rename(personas, "nilou", "ニィロウ", shelf, now) == "ニィロウ"
     assert personas.names() == ["ニィロウ"]
     assert contents("ニィロウ") == ["苺が好き"]
     assert found("ニィロウ", "苺") == ["苺が好き"]
@@ -75,7 +75,7 @@ def test_a_renamed_persona_has_everything_under_its_new_name_and_nothing_under_t
         with persona.database.read() as connection:
             told = connection.execute("SELECT metadata FROM operations WHERE operation = 'rename_persona'").get
     assert json.loads(told) == {"from": "nilou", "to": "ニィロウ"}
-    assert list((personas.directory / unfinished.PLACE_NAME).iterdir()) == []
+    assert list((personas.directory / recovery.PLACE_NAME).iterdir()) == []
 
 
 def test_a_name_that_somebody_has_or_one_too_like_it_is_refused(personas, says, now):
@@ -83,10 +83,10 @@ def test_a_name_that_somebody_has_or_one_too_like_it_is_refused(personas, says, 
     says("さくら", "桃が好き")
     for name, why in (("さくら", "already"), ("ＮＩＬＯＵ", "too like"), ("", "empty")):
         with pytest.raises(InvalidInput, match=why):
-            whole.copy(personas, "nilou", name, now)
+            lifecycle.copy(personas, "nilou", name, now)
     with pytest.raises(PersonaUnknown, match="no persona 'nilo'"):
-        whole.rename(personas, "nilo", "x", IndexShelf(), now)
-    assert whole.rename(personas, "nilou", "Nilou", IndexShelf(), now) == "Nilou"
+        lifecycle.rename(personas, "nilo", "x", IndexShelf(), now)
+    assert lifecycle.rename(personas, "nilou", "Nilou", IndexShelf(), now) == "Nilou"
     assert personas.names() == ["Nilou", "さくら"]
 
 
@@ -94,7 +94,7 @@ def test_a_copy_has_everything_and_goes_its_own_way(personas, says, contents, no
     key = says("nilou", "苺が好き")
     with personas.writing("nilou") as nilou:
         revise(nilou, key, Revision(content="苺が大好き"), now=now, privacy=Privacy())
-    assert whole.copy(personas, "nilou", "collei", now) == "collei"
+    assert lifecycle.copy(personas, "nilou", "collei", now) == "collei"
     says("collei", "桃も好き")
     assert (contents("nilou"), contents("collei")) == (["苺が大好き"], ["苺が大好き", "桃も好き"])
     with personas.reading("collei") as collei:
@@ -106,7 +106,7 @@ def test_an_erased_persona_is_nowhere_and_can_begin_anew(personas, says, content
     says("collei", "残る")
     directory = personas.path_of("nilou").parent
     (directory / "key.json").write_text("secret")
-    whole.erase(personas, "nilou", IndexShelf(), now)
+    lifecycle.erase(personas, "nilou", IndexShelf(), now)
     assert personas.names() == ["collei"]
     assert not directory.exists()
     assert [file for file in personas.directory.rglob("*") if file.is_file() and b"zqxunique" in file.read_bytes()] == []
@@ -121,7 +121,7 @@ def test_a_persona_stays_whole_when_what_is_to_go_before_it_can_not(personas, sa
         raise StoreError("the backups can't be removed", "", "")
 
     with pytest.raises(StoreError, match="backups"):
-        whole.erase(personas, "nilou", IndexShelf(), now, first=fail)
+        lifecycle.erase(personas, "nilou", IndexShelf(), now, first=fail)
     assert contents("nilou") == ["苺が好き"]
 
 
@@ -129,7 +129,7 @@ def test_whoever_asks_meanwhile_is_told_to_wait_and_whoever_is_in_it_is_waited_f
     personas = Personas(data_directory, alone_seconds=0.01)
     try:
         with personas.writing("nilou"), pytest.raises(Overloaded, match="nilou is in use"):
-            whole.erase(personas, "nilou", IndexShelf(), now)
+            lifecycle.erase(personas, "nilou", IndexShelf(), now)
         with personas.alone("nilou"), pytest.raises(Overloaded, match="being moved"), personas.reading("nilou"):
             pass
         with personas.reading("nilou") as persona:
@@ -144,7 +144,7 @@ def test_a_call_that_ends_lets_the_move_begin(personas, says, now):
 
     def move():
         entered.set()
-        whole.rename(personas, "nilou", "collei", IndexShelf(), now)
+        lifecycle.rename(personas, "nilou", "collei", IndexShelf(), now)
         moved.set()
 
     with personas.writing("nilou"):
@@ -193,7 +193,7 @@ def test_merging_again_brings_only_what_is_new(personas, says, contents, now):
 def test_a_key_that_is_taken_gets_another_and_what_it_replaces_is_followed(personas, says, contents, now, found):
     old = says("nilou", "東京に住んでいる")
     new = says("nilou", "京都に住んでいる", supersedes=old)
-    whole.copy(personas, "nilou", "collei", now)
+    lifecycle.copy(personas, "nilou", "collei", now)
     with personas.writing("collei") as collei:
         revise(collei, old, Revision(content="パリに住んでいる"), now=now, privacy=Privacy())
         revise(collei, new, Revision(content="ローマに住んでいる"), now=now, privacy=Privacy())
@@ -207,7 +207,7 @@ def test_a_key_that_is_taken_gets_another_and_what_it_replaces_is_followed(perso
 
 def test_what_was_erased_in_the_one_does_not_come_back_from_the_other(personas, says, contents, now):
     key = says("nilou", "秘密の話です")
-    whole.copy(personas, "nilou", "collei", now)
+    lifecycle.copy(personas, "nilou", "collei", now)
     with personas.writing("collei") as collei:
         forget(collei, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
         purge.erase(collei, [key], rule="asked for", now=now)
@@ -248,11 +248,11 @@ def restarted(personas, data_directory):
 
 def test_a_rename_that_was_interrupted_after_the_move_is_finished_at_the_next_start(personas, says, contents, data_directory, restarted):
     says("nilou", "苺が好き")
-    told = unfinished.Renaming("nilou", directory_name("さくら"), "nilou", "さくら")
+    told = recovery.Renaming("nilou", directory_name("さくら"), "nilou", "さくら")
 
     def interrupted():
-        with personas.alone("nilou"), unfinished.noted(data_directory, told):
-            unfinished.move(data_directory / "nilou", data_directory / directory_name("さくら"))
+        with personas.alone("nilou"), recovery.noted(data_directory, told):
+            recovery.move(data_directory / "nilou", data_directory / directory_name("さくら"))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -264,24 +264,24 @@ def test_a_rename_that_was_interrupted_after_the_move_is_finished_at_the_next_st
 
 def test_a_rename_that_was_interrupted_before_the_move_has_not_happened(personas, says, contents, data_directory, restarted):
     says("nilou", "苺が好き")
-    told = unfinished.Renaming("nilou", directory_name("さくら"), "nilou", "さくら")
-    with pytest.raises(KeyboardInterrupt), unfinished.noted(data_directory, told):
+    told = recovery.Renaming("nilou", directory_name("さくら"), "nilou", "さくら")
+    with pytest.raises(KeyboardInterrupt), recovery.noted(data_directory, told):
         raise KeyboardInterrupt
     registry = restarted()
     assert registry.names() == ["nilou"]
     assert contents("nilou", registry) == ["苺が好き"]
-    assert list((data_directory / unfinished.PLACE_NAME).iterdir()) == []
+    assert list((data_directory / recovery.PLACE_NAME).iterdir()) == []
 
 
 def test_half_a_copy_and_half_an_erasing_are_gone_at_the_next_start(personas, says, data_directory, restarted):
     says("nilou", "苺が好き")
-    for prefix in (unfinished.COMING, unfinished.GOING):
-        place = unfinished.place(data_directory, prefix)
+    for prefix in (recovery.COMING, recovery.GOING):
+        place = recovery.place(data_directory, prefix)
         place.mkdir()
         (place / "memory.sqlite").write_bytes(b"half")
     registry = restarted()
     assert registry.names() == ["nilou"]
-    assert list((data_directory / unfinished.PLACE_NAME).iterdir()) == []
+    assert list((data_directory / recovery.PLACE_NAME).iterdir()) == []
 
 
 def relations_of(persona):
@@ -348,7 +348,7 @@ def test_what_a_memory_was_merged_into_stands_in_its_place_in_another_persona_to
 
 def test_what_came_later_replaces_what_came_with_an_earlier_merge(personas, says, now, found):
     old = says("nilou", "東京に住んでいる", relations=["私 > lives_in > 東京"])
-    whole.copy(personas, "nilou", "collei", now)
+    lifecycle.copy(personas, "nilou", "collei", now)
     with personas.writing("collei") as collei:
         revise(collei, old, Revision(content="パリに住んでいる"), now=now, privacy=Privacy())
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
@@ -363,7 +363,7 @@ def test_what_came_later_replaces_what_came_with_an_earlier_merge(personas, says
 
 def test_a_summary_does_not_bring_back_what_was_erased(personas, says, contents, now, settings):
     keys = [says("nilou", f"{number}番目の秘密の話", session_id="s", occurred_at="2025-10-20T12:00:00+09:00") for number in range(5)]
-    whole.copy(personas, "nilou", "collei", now)
+    lifecycle.copy(personas, "nilou", "collei", now)
     later = now + timedelta(days=2)
     with personas.writing("nilou") as nilou:
         while summaries.step(nilou, later, settings):
@@ -382,7 +382,7 @@ def test_a_persona_that_is_erased_while_a_reader_is_about_to_open_it_stays_erase
 
     class Late(Personas):
         def _pin(self, name):
-            whole.erase(self, name, IndexShelf(), now)
+            lifecycle.erase(self, name, IndexShelf(), now)
             return super()._pin(name)
 
     says("nilou", "苺が好き")

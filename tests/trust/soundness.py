@@ -7,7 +7,7 @@ import apsw
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.graph import quality
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 
 
 def faults(data: Path) -> list[str]:

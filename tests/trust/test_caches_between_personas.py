@@ -18,11 +18,11 @@ from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.encoders.reranking import Pair, PooledReranker
 from memory_mcp.index.sync import apply_queue
 from memory_mcp.personas.registry import Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
-from memory_mcp.store.index_shelf import IndexShelf
+from memory_mcp.store.index_cache import IndexShelf
 
 SETTINGS = Settings(embeddings_model="counted", reranker_model="counted")
 LOADED = ModelState("loaded", "counted")

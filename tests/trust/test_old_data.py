@@ -38,8 +38,8 @@ from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import Overloaded, StoreError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import legacy_values, memories, migrations
 from memory_mcp.transfer.jsonlines import Arriving, import_lines

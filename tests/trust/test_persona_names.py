@@ -18,8 +18,8 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import StoreError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.remember.drafts import draft
 from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
 
 RESERVED_ON_WINDOWS = {"con", "prn", "aux", "nul", "conin$", "conout$", *(f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³")}

@@ -8,7 +8,7 @@ import pytest
 
 from memory_mcp.config.settings import Calls
 from memory_mcp.errors import Overloaded, TooManyOfOne
-from memory_mcp.server.places import Places
+from memory_mcp.server.concurrency import Places
 
 
 def limited(**limits: int) -> Places:

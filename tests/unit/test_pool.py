@@ -8,8 +8,8 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from memory_mcp.encoders.lanes import Urgency
 from memory_mcp.encoders.pool import TOGETHER, ModelPool, on_behalf_of
+from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.errors import EncoderFailed
 
 PAST = float("-inf")

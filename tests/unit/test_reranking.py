@@ -8,9 +8,9 @@ import pytest
 from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.lanes import Urgency
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.reranking import CHUNK, Pair, PooledReranker
+from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.errors import EncoderFailed
 
 AN_HOUR = 3_600

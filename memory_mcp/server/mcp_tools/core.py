@@ -11,7 +11,7 @@ from pydantic import Field
 
 from memory_mcp.domain import Remembered
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember import drafts
+from memory_mcp.remember import validation
 from memory_mcp.remember.forget import forget as forget_memories
 from memory_mcp.remember.pipeline import remember as remember_draft
 from memory_mcp.remember.pipeline import unknown_predecessor
@@ -75,7 +75,7 @@ def remember(
     call: Call = Depends(current_call),
 ) -> dict[str, Any]:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
-    draft = drafts.draft(
+    draft = validation.draft(
         content,
         now=call.now,
         zone=call.settings.zone,
@@ -187,13 +187,13 @@ def revise(
 ) -> dict[str, Any]:
     """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
     revision = Revision(
-        content=drafts.checked_content(content) if content else None,
-        tags=drafts.labels(tags, "tags") if tags is not None else None,
-        importance=drafts.checked_importance(importance) if importance is not None else None,
-        category=drafts.label(category, "category"),
-        privacy_level=drafts.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
+        content=validation.checked_content(content) if content else None,
+        tags=validation.labels(tags, "tags") if tags is not None else None,
+        importance=validation.checked_importance(importance) if importance is not None else None,
+        category=validation.label(category, "category"),
+        privacy_level=validation.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
         restore=restore,
-        reason=drafts.label(reason, "reason"),
+        reason=validation.label(reason, "reason"),
     )
     _, found = private(revision, call.settings.privacy)
     with call.changing() as persona:
@@ -217,7 +217,7 @@ def forget(keys: TextList, reason: Text = "", dry_run: Flag = False, call: Call 
         raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
     with call.changing() as persona:
         outcomes = forget_memories(
-            persona, keys, reason=drafts.label(reason, "reason"), dry_run=dry_run, now=call.now, privacy=call.settings.privacy
+            persona, keys, reason=validation.label(reason, "reason"), dry_run=dry_run, now=call.now, privacy=call.settings.privacy
         )
         return {**heading(call, persona), "outcomes": [outcome_view(outcome) for outcome in outcomes]}
 

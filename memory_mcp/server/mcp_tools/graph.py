@@ -7,7 +7,7 @@ from pydantic import Field
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.snapshot import snapshot
-from memory_mcp.remember import drafts, relating
+from memory_mcp.remember import relating, validation
 from memory_mcp.remember.naming import check_types
 from memory_mcp.server import entity_views
 from memory_mcp.server.graph_arguments import DEPTH_LIMIT, NEIGHBOURS_LIMIT, PATH_LIMIT, SNAPSHOT_LIMIT
@@ -108,7 +108,7 @@ def unrelate(
     with call.changing() as persona:
         with persona.database.read() as connection:
             said = stated(relation, entities.types(connection))
-        now, why = call.now.astimezone(call.settings.zone), drafts.label(reason, "reason")
+        now, why = call.now.astimezone(call.settings.zone), validation.label(reason, "reason")
         gone = relating.unrelate(persona, said, reason=why, now=now, privacy=call.settings.privacy)
         note = None if gone else "there was no such relation"
         return {**heading(call, persona), "unrelated": gone, **told(note=note)}

@@ -6,7 +6,7 @@ from fastmcp.dependencies import Depends
 from pydantic import Field
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember import drafts
+from memory_mcp.remember import validation
 from memory_mcp.remember.revise import Revision
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.questions import token_budget
@@ -37,7 +37,7 @@ def restore_version(
     if revision is None:
         raise InvalidInput("revision is missing", "", "Take one that history shows")
     with call.changing() as persona:
-        asked = Revision(revision=revision, reason=drafts.label(reason, "reason"))
+        asked = Revision(revision=revision, reason=validation.label(reason, "reason"))
         memory = revise_memory(persona, key, asked, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy)
         return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
 

@@ -10,7 +10,7 @@ from memory_mcp.config.live import LiveConfig
 from memory_mcp.encoders.models import Models, models_for
 from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.personas.registry import Personas
-from memory_mcp.server.admission import Door
+from memory_mcp.server.auth import Door
 from memory_mcp.server.mcp_tools import compat
 from memory_mcp.server.request_persona import Call
 

@@ -10,9 +10,9 @@ from mcp import MCPError
 from starlette.responses import PlainTextResponse
 
 from memory_mcp.config.settings import Calls
-from memory_mcp.server.admission import Door
+from memory_mcp.server.auth import Door
+from memory_mcp.server.concurrency import Places
 from memory_mcp.server.edge import Edge
-from memory_mcp.server.places import Places
 
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 LIBRARY_WORDS = ("pydantic", "Traceback", "https://", "validation error", "sys.")

@@ -8,7 +8,7 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Clash, Draft, Outcome
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.remember.arrivals import settle, taken
+from memory_mcp.remember.deduplication import settle, taken
 from memory_mcp.remember.pipeline import unknown_predecessor
 from memory_mcp.remember.redact import redacted
 from memory_mcp.store import memories

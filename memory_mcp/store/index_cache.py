@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memory_mcp.store import index_files
 from memory_mcp.store.database import Database
-from memory_mcp.store.vectors import VectorIndex
+from memory_mcp.store.faiss_index import VectorIndex
 
 LIMIT_BYTES = 512 * 1024 * 1024
 

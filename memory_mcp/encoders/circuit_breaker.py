@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from memory_mcp.encoders.lanes import Urgency
+from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.errors import EncoderFailed
 
 

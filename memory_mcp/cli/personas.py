@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli import recollection
+from memory_mcp.cli import memories
 from memory_mcp.cli.options import AsJson, Url, connection
 
 Name = Annotated[str, typer.Argument(help="Which persona.", metavar="NAME")]
@@ -15,7 +15,7 @@ Name = Annotated[str, typer.Argument(help="Which persona.", metavar="NAME")]
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     group = typer.Typer(help="A persona as a whole: list, stats, rename, copy, merge, erase.", no_args_is_help=True)
-    group.command("list")(recollection.personas)
+    group.command("list")(memories.personas)
     for command in (stats, rename, copy, merge, erase):
         group.command()(command)
     app.add_typer(group, name="persona")

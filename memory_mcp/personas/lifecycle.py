@@ -10,12 +10,12 @@ from typing import Any
 from memory_mcp.errors import InvalidInput, PersonaUnknown
 from memory_mcp.personas.directories import DATABASE_NAME, write_identity
 from memory_mcp.personas.names import canonical_name, directory_name, fold
+from memory_mcp.personas.recovery import COMING, GOING, PRIVATE, Renaming, destroy, move, noted, place
 from memory_mcp.personas.registry import Personas
-from memory_mcp.personas.unfinished import COMING, GOING, PRIVATE, Renaming, destroy, move, noted, place
 from memory_mcp.store import operations, snapshots
 from memory_mcp.store.files import refusal, sync_directory, sync_file, write_atomically
+from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.index_files import DIRECTORY_NAME as VECTORS_NAME
-from memory_mcp.store.index_shelf import IndexShelf
 from memory_mcp.store.keys import KEY_NAME
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME

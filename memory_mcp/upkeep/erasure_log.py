@@ -8,7 +8,7 @@ import apsw
 
 from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.errors import MemoryMCPError, StoreDamaged, StoreError
-from memory_mcp.personas import replacing
+from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import DATABASE_NAME, identity
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store import archives, operations, snapshots, tombstones
@@ -57,7 +57,10 @@ def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_
     if newest is None or newest.made_at <= manifest.created_at or newest.path == backup.absolute():
         return None
     try:
-        with archives.opened(newest.path, find_key) as (later, extract), replacing.scratch(personas.directory, "erased-since") as scratch:
+        with (
+            archives.opened(newest.path, find_key) as (later, extract),
+            atomic_replace.scratch(personas.directory, "erased-since") as scratch,
+        ):
             copy, key = scratch / DATABASE_NAME, secrets.token_bytes(KEY_BYTES) if later.encrypted else None
             extract(copy, key, unseen)
             connection = snapshots.open_copy(copy, key)

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.languages import EmbedderOfLanguages, RerankerOfLanguages
+from memory_mcp.encoders.model_slot import Loader, Model, Slot, Wish, embedder_wish, release, reranker_wish
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Embedder, Reranker
-from memory_mcp.encoders.slots import Loader, Model, Slot, Wish, embedder_wish, release, reranker_wish
 
 RETRY_SECONDS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 SHUTDOWN_SECONDS = 30.0
