@@ -12,7 +12,7 @@ from memory_mcp.remember import entity_changes
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph.entities import records
-from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
 
 
@@ -38,7 +38,7 @@ def made(nilou, now):
     """made(name, type, …): somebody made by hand."""
 
     def make(name, type_, *aliases):
-        return entity_changes.create(nilou, Wanted(name, type_, aliases=aliases), now=now, privacy=Privacy())
+        return entity_changes.create(nilou, EntityChange(name, type_, aliases=aliases), now=now, privacy=Privacy())
 
     return make
 
