@@ -9,9 +9,10 @@ from itertools import combinations
 import apsw
 
 from memory_mcp.graph.deadline import Deadline
-from memory_mcp.store.graph import hops, merging, overview
-from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.telling import told
+from memory_mcp.store.graph import neighbors, overview
+from memory_mcp.store.graph.entities import entity_merges
+from memory_mcp.store.graph.entities.lookup import told
+from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.text.entities import likeness
 from memory_mcp.text.entities.days import DAY
 from memory_mcp.text.entities.folding import bare
@@ -55,7 +56,7 @@ def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDL
     around = _Around(connection, present)
     deadline.check()
     alike = _by_names(present.values(), deadline)
-    apart = merging.distinguished(connection)
+    apart = entity_merges.distinguished(connection)
     found = []
     for pair in {*alike, *around.strangers(deadline)} - apart:
         deadline.check()
@@ -160,7 +161,7 @@ class _Around:
         self._present = present
         self._known: dict[int, set[int]] = defaultdict(set)
         self._related: set[Pair] = set()
-        for step in hops.steps_from(connection, present):
+        for step in neighbors.steps_from(connection, present):
             self._known[step.here].add(step.there)
             if step.type != "similarity":
                 self._related.add((step.here, step.there))

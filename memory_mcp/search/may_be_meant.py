@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import apsw
 
-from memory_mcp.store.graph.merging import distinguished
-from memory_mcp.store.graph.names import of_shorter_or_longer_name
+from memory_mcp.store.graph.entities.entity_merges import distinguished
+from memory_mcp.store.graph.entities.names import of_shorter_or_longer_name
 
 # What names the one says so much of the other, shared by all who may be meant.
 SHARE = 0.5

@@ -22,7 +22,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.store import memories, moved_versions, stored_vectors
-from memory_mcp.store.graph import relations, staying
+from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.text.entities.stated import told
 from memory_mcp.text.privacy.redaction import Redaction
@@ -174,7 +174,7 @@ def export_lines(persona: Persona, leaving: ExportOptions = ExportOptions()) -> 
 def _memory_lines(persona: Persona, leaving: ExportOptions) -> Iterator[str]:
     last = 0
     with persona.database.read() as connection:
-        called = staying.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
+        called = visibility.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)

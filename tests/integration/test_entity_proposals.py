@@ -7,7 +7,7 @@ from memory_mcp.graph.proposals import proposals
 from memory_mcp.remember import entity_changes
 from memory_mcp.remember.relating import relate
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import entities
+from memory_mcp.store.graph.entities import records
 from memory_mcp.text.entities.stated import stated
 
 
@@ -16,7 +16,7 @@ def there_are(nilou, now):
     """there_are("Person", "田中", …): entities of these names."""
 
     def make(type_, *names):
-        nilou.database.write(lambda connection: [entities.make(connection, name, type_, 1.0, now, made_by="user") for name in names])
+        nilou.database.write(lambda connection: [records.make(connection, name, type_, 1.0, now, made_by="user") for name in names])
 
     return make
 

@@ -3,8 +3,8 @@
 import pytest
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store.graph import entities, names
-from memory_mcp.store.graph.names import RECENT_LIMIT
+from memory_mcp.store.graph.entities import names, records
+from memory_mcp.store.graph.entities.names import RECENT_LIMIT
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def known(nilou):
     def find(text):
         with nilou.database.read() as connection:
             found = nilou.names.find(connection, text)
-            called = entities.by_ids(connection, [entity for entity, _ in found])
+            called = records.by_ids(connection, [entity for entity, _ in found])
             said = [text[mention.start : mention.end] for _, mention in found]
             assert [called[entity].name for entity, _ in found] == said
             return said
@@ -29,7 +29,7 @@ def given_up(nilou, now):
     def fail(*made):
         def work(connection):
             for name in made:
-                entities.make(connection, name, "Object", 1.0, now)
+                records.make(connection, name, "Object", 1.0, now)
             assert len(nilou.names.find(connection, "、".join(made))) == len(made)
             raise InvalidInput("it is given up", "", "")
 
@@ -40,7 +40,7 @@ def given_up(nilou, now):
 
 
 def make(persona, now, *made):
-    persona.database.write(lambda connection: [entities.make(connection, name, "Object", 1.0, now) for name in made])
+    persona.database.write(lambda connection: [records.make(connection, name, "Object", 1.0, now) for name in made])
 
 
 def test_a_name_that_was_never_stored_is_not_known_and_the_one_that_took_its_place_is(nilou, now, known, given_up):

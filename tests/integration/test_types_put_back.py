@@ -6,7 +6,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.remember import entity_changes
-from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.store.graph.entities.editing import Wanted
 
 
 @pytest.fixture

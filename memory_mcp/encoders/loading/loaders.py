@@ -1,0 +1,156 @@
+"""From settings to loaded models: which of the ways to load one is meant, and what goes with it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.encoders import hub
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.embedding import Identity, PooledEmbedder
+from memory_mcp.encoders.languages import known_languages
+from memory_mcp.encoders.loading import availability, langchain_class
+from memory_mcp.encoders.loading.availability import Role
+from memory_mcp.encoders.loading.model_registry import ModelShelf
+from memory_mcp.encoders.loading.model_slot import Loader
+from memory_mcp.encoders.model_families import prefixes_for
+from memory_mcp.encoders.onnx import export_directory
+from memory_mcp.encoders.onnx.export_directory import Export
+from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
+from memory_mcp.encoders.onnx.tokenization import Tokenizers
+from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.protocols import Embedder, Reranker
+from memory_mcp.encoders.reranking import PooledReranker
+from memory_mcp.encoders.torch.models import LoadedCrossEncoder, load_embeddings, probed_dimension
+from memory_mcp.errors import EncoderFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """Where exported models lie, and the tokenizers that they share."""
+
+    directory: Path
+    tokenizers: Tokenizers = field(default_factory=Tokenizers)
+
+
+def model_shelf(pool: ModelPool, caches: Caches, on_change: Callable[[], None] | None = None, exports: Exports | None = None) -> ModelShelf:
+    """The shelf of a server. `start` it, and `close` it before the pool."""
+    embedder: Loader[Embedder] = Loader(
+        lambda settings: why_no_embedder(settings, exports), lambda settings: load_embedder(settings, pool, caches, exports)
+    )
+    reranker: Loader[Reranker] = Loader(
+        lambda settings: why_no_reranker(settings, exports), lambda settings: load_reranker(settings, pool, caches, exports)
+    )
+    return ModelShelf(embedder, reranker, on_change)
+
+
+def why_no_embedder(settings: Settings, exports: Exports | None = None) -> str | None:
+    """Why the configured embedder can't be loaded here; None when it can, as far as can be told without loading it."""
+    if settings.embeddings_class or settings.embeddings_model is None:
+        return None
+    return _why_absent(settings, settings.embeddings_model, "embedder", exports)
+
+
+def why_no_reranker(settings: Settings, exports: Exports | None = None) -> str | None:
+    """The same for the reranker."""
+    return _why_absent(settings, settings.reranker_model, "reranker", exports) if settings.reranker_model else None
+
+
+def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledEmbedder:
+    """The configured embedder, after it has embedded something. Downloads it first if it has to.
+
+    Raises:
+        EncoderFailed: it can't be used, and says why.
+        Exception: whatever a library raises at a model that it can't load.
+    """
+    name = settings.embeddings_model
+    if name is None:
+        raise EncoderFailed("there is no embedder to load", "embeddings_model is null")
+    if settings.embeddings_class:
+        return _service_embedder(settings, settings.embeddings_class, name, caches)
+    if settings.inference_backend == "onnx":
+        return _onnx_embedder(settings, name, pool, caches, exports)
+    directory = _directory(name, "embedder")
+    prefixes = prefixes_for(name, directory)
+    loaded = load_embeddings(directory, settings.embeddings_device, prefixes, name)
+    generation = _generation(name, availability.fingerprint(directory), loaded.dimension, prefixes.version)
+    identity = Identity(name, loaded.dimension, generation, known_languages(name), loaded.max_tokens)
+    return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries, token_spans=loaded.token_spans)
+
+
+def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledReranker:
+    """The configured reranker, after it has scored something. Downloads it first if it has to.
+
+    Raises:
+        EncoderFailed: it can't be used, and says why.
+        Exception: whatever a library raises at a model that it can't load.
+    """
+    name = settings.reranker_model
+    if name is None:
+        raise EncoderFailed("there is no reranker to load", "reranker_model is null")
+    predict: LoadedCrossEncoder | OnnxCrossEncoder
+    if settings.inference_backend == "onnx":
+        predict = OnnxCrossEncoder(_exported(settings, name, "reranker", exports), settings.onnx_precision, _tokenizers(exports))
+        fingerprint, known_as = _fingerprint(predict.export, settings), predict.export.model
+    else:
+        directory = _directory(name, "reranker")
+        predict = LoadedCrossEncoder(directory, settings.embeddings_device, name)
+        fingerprint, known_as = availability.fingerprint(directory), name
+    return PooledReranker(
+        predict, name, pool, caches, fingerprint=fingerprint, languages=known_languages(known_as), max_tokens=predict.max_tokens
+    )
+
+
+def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) -> PooledEmbedder:
+    model = langchain_class.construct(path, settings.embeddings_arguments)
+    dimension = probed_dimension(model, name)
+    generation = langchain_class.generation_of(name, path, settings.embeddings_arguments, dimension)
+    return langchain_class.ServiceEmbedder(model, Identity(name, dimension, generation, known_languages(name)), caches)
+
+
+def _onnx_embedder(settings: Settings, name: str, pool: ModelPool, caches: Caches, exports: Exports | None) -> PooledEmbedder:
+    model = OnnxEmbeddings(_exported(settings, name, "embedder", exports), settings.onnx_precision, _tokenizers(exports))
+    export = model.export
+    generation = _generation(name, _fingerprint(export, settings), model.dimension, export.prefix_version)
+    identity = Identity(name, model.dimension, generation, known_languages(export.model), model.max_tokens)
+    return PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries, token_spans=model.token_spans)
+
+
+def _generation(name: str, fingerprint: str, dimension: int, prefix_version: str) -> str:
+    return f"{name}@{fingerprint}:{dimension}:{prefix_version}"
+
+
+def _fingerprint(export: Export, settings: Settings) -> str:
+    """Of what shapes the answers. fp32 has the source's own: it was found to answer as torch does, so vectors of both compare."""
+    if settings.onnx_precision == "fp32":
+        return export.fingerprint
+    return f"{export.fingerprint}-int8-{export.sha256[export_directory.FILE_NAMES['int8']][:8]}"
+
+
+def _why_absent(settings: Settings, name: str, role: Role, exports: Exports | None) -> str | None:
+    found = export_directory.find_configured(settings, name, role, exports.directory if exports else None)
+    return found.why if isinstance(found, availability.Missing) else None
+
+
+def _exported(settings: Settings, name: str, role: Role, exports: Exports | None) -> Path:
+    if settings.embeddings_device == "cuda":
+        raise EncoderFailed(
+            f"{name} can't be loaded", "embeddings_device is cuda, and inference_backend onnx runs on the CPU", "Change one of them"
+        )
+    found = export_directory.find(name, role, exports.directory if exports else None)
+    if isinstance(found, availability.Missing) or found.directory is None:
+        raise EncoderFailed(found.why.rstrip(".") if isinstance(found, availability.Missing) else f"{name} is not here")
+    if settings.onnx_precision == "int8":
+        export_directory.check_agreement(export_directory.read(found.directory))
+    return found.directory
+
+
+def _tokenizers(exports: Exports | None) -> Tokenizers:
+    return exports.tokenizers if exports else Tokenizers()
+
+
+def _directory(name: str, role: Role) -> Path:
+    found = availability.find(name, role)
+    if isinstance(found, availability.Missing):
+        raise EncoderFailed(found.why.rstrip("."))
+    return found.directory or hub.download(name, role, show_progress=False)
