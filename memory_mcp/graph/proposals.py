@@ -8,13 +8,13 @@ from itertools import combinations
 
 import apsw
 
+from memory_mcp.dates.mentions import DAY
 from memory_mcp.graph.deadline import Deadline
 from memory_mcp.store.graph import neighbors, overview
 from memory_mcp.store.graph.entities import entity_merges
 from memory_mcp.store.graph.entities.lookup import told
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.text.entities import likeness
-from memory_mcp.text.entities.days import DAY
 from memory_mcp.text.entities.folding import bare
 from memory_mcp.text.entities.likeness import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
 

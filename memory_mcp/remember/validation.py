@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS, Draft, Kind, PrivacyLevel
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 from memory_mcp.text.entities.stated import stated
-from memory_mcp.text.timewords import parse_moment
 from memory_mcp.text.unstorable import storable
 
 CONTENT_LIMIT = 200_000

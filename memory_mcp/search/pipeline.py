@@ -12,6 +12,7 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.dates.resolve import named_dates
 from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
@@ -31,7 +32,6 @@ from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.word_counts import WordCounts
 from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import named_speakers
-from memory_mcp.text.timewords import named_dates
 from memory_mcp.text.tokens import query_tokens
 
 POOL_FACTOR = 3

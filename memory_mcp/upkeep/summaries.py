@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
+from memory_mcp.characters import is_japanese
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Draft, Memory, TimeRange
 from memory_mcp.errors import ChatFailed
@@ -25,7 +26,6 @@ from memory_mcp.store.summaries import OF, SUBJECT, Registered, Subject
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.summary import CHARACTERS_LIMIT, Said, cut, extract, heading
-from memory_mcp.text.tokens import is_japanese
 
 CHORE = "summaries"
 # Part of every fingerprint: raise it whenever summaries are made in another way, and they are made anew as their sources change.

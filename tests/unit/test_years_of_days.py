@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from memory_mcp.text.entities.days import day_called
+from memory_mcp.dates.mentions import day_called
 from memory_mcp.text.entities.finding import found_in
 
 # In February the last 10月17日 is the nearest one, and in the middle of June the next one.

@@ -3,15 +3,15 @@
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 
+from memory_mcp.characters import is_japanese
+from memory_mcp.dates.mentions import days
 from memory_mcp.text.entities import english, japanese
-from memory_mcp.text.entities.days import days
 from memory_mcp.text.entities.folding import bare
 from memory_mcp.text.entities.known import Called
 from memory_mcp.text.entities.marks import marked
 from memory_mcp.text.entities.meant import meant, with_surnames
 from memory_mcp.text.entities.mention import Mention, without_overlaps
 from memory_mcp.text.entities.surroundings import stands_alone
-from memory_mcp.text.tokens import is_japanese
 
 # Names are looked for no further into a text: a book that somebody pastes in is not an index of names.
 TEXT_LIMIT = 20_000
@@ -39,5 +39,6 @@ def _by_rules(text: str, said_on: date | None = None) -> Iterator[Mention]:
         for mention in japanese.found(text):
             if mention.type != "Location" or stands_alone(text, mention.start, mention.end, "Location"):
                 yield mention
-    yield from days(text, said_on)
+    for day in days(text, said_on):
+        yield Mention(day.name, day.type, day.start, day.end, "rule", subtype=day.subtype, aliases=day.aliases)
     yield from english.found(text)

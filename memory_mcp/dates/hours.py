@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from memory_mcp.dates.numerals import COUNT, NUMBER
+from memory_mcp.dates.spans import number_of
 from memory_mcp.domain import TimeRange
-from memory_mcp.text.calendar import number_of
-from memory_mcp.text.date_numerals import COUNT, NUMBER
 
 _FEW = 6
 _UNITS = r"(hours?|hrs?|h|minutes?|mins?)"

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import islice
 
-from memory_mcp.text import moving_days
-from memory_mcp.text.long_ago import Pattern
-from memory_mcp.text.nested_days import Days
-from memory_mcp.text.yearless import each_year
+from memory_mcp.dates import moving_days
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.relative import Pattern
+from memory_mcp.dates.yearless import each_year
 
 # What is said, and its first day in a year: month and day, or a rule; and how many days.
 _Festival = tuple[str, tuple[int, int] | Callable[[int], date], int]

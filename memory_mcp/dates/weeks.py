@@ -3,10 +3,10 @@
 import re
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import WEEKDAYS, day_of, number_of, week_of
-from memory_mcp.text.date_numerals import COUNT, NUMBER
-from memory_mcp.text.long_ago import Pattern, fixed
-from memory_mcp.text.nested_days import Days
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.numerals import COUNT, NUMBER
+from memory_mcp.dates.relative import Pattern, fixed
+from memory_mcp.dates.spans import WEEKDAYS, day_of, number_of, week_of
 
 WEEKDAY = r"(mon|tue|wed|thu|fri|sat|sun)(?:(?:s|nes|rs|ur)?day|s|rs?)?(?![a-z])"
 WEEKS_BACK = {"先々週": 2, "先先週": 2, "先週": 1, "今週": 0, "来週": -1, "再来週": -2, "last": 1, "previous": 1, "this": 0, "next": -1}

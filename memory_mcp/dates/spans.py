@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import date, timedelta
 
-from memory_mcp.text.nested_days import Days
+from memory_mcp.dates.nested_days import Days
 
 WEEKDAYS = {
     name: index

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from memory_mcp.text.calendar import ERAS, number_of, western_year
-from memory_mcp.text.entities.english_days import days_in_english
-from memory_mcp.text.entities.written_day import Written
+from memory_mcp.dates.english_days import days_in_english
+from memory_mcp.dates.spans import ERAS, number_of, western_year
+from memory_mcp.dates.written_day import Written
 
 _YEARS_ON = {"再来年": 2, "来年": 1, "今年": 0, "本年": 0, "去年": -1, "昨年": -1, "一昨年": -2, "おととし": -2}
 _YEAR = rf"(?:(?P<year>[12１２]\d{{3}})年|(?P<era>{'|'.join(ERAS)})(?P<of_era>\d{{1,2}}|元)年|(?P<on>{'|'.join(_YEARS_ON)})の?)"

@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of, month_of, months_back, week_of, year_of
-from memory_mcp.text.fiscal_years import PART_OF_FISCAL_YEAR, part_of_fiscal_year
-from memory_mcp.text.later import LATER
-from memory_mcp.text.long_ago import Pattern, fixed
-from memory_mcp.text.nested_days import Days
-from memory_mcp.text.quarters import quarter
-from memory_mcp.text.seasons import SEASON_ALONE, VACATION_ALONE, season_alone, vacation_alone
-from memory_mcp.text.weeks import WEEKDAY, last_weekday, latest_weekend, weekday_alone, weekend
-from memory_mcp.text.yearless import each_year
+from memory_mcp.dates.fiscal_years import PART_OF_FISCAL_YEAR, part_of_fiscal_year
+from memory_mcp.dates.later import LATER
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.quarters import quarter
+from memory_mcp.dates.relative import Pattern, fixed
+from memory_mcp.dates.seasons import SEASON_ALONE, VACATION_ALONE, season_alone, vacation_alone
+from memory_mcp.dates.spans import MONTHS, WEEKDAYS, day_of, month_of, months_back, week_of, year_of
+from memory_mcp.dates.weeks import WEEKDAY, last_weekday, latest_weekend, weekday_alone, weekend
+from memory_mcp.dates.yearless import each_year
 
 _MONTH = rf"({'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![a-z])\.?"
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import UNITS, day_of, months_back, number_of
-from memory_mcp.text.date_numerals import COUNT, NUMBER
-from memory_mcp.text.nested_days import Days
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.numerals import COUNT, NUMBER
+from memory_mcp.dates.spans import UNITS, day_of, months_back, number_of
 
 Resolver = Callable[[re.Match[str], date], Iterator[Days] | list[Days]]
 Pattern = tuple[re.Pattern[str], Resolver]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import date
 
-from memory_mcp.text.nested_days import Days
+from memory_mcp.dates.nested_days import Days
 
 YEARS_MEANT = 5
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import month_of, number_of
-from memory_mcp.text.date_numerals import COUNT, NUMBER
-from memory_mcp.text.moving_days import end_of_golden_week
-from memory_mcp.text.nested_days import Days
-from memory_mcp.text.yearless import YEARS_MEANT, each_year
+from memory_mcp.dates.moving_days import end_of_golden_week
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.numerals import COUNT, NUMBER
+from memory_mcp.dates.spans import month_of, number_of
+from memory_mcp.dates.yearless import YEARS_MEANT, each_year
 
 _FIRST_MONTHS = {"春": 3, "夏": 6, "秋": 9, "冬": 12, "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _YEARS_BACK = {

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from itertools import pairwise
 
-from memory_mcp.text.calendar import WEEKDAYS, month_of
-from memory_mcp.text.nested_days import Days, narrowed
-from memory_mcp.text.weeks import next_weekday
+from memory_mcp.dates.nested_days import Days, narrowed
+from memory_mcp.dates.spans import WEEKDAYS, month_of
+from memory_mcp.dates.weeks import next_weekday
 
 Found = tuple[int, int, list[Days]]  # where a date begins and ends in the text, and the days that it may mean
 

@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import UNITS, months_back, number_of
-from memory_mcp.text.date_numerals import COUNT, NUMBER
-from memory_mcp.text.daytimes import Said
-from memory_mcp.text.nested_days import Days
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.numerals import COUNT, NUMBER
+from memory_mcp.dates.spans import UNITS, months_back, number_of
+from memory_mcp.dates.time_of_day import Said
 
 _UNIT = "(?P<unit{}>week|fortnight|month|year)s?(?![a-z])"
 _COUNTED = re.compile(

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from datetime import date
 
+from memory_mcp.dates.iso import outside_calendar
+from memory_mcp.dates.relative import Pattern
+from memory_mcp.dates.written_days import written_days
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.entities.written_days import written_days
-from memory_mcp.text.iso_dates import outside_calendar
-from memory_mcp.text.long_ago import Pattern
 
 _LEAP_YEAR = 2000
 

@@ -3,10 +3,10 @@
 import re
 from datetime import timedelta
 
-from memory_mcp.text.calendar import UNITS, WEEKDAYS, day_of, number_of
-from memory_mcp.text.date_numerals import COUNT, NUMBER
-from memory_mcp.text.long_ago import Pattern, fixed
-from memory_mcp.text.weeks import WEEKDAY, next_weekday
+from memory_mcp.dates.numerals import COUNT, NUMBER
+from memory_mcp.dates.relative import Pattern, fixed
+from memory_mcp.dates.spans import UNITS, WEEKDAYS, day_of, number_of
+from memory_mcp.dates.weeks import WEEKDAY, next_weekday
 
 _UNIT = r"(day|night|week|fortnight|month|year)s?(?![a-z])"
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from memory_mcp.text.tokens import is_japanese
+from memory_mcp.characters import is_japanese
 
 Language = Literal["ja", "en"]
 

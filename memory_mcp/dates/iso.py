@@ -4,9 +4,9 @@ import re
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from memory_mcp.dates.nested_days import Days
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.nested_days import Days
 
 _OFFSETS = {
     "JST": "+09:00",

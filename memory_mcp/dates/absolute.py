@@ -7,18 +7,18 @@ nothing else is said, as in an argument (夏, Friday, 最近), is in `words_alon
 import re
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of, month_of, months_back, week_of, year_of
-from memory_mcp.text.days_off import AFTER_DAYS_OFF, ROW_OF_DAYS_OFF, after_days_off, rows_of_days_off
-from memory_mcp.text.festivals import FESTIVALS
-from memory_mcp.text.fiscal_years import FISCAL_YEAR, fiscal_year
-from memory_mcp.text.lately import LATELY
-from memory_mcp.text.long_ago import LONG_AGO, Pattern, fixed
-from memory_mcp.text.nested_days import Days
-from memory_mcp.text.nth_days import NTH_DAYS
-from memory_mcp.text.quarters import QUARTERS
-from memory_mcp.text.seasons import SEASON_OF_YEAR, VACATION_OF_YEAR, season_of_year, vacation
-from memory_mcp.text.weeks import WEEKDAY, WEEKS, WEEKS_BACK, in_week, last_weekday, latest_weekend, weekday_alone, weekend
-from memory_mcp.text.yearless import each_year
+from memory_mcp.dates.days_off import AFTER_DAYS_OFF, ROW_OF_DAYS_OFF, after_days_off, rows_of_days_off
+from memory_mcp.dates.fiscal_years import FISCAL_YEAR, fiscal_year
+from memory_mcp.dates.holidays import FESTIVALS
+from memory_mcp.dates.lately import LATELY
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.nth_days import NTH_DAYS
+from memory_mcp.dates.quarters import QUARTERS
+from memory_mcp.dates.relative import LONG_AGO, Pattern, fixed
+from memory_mcp.dates.seasons import SEASON_OF_YEAR, VACATION_OF_YEAR, season_of_year, vacation
+from memory_mcp.dates.spans import MONTHS, WEEKDAYS, day_of, month_of, months_back, week_of, year_of
+from memory_mcp.dates.weeks import WEEKDAY, WEEKS, WEEKS_BACK, in_week, last_weekday, latest_weekend, weekday_alone, weekend
+from memory_mcp.dates.yearless import each_year
 
 # Whole names only: what is sold at a market 5 times is not about March.
 _MONTH = rf"({'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![a-z])\.?"

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from memory_mcp.text.calendar import month_of
-from memory_mcp.text.nested_days import Days
-from memory_mcp.text.yearless import each_year
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.spans import month_of
+from memory_mcp.dates.yearless import each_year
 
 _FIRST_MONTH = 4
 _YEARS_BACK = {"一昨": 2, "昨": 1, "去": 1, "前": 1, "今": 0, "本": 0, "来": -1, "再来": -2}

@@ -3,9 +3,9 @@
 import re
 from datetime import date
 
-from memory_mcp.text.calendar import month_of, months_back
-from memory_mcp.text.long_ago import Pattern
-from memory_mcp.text.nested_days import Days
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.relative import Pattern
+from memory_mcp.dates.spans import month_of, months_back
 
 
 def quarter(year: int, which: str) -> Days:

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of, month_of, months_back, number_of, week_of
-from memory_mcp.text.long_ago import Pattern
-from memory_mcp.text.moving_days import nth_weekday
-from memory_mcp.text.nested_days import Days
-from memory_mcp.text.yearless import each_year
+from memory_mcp.dates.moving_days import nth_weekday
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.relative import Pattern
+from memory_mcp.dates.spans import MONTHS, WEEKDAYS, day_of, month_of, months_back, number_of, week_of
+from memory_mcp.dates.yearless import each_year
 
 _MONTH_NAME = rf"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![a-z])\.?"
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()

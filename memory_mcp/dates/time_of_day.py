@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import number_of
-from memory_mcp.text.nested_days import Days
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.spans import number_of
 
 # When each part of a day begins, for a moment that was only named so.
 _PARTS = {

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
 
-from memory_mcp.text.entities.tense import Direction, direction
-from memory_mcp.text.long_ago import Resolver
-from memory_mcp.text.nested_days import Days
-from memory_mcp.text.words_alone import COMES_ROUND
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.relative import Resolver
+from memory_mcp.dates.tense import Direction, direction
+from memory_mcp.dates.words_alone import COMES_ROUND
 
 # What is said so is never the one that is past.
 NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:next|(?:the )?(?:coming|upcoming))(?![a-z])")

@@ -6,11 +6,11 @@ from datetime import date, timedelta
 from functools import lru_cache
 from itertools import chain
 
-from memory_mcp.text.calendar import months_back, number_of
-from memory_mcp.text.date_numerals import NUMBER
-from memory_mcp.text.moving_days import end_of_golden_week, public_holidays
-from memory_mcp.text.nested_days import Days
-from memory_mcp.text.yearless import YEARS_MEANT, each_year
+from memory_mcp.dates.moving_days import end_of_golden_week, public_holidays
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.numerals import NUMBER
+from memory_mcp.dates.spans import months_back, number_of
+from memory_mcp.dates.yearless import YEARS_MEANT, each_year
 
 _SHORTEST, _SATURDAY = 3, 5
 _REACH = 8

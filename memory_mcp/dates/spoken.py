@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from memory_mcp.text.long_ago import Pattern
-from memory_mcp.text.tokens import is_japanese
+from memory_mcp.characters import is_japanese
+from memory_mcp.dates.relative import Pattern
 
 _WORD, _LETTER = re.compile("[a-z]{2}"), re.compile("[a-z]")
 _NO_WORD = re.compile(r"\(\?P?<?[A-Za-z_]+\d*[>)]|\[[^\]]*\]|\\[A-Za-z]")

@@ -7,12 +7,13 @@ keeps no year. 明日 and 明後日 name nothing: what was meant is told by when
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
+from typing import ClassVar
 
-from memory_mcp.text.entities.mention import Mention
-from memory_mcp.text.entities.tense import Direction, direction, direction_of_relation
-from memory_mcp.text.entities.written_day import Written
-from memory_mcp.text.entities.written_days import written_days
+from memory_mcp.dates.tense import Direction, direction, direction_of_relation
+from memory_mcp.dates.written_day import Written
+from memory_mcp.dates.written_days import written_days
 
 # Told by these rules alone: the same words are another day a year later, so they are never looked for as a known name.
 DAY = "day"
@@ -33,7 +34,20 @@ _DAY_OF_WEEK = re.compile(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)�
 _LATE_DAYS = 45
 
 
-def days(text: str, said_on: date | None, ahead: Direction | None = None) -> Iterator[Mention]:
+@dataclass(frozen=True, slots=True)
+class NamedDay:
+    """`text[start:end]` names a day or a month. `name` is the date as ISO writes it, `aliases` are further names of it."""
+
+    type: ClassVar = "TimeUnit"
+    subtype: ClassVar = DAY
+
+    name: str
+    start: int
+    end: int
+    aliases: tuple[str, ...] = ()
+
+
+def days(text: str, said_on: date | None, ahead: Direction | None = None) -> Iterator[NamedDay]:
     """The days and months that a text names. `said_on`: from when a date without a year is reckoned; where it is not known, such a date has none.
     `ahead`: which one it is where that is known otherwise than by the sentence."""
     written = written_days(text)
@@ -43,10 +57,10 @@ def days(text: str, said_on: date | None, ahead: Direction | None = None) -> Ite
         if (one.day is None and year is None) or not _exists(year, one.month, one.day):
             continue
         name, aliases = _names(text, one, year)
-        yield Mention(name, "TimeUnit", one.start, one.end, "rule", subtype=DAY, aliases=aliases)
+        yield NamedDay(name, one.start, one.end, aliases)
 
 
-def day_called(name: str, said_on: date | None, relation: str = "", beside: str = "") -> Mention | None:
+def day_called(name: str, said_on: date | None, relation: str = "", beside: str = "") -> NamedDay | None:
     """The day or month that a name is of as a whole; None where it is another name. `relation`: the type of the one that has it at an end;
     `beside`: its other end. They may tell that it comes back each year, or is to come."""
     said = f"{relation} {beside}"

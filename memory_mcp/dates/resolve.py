@@ -10,24 +10,24 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
+from memory_mcp.dates.absolute import ALWAYS, FIGURES, IN_A_QUESTION
+from memory_mcp.dates.coming_days import HOUR_OF_NIGHT, NEXT, coming, is_open, is_soon, of_night, told_of, with_those_to_come
+from memory_mcp.dates.counted_days import exact_day
+from memory_mcp.dates.hours import hours_ago, is_just_now, named_hours, up_to_now
+from memory_mcp.dates.iso import in_utc, iso_span, outside_calendar
+from memory_mcp.dates.nested_days import Days, narrowed
+from memory_mcp.dates.numerals import in_digits
+from memory_mcp.dates.ranges import Found, with_ranges
+from memory_mcp.dates.refused_dates import refusal
+from memory_mcp.dates.relative import Resolver
+from memory_mcp.dates.spans import MONTHS, WEEKDAYS, day_of
+from memory_mcp.dates.spoken import Spoken
+from memory_mcp.dates.tense import Direction
+from memory_mcp.dates.time_of_day import Said, night_hours, with_modifiers
+from memory_mcp.dates.weeks import WEEKDAY
+from memory_mcp.dates.words_alone import ALONE
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.calendar import MONTHS, WEEKDAYS, day_of
-from memory_mcp.text.coming_days import HOUR_OF_NIGHT, NEXT, coming, is_open, is_soon, of_night, told_of, with_those_to_come
-from memory_mcp.text.counted_days import exact_day
-from memory_mcp.text.date_numerals import in_digits
-from memory_mcp.text.datewords import ALWAYS, FIGURES, IN_A_QUESTION
-from memory_mcp.text.daytimes import Said, night_hours, with_modifiers
-from memory_mcp.text.entities.tense import Direction
-from memory_mcp.text.hours import hours_ago, is_just_now, named_hours, up_to_now
-from memory_mcp.text.iso_dates import in_utc, iso_span, outside_calendar
-from memory_mcp.text.long_ago import Resolver
-from memory_mcp.text.nested_days import Days, narrowed
-from memory_mcp.text.refused_dates import refusal
-from memory_mcp.text.spans_in_questions import Found, with_ranges
-from memory_mcp.text.spoken import Spoken
-from memory_mcp.text.weeks import WEEKDAY
-from memory_mcp.text.words_alone import ALONE
 
 _DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
 _MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))

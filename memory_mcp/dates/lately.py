@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 
-from memory_mcp.text.calendar import UNITS, number_of
-from memory_mcp.text.date_numerals import COUNT, NUMBER
-from memory_mcp.text.nested_days import Days
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.numerals import COUNT, NUMBER
+from memory_mcp.dates.spans import UNITS, number_of
 
 FEW = 6
 _HERE = "(?:ここ|この|過去|直近|最近)の?"

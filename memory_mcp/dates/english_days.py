@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from memory_mcp.text.calendar import MONTHS
-from memory_mcp.text.entities.written_day import Written
+from memory_mcp.dates.spans import MONTHS
+from memory_mcp.dates.written_day import Written
 
 _FULL = "january|february|april|june|july|august|september|october|november|december"
 _MONTH = (

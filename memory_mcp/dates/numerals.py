@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from memory_mcp.text.calendar import ENGLISH_NUMBERS, number_of, western_year
+from memory_mcp.dates.spans import ENGLISH_NUMBERS, number_of, western_year
 
 NUMBER = r"(\d{1,3}|[一二三四五六七八九十]{1,3})"
 COUNT = rf"(\d{{1,3}}|an?|{'|'.join(sorted(ENGLISH_NUMBERS[1:], key=len, reverse=True))})"
