@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_mcp.domain import Chunk, Embedded
-from memory_mcp.store import index_queue
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
 from memory_mcp.store.timestamps import from_text
+from memory_mcp.store.vectors import index_queue
 
 Ids = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.float32]

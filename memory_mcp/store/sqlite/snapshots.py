@@ -7,8 +7,9 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.errors import StoreDamaged
-from memory_mcp.store import cipher, memories
-from memory_mcp.store.sqlite_errors import translated_errors
+from memory_mcp.store import memories
+from memory_mcp.store.sqlite import cipher
+from memory_mcp.store.sqlite.errors import translated_errors
 
 PAGES_PER_STEP = 500
 

@@ -20,9 +20,9 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Draft, Memory, TimeRange
 from memory_mcp.errors import ChatFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, operations, summaries
+from memory_mcp.store import memories, operations, summary_rows
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.summaries import OF, SUBJECT, Registered, Subject
+from memory_mcp.store.summary_rows import OF, SUBJECT, Registered, Subject
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.summary import CHARACTERS_LIMIT, Said, cut, extract, heading
@@ -61,18 +61,18 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
     """One piece of work: a thousand operations looked at, or one summary made. Whether there may be more."""
     zone, rules = settings.zone, settings.summaries
     with persona.database.read() as connection:
-        touched = summaries.touched(connection, zone, OPERATIONS_AT_ONCE, now)
+        touched = summary_rows.touched(connection, zone, OPERATIONS_AT_ONCE, now)
     if touched:
-        persona.database.write(lambda connection: summaries.note_touched(connection, touched, now))
+        persona.database.write(lambda connection: summary_rows.note_touched(connection, touched, now))
         return True
     today = now.astimezone(zone).date()
     with persona.database.read() as connection:
-        due = summaries.next_due(connection, now - timedelta(minutes=rules.quiet_minutes), today)
+        due = summary_rows.next_due(connection, now - timedelta(minutes=rules.quiet_minutes), today)
         if due is None:
             return False
         subject = due[0]
         members = _members(connection, subject, zone)
-        known = summaries.registered(connection, subject)
+        known = summary_rows.registered(connection, subject)
     worth = _worth(members)
     enough = len(worth) >= (1 if known else rules.min_memories)
     more = len(members) >= MEMORIES_LIMIT
@@ -86,7 +86,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
 def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | None:  # noqa: ARG001  as a chore is asked
     """When the next session or day can be summarised, if nothing is written until then; None: never."""
     with persona.database.read() as connection:
-        return summaries.earliest_due(connection, timedelta(minutes=settings.summaries.quiet_minutes), settings.zone)
+        return summary_rows.earliest_due(connection, timedelta(minutes=settings.summaries.quiet_minutes), settings.zone)
 
 
 def _settle(
@@ -97,7 +97,7 @@ def _settle(
     current = _worth(_members(connection, subject, zone))
     if fingerprint(current) != fingerprint(worth):
         return []  # it stays on the list
-    known = summaries.registered(connection, subject)
+    known = summary_rows.registered(connection, subject)
     summary = memories.by_keys(connection, [known.key]).get(known.key) if known else None
     done: list[Operation] = []
     if draft:
@@ -105,8 +105,8 @@ def _settle(
     elif not worth and summary and summary.deleted_at is None:
         done = [Operation("delete", summary.key, now, metadata={"reason": "nothing is left of what it summarised"})]
         memories.set_deleted(connection, summary.id, now)
-        summaries.register(connection, summary.key, subject, fingerprint([]), [])
-    summaries.strike_due(connection, subject, touched_at)
+        summary_rows.register(connection, summary.key, subject, fingerprint([]), [])
+    summary_rows.strike_due(connection, subject, touched_at)
     for operation in done:
         operations.record(connection, operation)
     return done
@@ -122,11 +122,11 @@ def _store(
     zone: ZoneInfo,
 ) -> Operation:
     if summary:
-        summaries.rewrite(connection, summary, draft, now)
+        summary_rows.rewrite(connection, summary, draft, now)
         key = summary.key
     else:
         _, key = memories.insert(connection, draft, now, now.astimezone(zone))
-    summaries.register(connection, key, subject, fingerprint(worth), [memory.key for memory in worth])
+    summary_rows.register(connection, key, subject, fingerprint(worth), [memory.key for memory in worth])
     # Never what it says: its sources may be erased, and then this must not tell of them.
     told = {OF: subject.scope, SUBJECT: subject.name, "sources": len(worth), "made_by": draft.metadata["made_by"]}
     return Operation("summarise", key, now, metadata=told)
@@ -148,7 +148,7 @@ def _changed(known: Registered | None, worth: Sequence[Memory]) -> bool:
 
 
 def _members(connection: apsw.Connection, subject: Subject, zone: ZoneInfo) -> list[Memory]:
-    return summaries.members(connection, subject, _range(subject, zone) if subject.scope == "day" else None, MEMORIES_LIMIT)
+    return summary_rows.members(connection, subject, _range(subject, zone) if subject.scope == "day" else None, MEMORIES_LIMIT)
 
 
 def _range(subject: Subject, zone: ZoneInfo) -> TimeRange:

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store import legacy_tables, legacy_values, older_files
+from memory_mcp.store.legacy import original_files, row_conversion, table_adoption
 
 _OURS_ALONE = ("id", "write_digest", "micro_summary")
 _FURTHER = ("category", "privacy_level")
@@ -26,19 +26,19 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
     """
     with tempfile.TemporaryDirectory(prefix="memory-mcp-") as place:
         # With what lies beside it: changes that are not in the file yet.
-        for file in (path, *older_files.sidecars(path)):
+        for file in (path, *original_files.sidecars(path)):
             shutil.copyfile(file, Path(place, file.name))
         connection = apsw.Connection(str(Path(place, path.name)))
         try:
-            if not connection.table_exists(None, legacy_tables.MEMORIES):
+            if not connection.table_exists(None, table_adoption.MEMORIES):
                 raise InvalidInput(f"{path.name} has no table of memories", "", "Choose the database of a memory server")
             now = datetime.now(UTC)
             taken: set[str] = set()
-            for number, row in enumerate(legacy_tables.rows(connection, legacy_tables.MEMORIES), start=1):
+            for number, row in enumerate(table_adoption.rows(connection, table_adoption.MEMORIES), start=1):
                 # Of our own files: what means something in its file alone, or is made anew.
                 for name in _OURS_ALONE if "write_digest" in row else ():
                     row.pop(name, None)
-                values = legacy_values.adopted(row, taken, number, now, _FURTHER).values
+                values = row_conversion.adopted(row, taken, number, now, _FURTHER).values
                 taken.add(values["key"])
                 yield {name: json.loads(value) if name in _AS_JSON else value for name, value in values.items() if value is not None}
         except apsw.Error as error:

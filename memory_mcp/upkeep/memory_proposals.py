@@ -19,8 +19,9 @@ import numpy as np
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, stored_vectors, tidying
-from memory_mcp.store.stored_vectors import Ids, Matrix
+from memory_mcp.store import memories, memory_usage
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 from memory_mcp.text.low_value import LowValue, low_value
 from memory_mcp.text.retention import retention
 from memory_mcp.text.tokens import jaccard, normalise, tokens
@@ -92,10 +93,10 @@ _Found = tuple[int, list[_Pair]]
 def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -> Proposals:
     """The proposals for a persona. Takes a second for 10,000 memories: never call it where somebody waits for something else."""
     with persona.database.read() as connection:
-        rows = tidying.comparable(connection, COMPARED, TOKENS, LONGEST)
+        rows = memory_usage.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
         generation = stored_vectors.serving_generation(connection)
-        owners, vectors = tidying.single_vectors(connection, generation or "", [row.id for row in rows])
+        owners, vectors = memory_usage.single_vectors(connection, generation or "", [row.id for row in rows])
     # No database is held open while this compares: that would keep the write-ahead log from being folded in.
     flags = {row.id: flag for row in rows if (flag := low_value(row.content))}
     telling = [row for row in rows if row.id not in flags]
@@ -128,7 +129,7 @@ def _shown(grouped: Sequence[_Found], flagged: Sequence[int], faded: Sequence[tu
     return members | {*flagged} | {memory_id for memory_id, _ in faded}
 
 
-def _groups(rows: Sequence[tidying.Row], owners: Ids, vectors: Matrix) -> list[_Found]:
+def _groups(rows: Sequence[memory_usage.Row], owners: Ids, vectors: Matrix) -> list[_Found]:
     """Who says the same as whom: the same texts first, and one of each compared with the others."""
     same = _same_texts(rows)
     buckets = _comparable([texts[0] for texts in same])
@@ -136,7 +137,7 @@ def _groups(rows: Sequence[tidying.Row], owners: Ids, vectors: Matrix) -> list[_
     return _grouped(same, pairs, {row.id: row for row in rows})
 
 
-def _by_words(buckets: Sequence[Sequence[tidying.Row]]) -> Iterator[_Pair]:
+def _by_words(buckets: Sequence[Sequence[memory_usage.Row]]) -> Iterator[_Pair]:
     known: dict[str, str] = {}
     for rows in buckets:
         # One object for each token, however many texts it stands in.
@@ -158,7 +159,7 @@ def _by_words(buckets: Sequence[Sequence[tidying.Row]]) -> Iterator[_Pair]:
                 by_token[token].append(row.id)
 
 
-def _by_meaning(buckets: Sequence[Sequence[tidying.Row]], owners: Ids, vectors: Matrix) -> Iterator[_Pair]:
+def _by_meaning(buckets: Sequence[Sequence[memory_usage.Row]], owners: Ids, vectors: Matrix) -> Iterator[_Pair]:
     """Pairs of stored vectors that point nearly the same way, block by block: no more than a few MB at a time."""
     bucket_of = {row.id: place for place, rows in enumerate(buckets) for row in rows}
     places = np.array([bucket_of.get(owner, -1) for owner in owners.tolist()], np.int64)
@@ -171,24 +172,24 @@ def _by_meaning(buckets: Sequence[Sequence[tidying.Row]], owners: Ids, vectors: 
             yield _Pair(int(owners[start + row]), int(owners[column]), min(float(cosines[row, column]), ALMOST), "same meaning")
 
 
-def _same_texts(rows: Sequence[tidying.Row]) -> list[list[tidying.Row]]:
+def _same_texts(rows: Sequence[memory_usage.Row]) -> list[list[memory_usage.Row]]:
     """The rows by what they say, whatever their width and case."""
-    by_text: dict[str, list[tidying.Row]] = defaultdict(list)
+    by_text: dict[str, list[memory_usage.Row]] = defaultdict(list)
     for row in rows:
         by_text[" ".join(normalise(row.content).split())].append(row)
     return list(by_text.values())
 
 
-def _comparable(rows: Sequence[tidying.Row]) -> list[list[tidying.Row]]:
+def _comparable(rows: Sequence[memory_usage.Row]) -> list[list[memory_usage.Row]]:
     """The rows in buckets of those that name the same numbers and deny as often: only within one can two say the same."""
-    buckets: dict[tuple[tuple[str, ...], ...], list[tidying.Row]] = defaultdict(list)
+    buckets: dict[tuple[tuple[str, ...], ...], list[memory_usage.Row]] = defaultdict(list)
     for row in rows:
         text = normalise(row.content)
         buckets[tuple(tuple(sorted(what.findall(text))) for what in (_NUMBERS, _NEGATIONS))].append(row)
     return [bucket for bucket in buckets.values() if len(bucket) > 1]
 
 
-def _grouped(same: Sequence[Sequence[tidying.Row]], pairs: Iterable[_Pair], rows: Mapping[int, tidying.Row]) -> list[_Found]:
+def _grouped(same: Sequence[Sequence[memory_usage.Row]], pairs: Iterable[_Pair], rows: Mapping[int, memory_usage.Row]) -> list[_Found]:
     """Stars: each member is itself like the one that is kept, which is the worthiest of those it could be. The likest come first, and
     no memory stands in two groups."""
     near: dict[int, dict[int, _Pair]] = defaultdict(dict)
@@ -212,12 +213,12 @@ def _grouped(same: Sequence[Sequence[tidying.Row]], pairs: Iterable[_Pair], rows
     return sorted(groups, key=lambda group: (-group[1][0].similarity, -group[0]))
 
 
-def _worth(row: tidying.Row) -> tuple[float, int, int]:
+def _worth(row: memory_usage.Row) -> tuple[float, int, int]:
     """The most important, then the one that says most, then the latest: smaller comes first."""
     return -row.importance, -len(row.content), -row.id
 
 
-def _faded(rows: Sequence[tidying.Row], settings: Settings, now: datetime) -> list[tuple[int, float]]:
+def _faded(rows: Sequence[memory_usage.Row], settings: Settings, now: datetime) -> list[tuple[int, float]]:
     """What might be forgotten: little retention is left, and nobody called it important. The faintest first."""
     half_life = settings.decay.half_life_days
     left = [(row.id, retention(row.last_touched, row.importance, row.usage_count, now, half_life)) for row in rows if row.importance < 0.7]

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.domain import Chunk
-from memory_mcp.store import chunks, stored_vectors
 from memory_mcp.store.memories import EVENT_TIME
+from memory_mcp.store.vectors import chunks, stored_vectors
 
 _RULE = "split:"
 # No text has more tokens than bytes; 16 are for the day before it. One that has pieces of the generation may have become a short one.

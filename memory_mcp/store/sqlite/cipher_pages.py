@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CBC
 
 from memory_mcp.errors import StoreDamaged
-from memory_mcp.store.cipher import PLAIN_MAGIC
+from memory_mcp.store.sqlite.cipher import PLAIN_MAGIC
 
 PAGE_BYTES, VECTOR_BYTES, MAC_BYTES = 4096, 16, 64
 SALT_BYTES = len(PLAIN_MAGIC)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from memory_mcp.store.stored_vectors import Ids, Matrix
+from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 
 # Beside its numbers each vector costs an id in three tables: two of FAISS, one of ours.
 BYTES_BESIDE_VECTOR = 150

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
-from memory_mcp.store import cipher, network_drives
-from memory_mcp.store.keys import PersonaKey
-from memory_mcp.store.readers import Readers
-from memory_mcp.store.sqlite_errors import as_ours, translated_errors
+from memory_mcp.store.files.encryption_keys import PersonaKey
+from memory_mcp.store.sqlite import cipher, network_drives
+from memory_mcp.store.sqlite.errors import as_ours, translated_errors
+from memory_mcp.store.sqlite.reader_pool import Readers
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]

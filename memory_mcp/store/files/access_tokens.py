@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidInput, StoreDamaged, StoreError
-from memory_mcp.store.files import refusal, write_atomically
+from memory_mcp.store.files.durable_files import refusal, write_atomically
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 
 FILE_NAME = "tokens.json"

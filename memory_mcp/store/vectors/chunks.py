@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import apsw
 
 from memory_mcp.domain import Chunk
-from memory_mcp.store.rows import packed
+from memory_mcp.store.sqlite.bulk_rows import packed
 
 
 def replace(connection: apsw.Connection, memory_id: int, chunks: Sequence[Chunk], questions: Sequence[str] = ()) -> None:

@@ -16,12 +16,12 @@ import apsw
 import numpy as np
 
 from memory_mcp.errors import StoreDamaged, StoreError, StoreReadOnly
-from memory_mcp.store import stored_vectors
-from memory_mcp.store.database import Database
-from memory_mcp.store.faiss_index import VectorIndex, normalised
-from memory_mcp.store.files import sync_directory
-from memory_mcp.store.sealed import SealedReader, SealedWriter
-from memory_mcp.store.stored_vectors import Ids
+from memory_mcp.store.files.durable_files import sync_directory
+from memory_mcp.store.files.sealed import SealedReader, SealedWriter
+from memory_mcp.store.sqlite.database import Database
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.faiss_index import VectorIndex, normalised
+from memory_mcp.store.vectors.stored_vectors import Ids
 
 DIRECTORY_NAME = "vector_store"
 INDEX_NAME = "index.faiss"

@@ -16,10 +16,10 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.graph import relations
+from memory_mcp.store.lexical.token_frequencies import WordCounts, rows_with
 from memory_mcp.store.memories import CURRENT, where
-from memory_mcp.store.rows import packed
 from memory_mcp.store.session_order import stands, time_of
-from memory_mcp.store.word_counts import WordCounts, rows_with
+from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.text.tokens import TOKENS_VERSION, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2

@@ -15,9 +15,9 @@ from pathlib import Path
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store import older_files
-from memory_mcp.store.files import sync_directory, write_atomically
+from memory_mcp.store.files.durable_files import sync_directory, write_atomically
 from memory_mcp.store.inspection import is_from_older_server
+from memory_mcp.store.legacy import original_files
 from memory_mcp.store.operations import Operation
 from memory_mcp.upkeep.legacy_layout import Older, older_things
 
@@ -30,7 +30,7 @@ def move_into_place(personas: Personas, now: datetime) -> list[Older]:
     Quick whatever it holds: nothing is read through, but databases that were not closed. Call it before a persona is opened.
     """
     found: list[Older] = []
-    kept = older_files.kept_place(personas.directory, now)
+    kept = original_files.kept_place(personas.directory, now)
     for thing in older_things(personas.directory):
         done = thing if thing.refused else _attempt(personas.directory, thing, kept)
         found.append(done)
@@ -98,7 +98,7 @@ def _attempt(directory: Path, thing: Older, kept: Path) -> Older:
 def _move_directory(directory: Path, thing: Older, kept: Path) -> Path:
     source, target = directory / thing.source, directory / str(thing.target)
     if (source / DATABASE_NAME).exists():
-        older_files.close_properly(source / DATABASE_NAME, kept / thing.source)
+        original_files.close_properly(source / DATABASE_NAME, kept / thing.source)
     # First the name, then the place: a directory of ours without a name would be nobody's.
     write_atomically(source / IDENTITY_NAME, json.dumps({"name": thing.persona}, ensure_ascii=False) + "\n")
     return _renamed(source, target)
@@ -106,8 +106,8 @@ def _move_directory(directory: Path, thing: Older, kept: Path) -> Path:
 
 def _move_database(directory: Path, thing: Older, kept: Path) -> Path:
     source, target = directory / thing.source, directory / str(thing.target)
-    older_files.close_properly(source, kept)
-    older_files.make_private_directory(target.parent)
+    original_files.close_properly(source, kept)
+    original_files.make_private_directory(target.parent)
     if not (target.parent / IDENTITY_NAME).exists():
         write_atomically(target.parent / IDENTITY_NAME, json.dumps({"name": thing.persona}, ensure_ascii=False) + "\n")
     return _renamed(source, target)
@@ -115,13 +115,13 @@ def _move_database(directory: Path, thing: Older, kept: Path) -> Path:
 
 def _make_writable(directory: Path, thing: Older, _kept: Path) -> Path:
     path = directory / thing.source
-    older_files.make_writable(path)
+    original_files.make_writable(path)
     return path
 
 
 def _set_aside(directory: Path, thing: Older, kept: Path) -> Path:
-    target = older_files.unused(kept / thing.source)
-    older_files.make_private_directory(target.parent)
+    target = original_files.unused(kept / thing.source)
+    original_files.make_private_directory(target.parent)
     return _renamed(directory / thing.source, target)
 
 

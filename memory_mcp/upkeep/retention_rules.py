@@ -13,10 +13,12 @@ from memory_mcp.config.settings import Retention, Settings
 from memory_mcp.domain import KINDS, Kind, Memory
 from memory_mcp.errors import Overloaded
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, index_queue, lexical, memories, operations
+from memory_mcp.store import erasure, memories, operations
 from memory_mcp.store.graph import mentions, relations
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.vectors import index_queue
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.upkeep import purge
 
 AT_ONCE = 100
@@ -104,7 +106,7 @@ def _expire(connection: apsw.Connection, rules: Retention, now: datetime, limit:
         memories.set_deleted(connection, one.memory.id, now)
     changed = [one.memory for one in due]
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
-    lexical.refresh(connection, ids)
+    bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
     mentions.count_again(connection, {entity for found in mentions.of_memories(connection, ids).values() for entity in found})
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)

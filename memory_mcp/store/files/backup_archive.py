@@ -23,9 +23,9 @@ from typing import Any, BinaryIO, cast
 import zstandard
 
 from memory_mcp.errors import KeyRefused, StoreDamaged
-from memory_mcp.store.cipher_pages import EncryptedPages, PlainPages
-from memory_mcp.store.sealed import HEADER_BYTES, SealedReader, SealedWriter, is_sealed, wanted_key
-from memory_mcp.store.snapshots import Contents, Progress
+from memory_mcp.store.files.sealed import HEADER_BYTES, SealedReader, SealedWriter, is_sealed, wanted_key
+from memory_mcp.store.sqlite.cipher_pages import EncryptedPages, PlainPages
+from memory_mcp.store.sqlite.snapshots import Contents, Progress
 from memory_mcp.store.timestamps import from_text, to_text
 
 FORMAT = 1

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from memory_mcp.errors import StoreDamaged
-from memory_mcp.store.files import refusal, write_atomically
-from memory_mcp.store.keys import PersonaKey
-from memory_mcp.store.sealed import is_sealed, seal, unseal
+from memory_mcp.store.files.durable_files import refusal, write_atomically
+from memory_mcp.store.files.encryption_keys import PersonaKey
+from memory_mcp.store.files.sealed import is_sealed, seal, unseal
 
 FILE_NAME = "persona_context.json"
 PEOPLE = ("user_info", "persona_info")

@@ -13,8 +13,9 @@ import apsw
 
 from memory_mcp.domain import Draft
 from memory_mcp.errors import StoreError
-from memory_mcp.store import legacy_values, timestamps
-from memory_mcp.store.legacy_values import Undecodable
+from memory_mcp.store import timestamps
+from memory_mcp.store.legacy import row_conversion
+from memory_mcp.store.legacy.row_conversion import Undecodable
 from memory_mcp.store.memories import write_digest
 from memory_mcp.text.micro_summary import micro_summary
 
@@ -70,7 +71,7 @@ def take_over(connection: apsw.Connection, table: str, *, ours: bool = False) ->
     now = datetime.now(UTC)
     for place, row in enumerate(rows(connection, table), start=1):
         kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": place}
-        one = legacy_values.adopted(row, taken, place, now, columns)
+        one = row_conversion.adopted(row, taken, place, now, columns)
         values = {"write_digest": _digest(one.values), "micro_summary": micro_summary(one.values["content"]), **one.values, **kept}
         taken.add(values["key"])
         undated += [] if one.dated else [values["key"]]

@@ -9,9 +9,9 @@ import apsw
 import numpy as np
 
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
-from memory_mcp.store.rows import packed
-from memory_mcp.store.stored_vectors import BLOB_TYPE, Ids, Matrix
+from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.store.vectors.stored_vectors import BLOB_TYPE, Ids, Matrix
 from memory_mcp.text.budget import estimate_tokens
 
 

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap
 
 from memory_mcp.config.master_key import KEY_BYTES, MAKE_ONE, MasterKey
 from memory_mcp.errors import KeyRefused, StoreDamaged
-from memory_mcp.store.files import shred, write_atomically
-from memory_mcp.store.sealed import derived
+from memory_mcp.store.files.durable_files import shred, write_atomically
+from memory_mcp.store.files.sealed import derived
 
 KEY_NAME = "key.json"
 FORMAT = 1

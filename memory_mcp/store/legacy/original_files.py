@@ -11,9 +11,9 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.errors import StoreError
-from memory_mcp.store.database import immediate
-from memory_mcp.store.files import sync_directory
-from memory_mcp.store.sqlite_errors import translated_errors
+from memory_mcp.store.files.durable_files import sync_directory
+from memory_mcp.store.sqlite.database import immediate
+from memory_mcp.store.sqlite.errors import translated_errors
 
 # In the data directory. Below it, by the time of the adoption: what was there before.
 KEPT_NAME = ".adopted"

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memory_mcp.store import index_files
-from memory_mcp.store.database import Database
-from memory_mcp.store.faiss_index import VectorIndex
+from memory_mcp.store.sqlite.database import Database
+from memory_mcp.store.vectors import index_files
+from memory_mcp.store.vectors.faiss_index import VectorIndex
 
 LIMIT_BYTES = 512 * 1024 * 1024
 
