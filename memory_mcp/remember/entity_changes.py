@@ -18,11 +18,11 @@ from memory_mcp.store.graph.entities import editing, entity_merges, lookup, reco
 from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.operations import Operation
-from memory_mcp.text.clean import storable
 from memory_mcp.text.entities.folding import is_invisible
 from memory_mcp.text.entities.marks import NAME_LIMIT
 from memory_mcp.text.entities.stated import RELATION_TYPE_LIMIT
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.unstorable import storable
 
 DESCRIPTION_LIMIT, SUBTYPE_LIMIT = 2_000, 100
 
