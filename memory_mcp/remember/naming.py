@@ -61,7 +61,7 @@ def state_relations(
         else:
             said = Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id)
             if memory_id is not None:
-                said = replace(said, source_said=relation.source, target_said=relation.target)
+                said = replace(said, source_name=relation.source, target_name=relation.target)
             evidence.append(replace(said, **asdict(lasting)) if lasting else said)
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
     return of_one
@@ -122,7 +122,7 @@ def name_again(
     """Whom a memory names after its text has `changed`, or more names are known. What its writer stated stands; what a chat model read in
     the same text, too."""
     before = mentions.entities_of(connection, memory_id)
-    mentions.remove(connection, memory_id, besides=() if changed else ("model",))
+    mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
     named = _named(connection, names, content, _day_of(connection, memory_id, now), now)
     mentions.add(connection, memory_id, named, now)
     mentions.recount(connection, before | {entity for entity, _ in named})

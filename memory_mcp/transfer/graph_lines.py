@@ -131,7 +131,7 @@ def take(persona: Persona, lines: Sequence[Said], now: datetime, foreseen: Fores
     def work(connection: apsw.Connection) -> list[bool | InvalidInput]:
         arrivals = GraphImport(connection, now)
         taken = [_taken(connection, arrivals, one, now, foreseen) for one in lines]
-        arrivals.settle()
+        arrivals.finish()
         if foreseen:
             raise _Undone(taken)
         return taken
@@ -170,7 +170,7 @@ def _taken(connection: apsw.Connection, arrivals: GraphImport, said: Said, now: 
     if foreseen and any(map(foreseen.would_store, of_memories)):
         return True
     try:
-        return _merge_memory(connection, said.row, now) if said.kind == MERGED_MEMORY else arrivals.take(said.kind, said.row)
+        return _merge_memory(connection, said.row, now) if said.kind == MERGED_MEMORY else arrivals.add(said.kind, said.row)
     except InvalidInput as error:
         return error
 

@@ -151,7 +151,7 @@ def test_what_a_memory_costs_does_not_grow_with_its_session(nilou, now, zone):
             taken = []
             connection.set_progress_handler(lambda: taken.append(1) is not None, 10)
             bm25_index.refresh(connection, ids)
-            memory_links.link(connection, ids, now)
+            memory_links.link_memories(connection, ids, now)
             connection.set_progress_handler(None)
             return len(taken)
 
