@@ -17,8 +17,8 @@ from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loading.loaders import Exports, model_shelf
-from memory_mcp.encoders.loading.model_registry import ModelShelf
+from memory_mcp.encoders.loading.loaders import Exports, build_registry
+from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import StartupError
@@ -133,11 +133,11 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
 @contextmanager
 def _index(
     config: LiveConfig, personas: Personas, clock: Callable[[], datetime], caches: Caches
-) -> Iterator[tuple[ModelShelf, IndexShelf, IndexWorker]]:
+) -> Iterator[tuple[ModelRegistry, IndexShelf, IndexWorker]]:
     """The models and the worker that keeps the indexes; nothing of them runs before `_begin`."""
     indexes = IndexShelf()
     pool = ModelPool()
-    models = model_shelf(pool, caches, lambda: _settle(worker), exports=Exports(personas.directory / EXPORTS))
+    models = build_registry(pool, caches, lambda: _settle(worker), exports=Exports(personas.directory / EXPORTS))
     worker = IndexWorker(
         personas, lambda: models.current(config.current()), config.current, indexes, clock, earlier_unneeded=models.retire_earlier
     )
@@ -174,12 +174,12 @@ def _settle(worker: IndexWorker) -> None:
     worker.models_changed()
 
 
-def _begin(config: LiveConfig, models: ModelShelf, worker: IndexWorker, chores: ChoreWorker, adopt: Callable[[], None]) -> None:
+def _begin(config: LiveConfig, models: ModelRegistry, worker: IndexWorker, chores: ChoreWorker, adopt: Callable[[], None]) -> None:
     """Loading begins when the server answers: an import of torch that runs beside the start would delay it by seconds."""
 
     def follow(settings: Settings) -> None:
         logger.setLevel(settings.log_level.upper())
-        models.want(settings)
+        models.configure(settings)
         worker.settings_changed()
 
     config.subscribe(follow)

@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.config.settings import LongTexts
 from memory_mcp.domain import Chunk
-from memory_mcp.encoders.protocols import Embedder
+from memory_mcp.encoders.models import Embedder
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import chunks, long_texts, stored_vectors
 from memory_mcp.store.stored_vectors import Unembedded

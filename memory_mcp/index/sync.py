@@ -12,7 +12,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.config.settings import LongTexts
-from memory_mcp.encoders.protocols import Embedder
+from memory_mcp.encoders.models import Embedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index.splitting import DEFAULT_RULES, next_unembedded, split_long
 from memory_mcp.personas.registry import Persona

@@ -11,8 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.protocols import Embedder
+from memory_mcp.encoders.models import Embedder, Models
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.jobs.backoff import put_off

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memory_mcp.encoders.protocols import Embedder
+from memory_mcp.encoders.models import Embedder
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.index import sync
 from memory_mcp.jobs.index_schedule import Task

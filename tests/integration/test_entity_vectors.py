@@ -5,8 +5,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.models import Models, models_for
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState, models_for
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import sync
 from memory_mcp.index.entity_vectors import BATCH, embed_entities

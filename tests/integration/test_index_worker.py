@@ -11,8 +11,7 @@ from panics import Panicked
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.errors import StoreFull
 from memory_mcp.index import sync
 from memory_mcp.jobs.index_schedule import Task

@@ -14,7 +14,7 @@ from model_directories import export_of, make_embedder, make_reranker
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loading.loaders import Exports, load_embedder, load_reranker, model_shelf
+from memory_mcp.encoders.loading.loaders import Exports, build_registry, load_embedder, load_reranker
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import MANIFEST_NAME
 from memory_mcp.encoders.pool import ModelPool
@@ -195,25 +195,25 @@ def test_what_answers_otherwise_than_torch_is_not_exported(tmp_path: Path, monke
 def test_the_backend_may_change_while_the_server_runs(
     embedder_directory: Path, exported_embedder: Path, pool: ModelPool, eventually: Callable[[Callable[[], bool]], None]
 ):
-    shelf = model_shelf(pool, Caches(), exports=Exports(exported_embedder.parent))
+    registry = build_registry(pool, Caches(), exports=Exports(exported_embedder.parent))
 
     def settled(settings: Settings) -> bool:
-        models = shelf.current(settings)
+        models = registry.current(settings)
         return models.embedder_state.state == "loaded" and models.embedder is not None
 
     on_torch = Settings(embeddings_model=str(embedder_directory), reranker_model=None)
     fp32, int8 = (on_onnx(embedder_directory, precision).model_copy(update={"reranker_model": None}) for precision in ("fp32", "int8"))
-    shelf.start(on_torch)
+    registry.start(on_torch)
     try:
         eventually(lambda: settled(on_torch))
-        first = shelf.current(on_torch).embedder
-        assert shelf.current(fp32).earlier is first  # it goes on answering
+        first = registry.current(on_torch).embedder
+        assert registry.current(fp32).earlier is first  # it goes on answering
         eventually(lambda: settled(fp32))
-        assert shelf.current(fp32).earlier is None  # the same vectors: nothing is embedded again
+        assert registry.current(fp32).earlier is None  # the same vectors: nothing is embedded again
         eventually(lambda: settled(int8))
-        models = shelf.current(int8)
+        models = registry.current(int8)
         assert models.earlier is not None
         assert models.embedder is not None
         assert models.embedder.generation != models.earlier.generation
     finally:
-        shelf.close()
+        registry.close()

@@ -10,7 +10,7 @@ from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import BATCH, Identity, PooledEmbedder
-from memory_mcp.encoders.failures import Patience
+from memory_mcp.encoders.failures import CircuitBreaker
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
@@ -49,8 +49,8 @@ def service() -> Service:
     return Service()
 
 
-def embedder(service: Service, pool: ModelPool, patience: Patience | None = None, generation: str = "g", caches: Caches | None = None):
-    return PooledEmbedder(service, Identity("service", 2, generation), pool, caches or Caches(), patience)
+def embedder(service: Service, pool: ModelPool, breaker: CircuitBreaker | None = None, generation: str = "g", caches: Caches | None = None):
+    return PooledEmbedder(service, Identity("service", 2, generation), pool, caches or Caches(), breaker)
 
 
 def test_vectors_are_brought_to_length_one(service: Service, pool: ModelPool):
@@ -148,7 +148,7 @@ def test_a_text_of_which_the_model_says_nothing_still_gets_a_direction(service: 
 
 
 def test_after_a_failure_a_service_is_left_alone(service: Service, pool: ModelPool):
-    asking = embedder(service, pool, Patience(rest_seconds=AN_HOUR))
+    asking = embedder(service, pool, CircuitBreaker(rest_seconds=AN_HOUR))
     service.error = ConnectionError("down")
     for _ in range(3):
         with pytest.raises(EncoderFailed, match="down"):
@@ -159,7 +159,7 @@ def test_after_a_failure_a_service_is_left_alone(service: Service, pool: ModelPo
 
 
 def test_after_its_rest_a_service_is_asked_again(service: Service, pool: ModelPool):
-    asking = embedder(service, pool, Patience(rest_seconds=0))
+    asking = embedder(service, pool, CircuitBreaker(rest_seconds=0))
     service.error = ConnectionError("down")
     with pytest.raises(EncoderFailed):
         asking.embed_query("words")
@@ -168,7 +168,7 @@ def test_after_its_rest_a_service_is_asked_again(service: Service, pool: ModelPo
 
 
 def test_what_is_remembered_is_answered_while_the_service_rests(service: Service, pool: ModelPool):
-    asking = embedder(service, pool, Patience(rest_seconds=AN_HOUR))
+    asking = embedder(service, pool, CircuitBreaker(rest_seconds=AN_HOUR))
     asking.embed_query("known")
     service.error = ConnectionError("down")
     with pytest.raises(EncoderFailed):
@@ -179,7 +179,7 @@ def test_what_is_remembered_is_answered_while_the_service_rests(service: Service
 
 def test_a_service_that_hangs_is_not_waited_for(service: Service, pool: ModelPool):
     service.gate = threading.Event()
-    asking = embedder(service, pool, Patience(query_seconds=0.01, rest_seconds=AN_HOUR))
+    asking = embedder(service, pool, CircuitBreaker(query_seconds=0.01, rest_seconds=AN_HOUR))
     with pytest.raises(EncoderFailed, match=r"within 0\.01 seconds"):
         asking.embed_query("words")
     service.gate.set()

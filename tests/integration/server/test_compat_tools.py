@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from memory_mcp.config.live import LiveConfig
-from memory_mcp.encoders.models import Models, models_for
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState, models_for
 from memory_mcp.personas.registry import Personas
 from memory_mcp.server.auth import Door
 from memory_mcp.server.mcp_tools import compat
