@@ -126,7 +126,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
         finally:
             config.stop()
             chat.close()
-            usage.write_down(personas)
+            usage.write_all(personas)
             logger.info("stopped")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from index_comparison import compare
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
@@ -126,7 +127,7 @@ def test_what_moved_with_its_vectors_is_in_the_index(eventful: Persona, sakura: 
     read(sakura, *exported(eventful), generations={embedder.generation: 16})
     while sync.apply_queue(sakura, embedder, indexes, zone=zone).waiting:
         pass
-    assert not sync.compare(sakura, embedder.generation, indexes)
+    assert not compare(sakura, embedder.generation, indexes)
     index = indexes.get(sakura.database, embedder.generation)
     assert index is not None
     assert len(index.ids()) == 3

@@ -148,9 +148,9 @@ def measured(**changed: object) -> dict[str, object]:
     [
         (measured(alike=0.42), "only 42% of its 10 best are so by fp32"),
         (measured(own=False), r"too few memories.*again when there are 50 memories.*--accept-int8"),
-        (measured(telling=3), "tells the memories apart for only 3 of 100 queries"),
-        (None, "has not been measured"),
-        ({"texts": 400, "queries": 100, "top": 10, "overlap": 0.9, "spearman": 0.9, "own": True}, "has not been measured"),
+        (measured(telling=3), "scores the memories clearly differently for only 3 of 100 queries"),
+        (None, "has not been compared"),
+        ({"texts": 400, "queries": 100, "top": 10, "overlap": 0.9, "spearman": 0.9, "own": True}, "has not been compared"),
     ],
 )
 def test_int8_that_did_not_prove_itself_on_memories_is_refused_and_fp32_is_not(
@@ -187,7 +187,7 @@ def test_a_cross_encoder_with_several_scores_is_not_exported(tmp_path: Path):
 def test_what_answers_otherwise_than_torch_is_not_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     source = make_embedder(tmp_path / "model")
     monkeypatch.setattr("memory_mcp.encoders.onnx.exporter.TOLERANCE", -1.0)
-    with pytest.raises(EncoderFailed, match="answers otherwise than torch does"):
+    with pytest.raises(EncoderFailed, match="results of the export differ from those of torch"):
         export_of(source, "embedder", tmp_path / "exports")
     assert not list((tmp_path / "exports").iterdir())
 

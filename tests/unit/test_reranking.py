@@ -189,13 +189,13 @@ def test_a_far_deadline_changes_nothing(reranker: PooledReranker):
 
 def test_a_failure_says_which_model_and_why(reranker: PooledReranker, judge: Judge):
     judge.error = RuntimeError("CUDA out of memory")
-    with pytest.raises(EncoderFailed, match="judge could not be asked: RuntimeError: CUDA out of memory"):
+    with pytest.raises(EncoderFailed, match="judge failed: RuntimeError: CUDA out of memory"):
         reranker.score("q", texts(9))
 
 
 def test_a_model_whose_library_breaks_off_is_a_failure_like_any_other(reranker: PooledReranker, judge: Judge):
     judge.error = Panicked("byte index 3 is not a char boundary")
-    with pytest.raises(EncoderFailed, match="judge could not be asked: Panicked"):
+    with pytest.raises(EncoderFailed, match="judge failed: Panicked"):
         reranker.score("q", texts(9))
     judge.error = None
     assert reranker.score("q", texts(9))
@@ -206,14 +206,14 @@ def test_why_it_fails_is_in_the_log_once(reranker: PooledReranker, judge: Judge,
     for _ in range(3):
         with pytest.raises(EncoderFailed):
             reranker.score("q", texts(9))
-    assert [record.getMessage() for record in caplog.records] == ["judge could not be asked: RuntimeError: CUDA out of memory"]
+    assert [record.getMessage() for record in caplog.records] == ["judge failed: RuntimeError: CUDA out of memory"]
 
 
 def test_numbers_that_are_none_are_a_failure(reranker: PooledReranker, judge: Judge, caplog: pytest.LogCaptureFixture):
     judge.score = float("nan")
-    with pytest.raises(EncoderFailed, match="numbers that are none"):
+    with pytest.raises(EncoderFailed, match="NaN or infinity"):
         reranker.score("q", ["a"])
-    assert "judge answered with numbers that are none" in caplog.text
+    assert "judge returned NaN or infinity" in caplog.text
 
 
 def test_a_text_far_beyond_the_limit_is_not_sent_whole(judge: Judge, pool: ModelPool):
