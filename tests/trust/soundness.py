@@ -56,7 +56,7 @@ def index_differences(data: Path) -> dict[str, str]:
                 waiting = lag(persona, generation) if generation else None
                 differences = compare(persona, generation, shelf) if generation else None
                 if waiting or differences or generation is None:
-                    found[name] = f"answers from {generation}, {lag} without a vector, {differences}"
+                    found[name] = f"answers from {generation}, {waiting} without a vector, {differences}"
     finally:
         personas.close()
     return found
