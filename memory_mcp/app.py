@@ -22,7 +22,7 @@ from memory_mcp.encoders.model_registry import ModelShelf
 from memory_mcp.encoders.onnx_files import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import StartupError
-from memory_mcp.graph.analyses import Analyses
+from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.jobs import plan
 from memory_mcp.jobs.chores import Chore, ChoreWorker
 from memory_mcp.jobs.usage import Usage

@@ -15,17 +15,17 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
+from memory_mcp.graph.query.entities_by_meaning import Meant, meant
+from memory_mcp.graph.query.relation_lines import budget_beside, stated_around, tells_relations
+from memory_mcp.graph.query.retrieval import Named, along_the_graph, led_to, named_by_the_best, named_in
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.association import Named, along_the_graph, led_to, named_by_the_best, named_in
 from memory_mcp.search.candidates import from_named_dates, from_words, union
-from memory_mcp.search.entities import Meant, meant
 from memory_mcp.search.floor import Floor, floor_for
 from memory_mcp.search.freshness import freshness
 from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
-from memory_mcp.search.statements import budget_beside, stated_around, tells_relations
 from memory_mcp.store import chunk_owners, memories, stored_vectors
 from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.word_counts import WordCounts

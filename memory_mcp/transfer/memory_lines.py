@@ -6,7 +6,7 @@ from typing import Any
 
 from memory_mcp.domain import Memory, Stated, Version
 from memory_mcp.store.timestamps import optional_to_text, to_text
-from memory_mcp.text.entities.stated import told
+from memory_mcp.text.relation_notation import told
 from memory_mcp.transfer.besides import VERSION
 
 # A line with vectors that would be longer is written without: vectors can be made again, and an import takes 2 MiB at once.

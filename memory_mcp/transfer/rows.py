@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory_mcp.remember.deduplication import ORIGIN
-from memory_mcp.remember.validation import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.text.chunk import split
+from memory_mcp.text.clean import LABEL_LIMIT, LIST_LIMIT
 
 Row = dict[str, Any]
 Report = Callable[[str], None]

@@ -21,7 +21,7 @@ from memory_mcp.store.graph import relations
 from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.persona_context import STATE_KEYS
-from memory_mcp.text.entities.stated import told
+from memory_mcp.text.relation_notation import told
 from memory_mcp.upkeep import adopted_originals
 
 CODE_DIGITS = 8

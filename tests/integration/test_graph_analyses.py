@@ -11,16 +11,16 @@ from graph_work import Here, counted
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.graph import growth as grown
-from memory_mcp.graph.analyses import Analyses
-from memory_mcp.graph.communities import communities
-from memory_mcp.graph.measures import MEASURES, degree, eigenvector, pagerank
-from memory_mcp.graph.neighbours import neighbours
-from memory_mcp.graph.statistics import statistics
-from memory_mcp.graph.waves import between
+from memory_mcp.graph.analytics import growth as grown
+from memory_mcp.graph.analytics.analyses import Analyses
+from memory_mcp.graph.analytics.betweenness import between
+from memory_mcp.graph.analytics.centrality import MEASURES, degree, eigenvector, pagerank
+from memory_mcp.graph.analytics.communities import communities
+from memory_mcp.graph.analytics.statistics import statistics
+from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.relating import relate, unrelate
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import growth, network, revision
 from memory_mcp.store.graph.network import Network
 

@@ -9,10 +9,10 @@ import rustworkx
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.remember.entity_changes import change, make_one
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.entity_edits import change, make_one
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.relating import relate, unrelate
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import pages
 from memory_mcp.store.graph.editing import Wanted
 from memory_mcp.transfer.graph_files import REPLACEMENT, graphml, node_link

@@ -8,14 +8,14 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.entity_edits import keep_apart
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.dry_run import Foreseen
-from memory_mcp.remember.entity_changes import keep_apart
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
-from memory_mcp.remember.relating import relate, unrelate
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store import persona_merge
 from memory_mcp.store.graph import entities, mentions, merging, names, relations
 from memory_mcp.store.index_cache import IndexShelf

@@ -9,6 +9,7 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown, StoreError
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle, recovery
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -16,7 +17,6 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge as merge_memories
 from memory_mcp.remember.merge import undo
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
@@ -24,7 +24,7 @@ from memory_mcp.search.questions import question
 from memory_mcp.store import index_queue, tombstones
 from memory_mcp.store.graph import entities, merging
 from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.text.entities.stated import stated
+from memory_mcp.text.relation_notation import stated
 from memory_mcp.upkeep import history, purge, summaries
 from memory_mcp.upkeep.persona_merging import merge
 

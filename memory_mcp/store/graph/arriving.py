@@ -13,7 +13,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories
 from memory_mcp.store.graph import entities, former_types, mentions, merging, names, taking
 from memory_mcp.store.graph.relations import Pair, sum_up, sum_up_anew
-from memory_mcp.text.entities.folding import fold
+from memory_mcp.text.names import fold
 
 Row = Mapping[str, Any]
 

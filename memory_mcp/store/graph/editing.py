@@ -14,8 +14,8 @@ from memory_mcp.store.graph import entities, former_types, merging, names, queue
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.overview import PRESENT
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entities.folding import bare, fold
-from memory_mcp.text.entities.type_words import type_called
+from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.names import bare, fold
 
 # Made or changed by hand: it stays when no memory names it any more.
 BY_HAND = "user"

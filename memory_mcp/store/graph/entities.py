@@ -11,9 +11,9 @@ import apsw
 
 from memory_mcp.store.graph import former_types
 from memory_mcp.store.timestamps import optional_from_text, to_text
-from memory_mcp.text.entities import mention
+from memory_mcp.text import mention
 from memory_mcp.text.entities.days import day_called
-from memory_mcp.text.entities.folding import bare, fold
+from memory_mcp.text.names import bare, fold
 
 UNKNOWN_TYPE = mention.UNKNOWN_TYPE
 # The type of an entity e as it is without what is merged into it.

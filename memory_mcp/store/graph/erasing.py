@@ -12,7 +12,7 @@ import apsw
 
 from memory_mcp.store import lexical
 from memory_mcp.store.graph import entity_vectors, filing, mentions, merging, names, relations
-from memory_mcp.text.entities.folding import bare, fold
+from memory_mcp.text.names import bare, fold
 
 # Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
 _UNNAMED = """

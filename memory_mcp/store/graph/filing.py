@@ -5,7 +5,7 @@ from collections.abc import Iterable, Set
 
 import apsw
 
-from memory_mcp.text.entities.folding import bare
+from memory_mcp.text.names import bare
 
 # Many memories have the same tags: each list is taken apart once.
 _LABELS = """

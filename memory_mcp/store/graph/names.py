@@ -7,11 +7,9 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.text.entities import likeness
-from memory_mcp.text.entities.finding import found_in
-from memory_mcp.text.entities.folding import bare, fold, folded_with_places
-from memory_mcp.text.entities.known import Called, Candidate, Gazetteer, is_looked_for
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text import name_similarity
+from memory_mcp.text.gazetteer import Called, Candidate, Gazetteer, is_looked_for
+from memory_mcp.text.names import bare, fold, folded_with_places
 
 # So many new names are looked for beside the others; then all are made ready anew (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
@@ -54,20 +52,6 @@ class KnownNames:
         self._all, self._recent = Gazetteer(()), Gazetteer(())
         self._all_until = self._recent_until = (0, 0)
 
-    def find(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
-        """Each known entity that a question names, with its id, in the order of the text; merged ones as what they are merged into."""
-        called = self.called(connection, text)
-        if not called:
-            return []
-        named = found_in(text, (), called, is_asked=True)
-        found = [(mention.entity, mention) for mention in named if mention.entity]
-        wanted = json.dumps([entity for entity, _ in found])
-        rows = connection.execute(
-            "SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
-        )
-        roots: dict[int, int] = dict(rows)
-        return [(roots[entity], mention) for entity, mention in found]
-
     def called(self, connection: apsw.Connection, text: str) -> list[Called]:
         """The known names that may stand in the text, each with who is called so, the most mentioned first; of those that are one the one
         whose own the name is."""
@@ -100,6 +84,14 @@ class KnownNames:
             return self._all, self._recent
 
 
+def roots(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, int]:
+    """For each of these entities what it is merged into, or itself."""
+    wanted = json.dumps(list(entities))
+    return dict(
+        connection.execute("SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
+    )
+
+
 def of_shorter_or_longer_name(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
     """Of the people among these, who else may be meant: 田中 may be 田中誠, who is one of two. Merged ones as what they are merged into."""
     own = connection.execute(
@@ -109,7 +101,7 @@ def of_shorter_or_longer_name(connection: apsw.Connection, entities: Iterable[in
     if not people:
         return {}
     longer = [(id_, name + " " * name.isascii()) for id_, name in people if len(name) > 1 and _may_be_a_part(name)]
-    parts = ((id_, part) for id_, name in people for part in likeness.parts(name, "Person") if name.startswith(part))
+    parts = ((id_, part) for id_, name in people for part in name_similarity.parts(name, "Person") if name.startswith(part))
     shorter = [(id_, part) for id_, part in parts if _may_be_a_part(part)]
     rows = connection.execute(_SHORTER_OR_LONGER, (json.dumps(longer), json.dumps(shorter)))
     found: dict[int, set[int]] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import apsw
 
 from memory_mcp.store.rows import packed
-from memory_mcp.text.entities.stated import days
+from memory_mcp.text.relation_notation import days
 
 # Of every entity its strongest relations in either direction, straight from an index. One of a pair that was only named together says nothing.
 _STRONGEST = """SELECT x.id FROM json_each(:here) h CROSS JOIN relations x ON x.id IN (

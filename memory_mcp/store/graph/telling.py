@@ -8,7 +8,7 @@ import apsw
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.store.graph import entities, trashed
 from memory_mcp.store.graph.entities import Entity
-from memory_mcp.text.entities.folding import bare
+from memory_mcp.text.names import bare
 
 SUGGESTIONS = 5
 # Of whom only the trash speaks nothing is told: so many more are looked at.

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.store.graph.filing import filed_in_the_trash, filed_openly
-from memory_mcp.text.entities.folding import fold
+from memory_mcp.text.names import fold
 
 # Who or what is asked about, by ?1, with all that is one with it.
 _WANTED = (

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from memory_mcp.text.entities.mention import Mention
 from memory_mcp.text.entities.tense import Direction, direction, direction_of_relation
 from memory_mcp.text.entities.written_day import Written
 from memory_mcp.text.entities.written_days import written_days
+from memory_mcp.text.mention import Mention
 
 # Told by these rules alone: the same words are another day a year later, so they are never looked for as a known name.
 DAY = "day"

@@ -7,7 +7,7 @@ Rules of a few words: what they don't know says neither.
 import re
 from typing import Literal
 
-from memory_mcp.text.entities.scripts import KANJI
+from memory_mcp.text.scripts import KANJI
 
 Direction = Literal["next", "last"]
 

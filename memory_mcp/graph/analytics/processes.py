@@ -14,12 +14,12 @@ from contextlib import suppress
 from typing import IO, TypeVar, cast
 
 from memory_mcp.errors import AnalysisUnfinished
-from memory_mcp.graph.computing import LIMIT_SECONDS, Answer
+from memory_mcp.graph.analytics.worker import LIMIT_SECONDS, Answer
 from memory_mcp.store.graph.network import Network
 
 IDLE_SECONDS = 60.0
 # Not `-m`: run as `__main__`, its answers would be of a class that is not ours.
-_PROGRAM = "from memory_mcp.graph.computing import main; main()"
+_PROGRAM = "from memory_mcp.graph.analytics.worker import main; main()"
 # Windows alone has such flags; elsewhere the process lowers its priority itself.
 _FLAGS = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
 # An analysis takes one core, and no thread of it waits in a loop for another.

@@ -14,17 +14,22 @@ from heapq import nlargest
 import apsw
 
 from memory_mcp.domain import Candidate, Question
-from memory_mcp.search.may_be_meant import with_others
+from memory_mcp.graph.extract.extraction import found_in
 from memory_mcp.store.graph import hops, mentions
-from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.store.graph import names as names_table
+from memory_mcp.store.graph.merging import distinguished
+from memory_mcp.store.graph.names import KnownNames, of_shorter_or_longer_name
 from memory_mcp.store.graph.telling import told_and_untold
-from memory_mcp.text.entities.finding import found_in
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text.mention import Mention
 
 # How many of the best candidates lead to further ones.
 LEADERS = 3
 # `mode=graph`: how far from whom the question names, how many entities at most, and how many memories the rest of the question chooses from.
 HOPS, NEAREST, REACHED = 3, 500, 500
+# `田中` may be `田中誠`: what names the one counts this much for the others, shared by all who may be meant.
+NAMESAKE_SHARE = 0.5
+# A name that is a part of more names than this says nothing about any of them.
+NAMESAKES_LIMIT = 20
 # A sum whose parts were taken away again leaves dust; what is equal has to stay equal.
 DIGITS, EPSILON = 6, 1e-9
 
@@ -46,7 +51,7 @@ def led_to(connection: apsw.Connection, question: Question, ranked: Sequence[Can
     named = mentions.relevances(connection, told)
     if not named:
         return {}
-    weights = with_others(connection, _weights(told, named))
+    weights = _with_possible_namesakes(connection, _weights(told, named))
     telling = _telling(connection, weights)
     found = mentions.memories_of(connection, {entity: weights[entity] * telling[entity] for entity in weights}, question.filters, limit)
     for memory_id in found.keys() & told.keys():
@@ -81,12 +86,23 @@ def named_in(connection: apsw.Connection, names: KnownNames, query: str) -> Name
     the trash holds."""
     kin = [mention for mention in found_in(query, ()) if mention.subtype in ("family", "day")]
     asked = cache(partial(told_and_untold, connection))  # a long question names somebody many times
-    written = [(entity, mention, asked(query[mention.start : mention.end])) for entity, mention in names.find(connection, query)]
+    written = [(entity, mention, asked(query[mention.start : mention.end])) for entity, mention in known_entities(connection, names, query)]
     called = {mention: told for entity, mention, (told, untold) in written if told or entity not in untold}
     called |= {mention: told for mention in kin if (told := asked(mention.name)[0])}
     known = (entity for entity, _, (_, untold) in written if entity not in untold)
     ids = [*known, *(namesake.id for namesakes in called.values() for namesake in namesakes)]
     return Named(dict.fromkeys(ids, 1.0), _without(query, called))
+
+
+def known_entities(connection: apsw.Connection, names: KnownNames, text: str) -> list[tuple[int, Mention]]:
+    """Each known entity that a question names, with its id, in the order of the text; merged ones as what they are merged into."""
+    called = names.called(connection, text)
+    if not called:
+        return []
+    named = found_in(text, (), called, is_asked=True)
+    found = [(mention.entity, mention) for mention in named if mention.entity]
+    roots = names_table.roots(connection, [entity for entity, _ in found])
+    return [(roots[entity], mention) for entity, mention in found]
 
 
 def _without(query: str, mentions: Iterable[Mention]) -> str:
@@ -121,3 +137,15 @@ def _telling(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, 
 def _shares(found: Mapping[int, float]) -> dict[int, float]:
     top = max(found.values(), default=0.0)
     return {memory_id: round(score / top, DIGITS) for memory_id, score in found.items() if score > EPSILON} if top > EPSILON else {}
+
+
+def _with_possible_namesakes(connection: apsw.Connection, weights: Mapping[int, float]) -> dict[int, float]:
+    """The weights, with a share for each person whose name is a shorter or longer form, unless the two are known to be different."""
+    weighted = dict(weights)
+    namesakes = of_shorter_or_longer_name(connection, weights)
+    distinct = distinguished(connection) if namesakes else set()
+    for entity, possible in namesakes.items():
+        others = [other for other in possible if (min(entity, other), max(entity, other)) not in distinct]
+        for other in others if len(others) <= NAMESAKES_LIMIT else ():
+            weighted[other] = weighted.get(other, 0.0) + weights[entity] * NAMESAKE_SHARE / len(others)
+    return weighted

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Collection, Iterator
 
-from memory_mcp.text.entities.folding import is_invisible, is_polite
-from memory_mcp.text.entities.mention import Mention
-from memory_mcp.text.entities.type_words import type_called
+from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.mention import Mention
+from memory_mcp.text.names import NAME_LIMIT, is_invisible, is_polite
 
-NAME_LIMIT = 100
 # [[健太]]さん is somebody, [[みどり産業]]さん is not; 様々, 君主 and 氏名 are words of their own.
 _POLITE_AFTER = re.compile("(?:さん|さま|様(?![々子式])|くん|君(?!主)|ちゃん|氏(?!名)|先生|先輩)")
 _NOBODY = re.compile("(?:社|店|屋|部|課|局|会|所|院|園|校|大学|産業|工業|商事|銀行|組合|チーム|グループ)$")

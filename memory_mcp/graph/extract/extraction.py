@@ -3,14 +3,16 @@
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 
-from memory_mcp.text.entities import english, japanese
+from memory_mcp.graph.extract import english_rules
+from memory_mcp.graph.extract.annotations import marked
+from memory_mcp.graph.extract.disambiguation import meant, with_surnames
+from memory_mcp.graph.extract.japanese_people import kin, people
+from memory_mcp.graph.extract.japanese_places import places, things
+from memory_mcp.graph.extract.word_boundaries import stands_alone
 from memory_mcp.text.entities.days import days
-from memory_mcp.text.entities.folding import bare
-from memory_mcp.text.entities.known import Called
-from memory_mcp.text.entities.marks import marked
-from memory_mcp.text.entities.meant import meant, with_surnames
-from memory_mcp.text.entities.mention import Mention, without_overlaps
-from memory_mcp.text.entities.surroundings import stands_alone
+from memory_mcp.text.gazetteer import Called
+from memory_mcp.text.mention import Mention, without_overlaps
+from memory_mcp.text.names import bare
 from memory_mcp.text.tokens import is_japanese
 
 # Names are looked for no further into a text: a book that somebody pastes in is not an index of names.
@@ -36,8 +38,16 @@ def likely_type(name: str) -> str | None:
 def _by_rules(text: str, said_on: date | None = None) -> Iterator[Mention]:
     """What the light rules tell, overlaps and all. A place whose name goes on is another: 東京タワー is not 東京."""
     if is_japanese(text):
-        for mention in japanese.found(text):
+        for mention in _japanese(text):
             if mention.type != "Location" or stands_alone(text, mention.start, mention.end, "Location"):
                 yield mention
     yield from days(text, said_on)
-    yield from english.found(text)
+    yield from english_rules.found(text)
+
+
+def _japanese(text: str) -> Iterator[Mention]:
+    """What the rules for Japanese find; mentions may overlap."""
+    yield from people(text)
+    yield from kin(text)
+    yield from places(text)
+    yield from things(text)

@@ -12,14 +12,14 @@ import apsw
 
 from memory_mcp.domain import Draft, Lasting, Stated
 from memory_mcp.errors import InvalidInput
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in, likely_type
 from memory_mcp.store import memories
 from memory_mcp.store.graph import entities, mentions, queue, relations
 from memory_mcp.store.graph.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
 from memory_mcp.text.entities.days import day_called
-from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in, likely_type
-from memory_mcp.text.entities.mention import TRUST, Mention
-from memory_mcp.text.entities.stated import with_types
+from memory_mcp.text.mention import TRUST, Mention
+from memory_mcp.text.relation_notation import with_types
 
 # Without it a text marks nothing, and nobody has to know the types.
 MARK = "[["

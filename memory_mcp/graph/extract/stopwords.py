@@ -2,8 +2,8 @@
 
 import re
 
-from memory_mcp.text.entities.folding import fold
-from memory_mcp.text.entities.scripts import KANJI, LIKE_A_PART
+from memory_mcp.text.names import fold
+from memory_mcp.text.scripts import KANJI, LIKE_A_PART
 
 TITLES = ("先生", "先輩", "部長", "課長", "係長", "主任", "社長", "店長", "教授", "博士", "選手", "監督", "コーチ")
 # Said of anybody: relatives (a rule of their own finds the writer's), callings, what is revered, what one says in greeting.
@@ -62,3 +62,31 @@ def is_nobody(name: str, honorific: str) -> bool:
         return True
     no_name = _NO_NAME_BEFORE.get(honorific)
     return no_name is not None and no_name.search(name) is not None
+
+
+# Words that end like the name of a place, a company, an event or a piece of work, and are none.
+
+# Before a suffix these make no name: 近所の公園 is some park, 今回の案件 some case.
+NO_NAME = frozenset(
+    # where, whose, which
+    "近所 近く 近隣 駅前 最寄 最寄り 隣 地元 市内 都内 市立 私立 公立 国立 県立 区立 都立 私設 認可 無認可 総合 大 小 中 新 旧 古 本 同 当 各 全 某 母 女子 男子 人 我 他 裏 表 今回 前回 次回 次 前 後 自 別 "
+    "市 県 町 村 区 都 道 府 都道府 地方 中央 国際 世界 全国 国内 海外 現地 社内 校内 企業 所属 志望 第一志望 名門 進学 有名 大手 老舗 高級 格安 一流 専門 個人 一般 有料 無料 日帰 天然 混浴 露天 "
+    # how, how long, what for
+    "毎 新規 共同 長期 短期 中期 年間 月間 週間 事業 生産 旅行 夏 冬 春 秋 無人 宅 事業計画 大型 夜 朝 昼 貸し 学 文化 学園 体育 収穫 感謝 人生 老後 生活 家計 家族 節約 避難 都市 行動 全体 "
+    "返済 勉強 学習 ダイエット 減量 改善 資金 予算 開発 販売 工事 移行 作業 営業 大口 小口 未定 重要 緊急 優先 継続 単発 無 休日 結婚 前夜 後夜 "
+    # kinds of houses, offices, schools
+    "動物 植物 水族 美術 博物 図書 観光 音楽 食 温 児童 市民 社員 学生 学生用 大学 学級 学校 救急 産婦人科 産科 眼科 皮膚科 耳鼻科 耳鼻咽喉科 小児科 内科 外科 整形外科 精神科 歯科 小児 矯正 審美 "
+    "法律 会計 芸能 選挙 税理士 弁護士 司法書士 設計 探偵 労働 管理 協同 共済 信用 商業 工業 農業 通信制 定時制 都市 血液 骨髄 電子 貯金 "
+    "道路 ダム 住宅 工場 施設 本社 マンション ビル 橋 空港 電気 軽 中古 新型 普通 水素 自家用 投資 賃貸 重 芸術 映画 "
+    "回遊 発 壁 冷凍 小劇場 魚 株式 労働市 金融 中古車 乗換 乗り換え 終着 始発 途中 純 漫画 メイド "
+    "ビジネス シティ リゾート ラブ カプセル ネット フル ハーフ ネコ 猫 犬 ドッグ マンガ ゲーム アニメ 児童 園児".split()
+)
+# Whole words, also at the end of a longer one: マグカップ, 大都市, 冠婚葬祭, 高級ブランド, 沢山.
+NO_SUCH_NAME = re.compile(
+    "(?:都市|朝市|地区|学区|選挙区|管区|保護区|半島|列島|離島|孤島|鉄塔|石塔|火山|雪山|登山|鉱山|沢山|河川|ブランド|グランド|ガーランド|冠婚葬祭|労働市場|株式市場|国内市場|海外市場"
+    "|(?:マグ|ティー|計量|コーヒー|紙|ブラ|シリコン|プラ|ペーパー|ヨーグルト|アイス|スープ|ピンク|吸)カップ)$|^(?:長谷川|宇田川|小野寺|神宮寺)$"
+)
+# As something says: 予定通り, 二通り.
+NO_WAY = re.compile(
+    "(?:予定|計画|文字|想像|期待|約束|希望|普段|従来|指示|言葉|額面|時間|例年|通常|命令|注文|説明|筋書|見込|評判|案|型|図面|要望|契約|以前|前述|上記|下記|名前|元|[一二三四五六七八九十数何]|[0-9]|人|宣言|手順|法律|マニュアル|スケジュール|イメージ|レシピ|ルール)$"
+)

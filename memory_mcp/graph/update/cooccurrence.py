@@ -10,15 +10,15 @@ from typing import Protocol
 
 import apsw
 
+from memory_mcp.graph.extract.extraction import found_in
+from memory_mcp.graph.extract.tag_names import may_be_a_name
+from memory_mcp.graph.update import entity_linking, memory_links
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import linking, naming
-from memory_mcp.remember.redact import MARK
 from memory_mcp.store.graph import background, entities, filing, links, mentions, names, queue, relations
 from memory_mcp.store.graph.relations import Evidence, Pair
-from memory_mcp.text.entities.finding import found_in
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text.mention import Mention
+from memory_mcp.text.privacy.redaction import FLAG_PREFIX
 from memory_mcp.text.speakers import is_role
-from memory_mcp.text.tag_names import may_be_a_name
 
 BATCH_MEMORIES = 50
 # A memory that names more says little about any two of them: the first so many are paired.
@@ -56,15 +56,15 @@ def weave(persona: Persona, now: datetime, dictionary: Dictionary | None = None)
 def _take_in(connection: apsw.Connection, persona: Persona, now: datetime, dictionary: Dictionary | None) -> None:
     waiting = queue.first(connection, BATCH_MEMORIES)
     for memory, content in queue.unnamed(connection, waiting).items():
-        naming.name_again(connection, persona.names, memory, content, now, changed=False)
+        entity_linking.name_again(connection, persona.names, memory, content, now, changed=False)
     if dictionary:
-        naming.name_further(connection, waiting, dictionary.find, now)
+        entity_linking.name_further(connection, waiting, dictionary.find, now)
     for label, type_ in filing.filed_under(connection, waiting):
         for name, told in _names_of(label, type_):
             entities.find_or_make(connection, name, told, FILED_CONFIDENCE, now)
     relations.sum_up(connection, _pair_up(connection, waiting, now), now)
     links.link(connection, waiting, now)
-    linking.link_contradicting(connection, waiting, now)
+    memory_links.link_contradicting(connection, waiting, now)
     background.enqueue(connection, waiting)
     queue.done(connection, waiting)
 
@@ -72,7 +72,7 @@ def _take_in(connection: apsw.Connection, persona: Persona, now: datetime, dicti
 def _names_of(label: str, type_: str | None) -> list[tuple[str, str | None]]:
     """Whom a source or a tag names. Who speaks is somebody; a tag that is a common word (会議, 重要) would be found in every text that
     holds it, and is no name."""
-    if label.startswith(MARK) or (type_ and is_role(label)):
+    if label.startswith(FLAG_PREFIX) or (type_ and is_role(label)):
         return []
     if type_:
         return [(label, type_)]

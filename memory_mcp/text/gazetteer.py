@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from memory_mcp.text.entities.folding import fold
-from memory_mcp.text.entities.scripts import EVERY_KANJI
+from memory_mcp.text.names import fold
+from memory_mcp.text.scripts import EVERY_KANJI
 
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]")

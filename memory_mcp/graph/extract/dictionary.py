@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from memory_mcp.text.entities.finding import TEXT_LIMIT
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT
+from memory_mcp.text.mention import Mention
 from memory_mcp.text.tokens import is_japanese
 
 # The dictionaries that are looked for, the largest first.

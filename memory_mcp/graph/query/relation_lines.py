@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import apsw
 
 from memory_mcp.domain import Question
-from memory_mcp.search.association import Named
+from memory_mcp.graph.query.retrieval import Named
 from memory_mcp.store.graph import statements
 from memory_mcp.store.graph.statements import Statement
 from memory_mcp.text.budget import estimate_tokens

@@ -20,8 +20,8 @@ from typing import Any, Protocol, TypeVar
 import apsw
 
 from memory_mcp.errors import AnalysisUnfinished
-from memory_mcp.graph.deadline import Deadline
-from memory_mcp.graph.processes import Processes
+from memory_mcp.graph.analytics.deadline import Deadline
+from memory_mcp.graph.analytics.processes import Processes
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph import network, revision
 from memory_mcp.store.graph.network import Network

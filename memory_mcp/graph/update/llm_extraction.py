@@ -20,12 +20,12 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories
 from memory_mcp.store.graph import background, entities, mentions, relations
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.text.entities.marks import NAME_LIMIT
-from memory_mcp.text.entities.mention import TRUST, Mention
-from memory_mcp.text.entities.stated import RELATION_TYPE_LIMIT
-from memory_mcp.text.entities.type_words import type_called
+from memory_mcp.text.entity_types import type_called
 from memory_mcp.text.low_value import low_value
+from memory_mcp.text.mention import TRUST, Mention
+from memory_mcp.text.names import NAME_LIMIT
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.relation_notation import RELATION_TYPE_LIMIT
 from memory_mcp.text.tokens import is_japanese
 
 METHOD: Final = "model"

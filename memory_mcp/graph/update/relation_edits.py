@@ -12,16 +12,15 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import EntityNotFound, InvalidInput
+from memory_mcp.graph.update.entity_linking import days_stated, state_relations
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.naming import days_stated, state_relations
-from memory_mcp.remember.redact import relations_redacted
-from memory_mcp.remember.validation import label
 from memory_mcp.store import operations
 from memory_mcp.store.graph import entities, relations, telling
 from memory_mcp.store.operations import Operation
-from memory_mcp.text.entities.mention import Mention
-from memory_mcp.text.entities.stated import with_types
-from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.clean import label
+from memory_mcp.text.mention import Mention
+from memory_mcp.text.privacy.redaction import Redaction, relations_redacted
+from memory_mcp.text.relation_notation import with_types
 from memory_mcp.text.timewords import parse_range
 
 # Finds the entities of a name, and of a type or as a day where it tells one.

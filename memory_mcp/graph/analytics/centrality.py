@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from memory_mcp.graph.waves import Between, adjacency, between
+from memory_mcp.graph.analytics.betweenness import Between, adjacency, between
 from memory_mcp.store.graph.network import Network, Scores
 
 _TOLERANCE = 1e-8

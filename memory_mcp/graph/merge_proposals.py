@@ -8,14 +8,14 @@ from itertools import combinations
 
 import apsw
 
-from memory_mcp.graph.deadline import Deadline
+from memory_mcp.graph.analytics.deadline import Deadline
 from memory_mcp.store.graph import hops, merging, overview
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.graph.telling import told
-from memory_mcp.text.entities import likeness
+from memory_mcp.text import name_similarity
 from memory_mcp.text.entities.days import DAY
-from memory_mcp.text.entities.folding import bare
-from memory_mcp.text.entities.likeness import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
+from memory_mcp.text.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
+from memory_mcp.text.names import bare
 
 # So many entities are compared, those that count most.
 ENTITIES_LIMIT = 20_000
@@ -115,7 +115,7 @@ def _carriers(names: Iterable[Name]) -> dict[tuple[str, str], set[int]]:
 def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
     sharing: dict[tuple[str, str, Likeness], set[int]] = defaultdict(set)
     for entity, name, type_ in names:
-        for form, says in likeness.forms(name, type_):
+        for form, says in name_similarity.forms(name, type_):
             sharing[type_, form, says].add(entity)
     for (_, _, says), who in sharing.items():
         for pair in _pairs(who):
@@ -125,12 +125,12 @@ def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
 def _one_letter_apart(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
     sharing: dict[tuple[str, str], dict[int, str]] = defaultdict(dict)
     for entity, name, type_ in names:
-        spelled = likeness.spelled(name, type_)
-        for slip in likeness.slips(spelled):
+        spelled = name_similarity.spelled(name, type_)
+        for slip in name_similarity.slips(spelled):
             sharing[type_, slip][entity] = spelled
     for spellings in sharing.values():
         for one, other in _pairs(spellings):
-            if likeness.is_slip(spellings[one], spellings[other]):
+            if name_similarity.is_slip(spellings[one], spellings[other]):
                 yield (one, other), SLIP
 
 
@@ -139,7 +139,7 @@ def _shorter(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
     longer: dict[tuple[str, str], set[int]] = defaultdict(set)
     for entity, name, type_ in names:
         whole[type_, bare(name)].add(entity)
-        for part in likeness.parts(name, type_):
+        for part in name_similarity.parts(name, type_):
             longer[type_, part].add(entity)
     for place in whole.keys() & longer.keys():
         who = longer[place]

@@ -11,17 +11,15 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import validation
 from memory_mcp.store import operations
 from memory_mcp.store.graph import editing, entities, merging, telling, types
 from memory_mcp.store.graph.editing import Wanted
 from memory_mcp.store.graph.entities import Entity
 from memory_mcp.store.operations import Operation
-from memory_mcp.text.clean import storable
-from memory_mcp.text.entities.folding import is_invisible
-from memory_mcp.text.entities.marks import NAME_LIMIT
-from memory_mcp.text.entities.stated import RELATION_TYPE_LIMIT
+from memory_mcp.text.clean import LIST_LIMIT, json_object, label, storable
+from memory_mcp.text.names import NAME_LIMIT, is_invisible
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.relation_notation import RELATION_TYPE_LIMIT
 
 DESCRIPTION_LIMIT, SUBTYPE_LIMIT = 2_000, 100
 
@@ -211,8 +209,8 @@ def checked(wanted: Wanted, privacy: Privacy) -> Wanted:
     """
     found = Redaction(privacy)
     aliases = wanted.aliases
-    if aliases is not None and len(aliases) > validation.LIST_LIMIT:
-        raise InvalidInput(f"aliases has {len(aliases)} entries", f"{validation.LIST_LIMIT} are the limit", "Send fewer")
+    if aliases is not None and len(aliases) > LIST_LIMIT:
+        raise InvalidInput(f"aliases has {len(aliases)} entries", f"{LIST_LIMIT} are the limit", "Send fewer")
     if wanted.importance is not None and not (math.isfinite(wanted.importance) and 0 <= wanted.importance <= 1):
         raise InvalidInput(f"importance is {wanted.importance:g}", "it runs from 0 to 1", "Leave it out to let it be")
     return replace(
@@ -220,7 +218,7 @@ def checked(wanted: Wanted, privacy: Privacy) -> Wanted:
         name=None if wanted.name is None else _name(found.text(wanted.name), "name"),
         description=None if wanted.description is None else found.text(_text(wanted.description, "description") or ""),
         subtype=None if wanted.subtype is None else found.text(_short(wanted.subtype, "subtype")),
-        attributes=None if wanted.attributes is None else found.tree(validation.json_object(wanted.attributes, "attributes")),
+        attributes=None if wanted.attributes is None else found.tree(json_object(wanted.attributes, "attributes")),
         aliases=None if aliases is None else tuple(dict.fromkeys(_name(found.text(alias), "aliases") for alias in aliases)),
     )
 
@@ -246,7 +244,7 @@ def checked_type(wanted: NewType, privacy: Privacy) -> NewType:
     return replace(
         wanted,
         name=_type_name(found.text(wanted.name)),
-        display_name=found.optional(validation.label(wanted.display_name, "display_name")),
+        display_name=found.optional(label(wanted.display_name, "display_name")),
         description=found.optional(_text(wanted.description, "description")),
     )
 

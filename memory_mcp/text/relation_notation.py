@@ -6,9 +6,8 @@ from collections.abc import Collection
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.clean import storable
-from memory_mcp.text.entities.folding import is_invisible
-from memory_mcp.text.entities.marks import NAME_LIMIT
-from memory_mcp.text.entities.type_words import type_called
+from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.names import NAME_LIMIT, is_invisible
 
 RELATION_TYPE_LIMIT = 50
 _ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")
