@@ -29,7 +29,7 @@ from benchmarks.models import arguments_of, settled, with_models
 from benchmarks.report import Report, machine
 from benchmarks.server import running
 from benchmarks.texts import question, sentence
-from memory_mcp.encoders.prefixes import prefixes_for
+from memory_mcp.encoders.model_families import prefixes_for
 
 POOL = 15
 ROUNDS = 20

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx2
 
 from benchmarks.texts import sentence
-from memory_mcp.encoders.availability import Role
-from memory_mcp.encoders.onnx_files import MANIFEST_NAME, directory_for, read
+from memory_mcp.encoders.loading.availability import Role
+from memory_mcp.encoders.onnx.export_directory import MANIFEST_NAME, directory_for, read
 
 SETTLE_SECONDS = 1_200
 LANGUAGES = ["ja", "en"]
@@ -48,10 +48,10 @@ def _exported(name: str, role: Role, exports: Path) -> str:
     """The directory with a model's export, which is made if it is not there yet. int8 is measured, and accepted where that tells nothing."""
     place = directory_for(name, role, exports)
     if not (place / MANIFEST_NAME).exists() or not read(place).int8_accepted:
-        from memory_mcp.encoders import agreement, onnx_export  # noqa: PLC0415  takes seconds, and torch
+        from memory_mcp.encoders.onnx import exporter, ranking_agreement  # noqa: PLC0415  takes seconds, and torch
 
-        (onnx_export.export_embedder if role == "embedder" else onnx_export.export_reranker)(name, Path(name), place)
-        agreement.measure(place, [sentence(number) for number in range(300)], own=False, accepted=True)
+        (exporter.export_embedder if role == "embedder" else exporter.export_reranker)(name, Path(name), place)
+        ranking_agreement.measure(place, [sentence(number) for number in range(300)], own=False, accepted=True)
     return str(place)
 
 

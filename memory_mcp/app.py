@@ -17,16 +17,16 @@ from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loaders import Exports, model_shelf
-from memory_mcp.encoders.model_registry import ModelShelf
-from memory_mcp.encoders.onnx_files import DIRECTORY_NAME as EXPORTS
+from memory_mcp.encoders.loading.loaders import Exports, model_shelf
+from memory_mcp.encoders.loading.model_registry import ModelShelf
+from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import StartupError
 from memory_mcp.graph.analytics.analyses import Analyses
-from memory_mcp.jobs import plan
-from memory_mcp.jobs.chores import Chore, ChoreWorker
+from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
+from memory_mcp.jobs.chores import background_chores
+from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage import Usage
-from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store import sqlite_library
@@ -88,7 +88,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
         closing(Analyses()) as analyses,
         _index(config, personas, clock, caches) as (models, indexes, worker),
         _upkeep(
-            config, personas, clock, plan.chores(personas, models.current, indexes, lambda: _forget_cached(caches), usage, chat)
+            config, personas, clock, background_chores(personas, models.current, indexes, lambda: _forget_cached(caches), usage, chat)
         ) as chores,
     ):
         worker.subscribe(chores.wake)

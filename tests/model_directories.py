@@ -16,7 +16,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from memory_mcp.encoders.availability import Role
+from memory_mcp.encoders.loading.availability import Role
 
 SENTENCES = (
     "昨日は公園で友だちと会って、コーヒーを飲みました。",
@@ -81,11 +81,11 @@ def make_reranker(directory: Path, *, seed: int = 0, labels: int = 1, max_tokens
 def export_of(source: Path, role: Role, exports: Path) -> Path:
     """What `memory-mcp models export-onnx --accept-int8` makes of a model directory: its place among `exports`, int8 measured."""
     _import_quietly()
-    from memory_mcp.encoders import onnx_export, ranking_agreement
-    from memory_mcp.encoders.onnx_files import directory_for
+    from memory_mcp.encoders.onnx import exporter, ranking_agreement
+    from memory_mcp.encoders.onnx.export_directory import directory_for
 
     place = directory_for(str(source), role, exports)
-    (onnx_export.export_embedder if role == "embedder" else onnx_export.export_reranker)(str(source), source, place)
+    (exporter.export_embedder if role == "embedder" else exporter.export_reranker)(str(source), source, place)
     ranking_agreement.measure(place, ranking_agreement.SENTENCES, own=False, accepted=True)
     return place
 

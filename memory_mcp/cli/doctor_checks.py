@@ -13,8 +13,8 @@ from typing import Literal
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.availability import Found, Missing, Role
-from memory_mcp.encoders.onnx_files import DIRECTORY_NAME, find_configured
+from memory_mcp.encoders.loading.availability import Found, Missing, Role
+from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
 from memory_mcp.errors import ConfigError, InvalidPersonaName, StartupError, StoreDamaged, StoreError
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, is_lost, is_persona
 from memory_mcp.personas.names import canonical_name, directory_name

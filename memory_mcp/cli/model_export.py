@@ -8,11 +8,11 @@ import typer
 
 from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
 from memory_mcp.config.reading import default_data_directory
-from memory_mcp.encoders.availability import Missing, Role, find
+from memory_mcp.encoders.loading.availability import Missing, Role, find
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
 
 if TYPE_CHECKING:
-    from memory_mcp.encoders.onnx_files import Export
+    from memory_mcp.encoders.onnx.export_directory import Export
 
 TEXTS = 500
 
@@ -65,22 +65,23 @@ def export_onnx(
 
 def _exported(role: Role, name: str, data: Path, texts: Sequence[str], accepted: bool) -> str:
     # torch and what stands on it, which the other commands do without.
-    from memory_mcp.encoders import hub, onnx_export, onnx_files, ranking_agreement  # noqa: PLC0415
+    from memory_mcp.encoders import hub  # noqa: PLC0415
+    from memory_mcp.encoders.onnx import export_directory, exporter, ranking_agreement  # noqa: PLC0415
 
     found = find(name, role)
     if isinstance(found, Missing):
         raise EncoderFailed(found.why.rstrip("."))
     source = found.directory or hub.download(name, role, show_progress=False)
-    target = onnx_files.directory_for(name, role, data / onnx_files.DIRECTORY_NAME)
-    export = onnx_export.export_embedder if role == "embedder" else onnx_export.export_reranker
+    target = export_directory.directory_for(name, role, data / export_directory.DIRECTORY_NAME)
+    export = exporter.export_embedder if role == "embedder" else exporter.export_reranker
     typer.echo(f"{role}: {name} is being exported, which takes half a minute …", err=True)
     export(name, source, target)
-    own = len(texts) >= onnx_files.FEWEST_TEXTS
+    own = len(texts) >= export_directory.FEWEST_TEXTS
     return _told(ranking_agreement.measure(target, texts if own else ranking_agreement.SENTENCES, own, accepted), target)
 
 
 def _told(export: "Export", target: Path) -> str:
-    from memory_mcp.encoders.onnx_files import ALIKE_OF, FILE_NAMES, weights  # noqa: PLC0415  as above
+    from memory_mcp.encoders.onnx.export_directory import ALIKE_OF, FILE_NAMES, weights  # noqa: PLC0415  as above
 
     megabytes = {precision: sum((target / name).stat().st_size for name in weights(export, precision)) / 1e6 for precision in FILE_NAMES}
     measured = export.agreement
@@ -97,7 +98,7 @@ def _told(export: "Export", target: Path) -> str:
 
 
 def _verdict(export: "Export") -> str:
-    from memory_mcp.encoders.onnx_files import differs, unproven  # noqa: PLC0415  as above
+    from memory_mcp.encoders.onnx.export_directory import differs, unproven  # noqa: PLC0415  as above
 
     if differs(export):
         return "int8 is refused: it ranks too differently"

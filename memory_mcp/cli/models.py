@@ -12,8 +12,8 @@ from memory_mcp.cli import model_export
 from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.availability import Found, Missing, Role
-from memory_mcp.encoders.onnx_files import DIRECTORY_NAME, find_configured
+from memory_mcp.encoders.loading.availability import Found, Missing, Role
+from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
 from memory_mcp.errors import MemoryMCPError
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def _where(settings: Settings, role: Role, name: str, exports: Path) -> str:
 
 
 def _asked_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
-    from memory_mcp.encoders.loaders import Exports, load_embedder  # noqa: PLC0415  as above
-    from memory_mcp.encoders.model_slot import release  # noqa: PLC0415
+    from memory_mcp.encoders.loading.loaders import Exports, load_embedder  # noqa: PLC0415  as above
+    from memory_mcp.encoders.loading.model_slot import release  # noqa: PLC0415
 
     began = time.monotonic()
     embedder = load_embedder(settings, pool, caches, Exports(exports))
@@ -143,7 +143,7 @@ def _asked_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", exp
 
 
 def _asked_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
-    from memory_mcp.encoders.loaders import Exports, load_reranker  # noqa: PLC0415  as above
+    from memory_mcp.encoders.loading.loaders import Exports, load_reranker  # noqa: PLC0415  as above
 
     began = time.monotonic()
     reranker = load_reranker(settings, pool, caches, Exports(exports))
@@ -157,6 +157,6 @@ def _asked_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exp
 
 
 def _said(name: str, error: BaseException) -> str:
-    from memory_mcp.encoders.model_slot import in_plain_words  # noqa: PLC0415  as above
+    from memory_mcp.encoders.loading.model_slot import in_plain_words  # noqa: PLC0415  as above
 
     return str(error) if isinstance(error, MemoryMCPError) else in_plain_words(name, error)

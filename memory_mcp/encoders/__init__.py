@@ -1,1 +1,1 @@
-"""The doors to the models: what search and the index ask of them, and whether they are there."""
+"""The embedding model and the cross-encoder: what they are to the rest (`models`), how they are found and loaded (`loading`), run (`torch`, `onnx`) and shared (`pool`)."""

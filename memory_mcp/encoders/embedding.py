@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
-from memory_mcp.encoders.circuit_breaker import Patience
+from memory_mcp.encoders.failures import Patience
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.log_throttle import Complaints
 from memory_mcp.encoders.pool import ModelPool

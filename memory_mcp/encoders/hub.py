@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memory_mcp.encoders.availability import Role, cached_directory, fault_of, hub_name
+from memory_mcp.encoders.loading.availability import Role, cached_directory, fault_of, hub_name
 from memory_mcp.errors import EncoderFailed
 
 # The same weights for other libraries.

@@ -4,7 +4,7 @@ import logging
 from datetime import datetime
 
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.jobs.schedule import Backoff
+from memory_mcp.jobs.index_schedule import Backoff
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.index import sync
-from memory_mcp.jobs.schedule import Task
+from memory_mcp.jobs.index_schedule import Task
 from memory_mcp.personas.registry import Personas
 
 # Whoever asks waits for it. After a start with a thousand personas the first to ask gets the rest as one each, and the next one exactly.

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.jobs.chores import Chore
+from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store import tidying
 

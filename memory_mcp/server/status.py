@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp import __version__
 from memory_mcp.encoders.models import Models
-from memory_mcp.jobs.chores import ChoreStatus
-from memory_mcp.jobs.worker import IndexStatus
+from memory_mcp.jobs.chore_worker import ChoreStatus
+from memory_mcp.jobs.index_worker import IndexStatus
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.auth import Admission
 from memory_mcp.server.request_persona import Call

@@ -10,8 +10,8 @@ import pytest
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.loaders import load_embedder
-from memory_mcp.encoders.model_slot import release
+from memory_mcp.encoders.loading.loaders import load_embedder
+from memory_mcp.encoders.loading.model_slot import release
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.protocols import Embedder
 

@@ -10,7 +10,7 @@ import pytest
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.fakes import OverlapReranker
-from memory_mcp.encoders.loaders import load_reranker
+from memory_mcp.encoders.loading.loaders import load_reranker
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.protocols import Reranker
 

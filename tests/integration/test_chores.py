@@ -1,293 +1,134 @@
-"""The chores by their steps, with a clock that jumps: idle and overdue, turns, failures, requests. Once as a thread."""
+"""What a server with many personas does while nobody calls: it looks at those that have something to do, and leaves the others closed."""
 
-import threading
-from datetime import timedelta
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
+from figures import Figure
 
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.domain import Draft
-from memory_mcp.errors import StoreError
-from memory_mcp.jobs.chores import OVERDUE_SECONDS, Chore, ChoreWorker
-from memory_mcp.jobs.step_thread import POLL_SECONDS
+from memory_mcp.domain import Draft, Restored
+from memory_mcp.encoders.cache import Caches
+from memory_mcp.encoders.models import models_for
+from memory_mcp.jobs.chore_worker import ChoreWorker
+from memory_mcp.jobs.chores import background_chores
+from memory_mcp.jobs.usage import Usage
+from memory_mcp.llm.chat import Chat
+from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember_many
+from memory_mcp.store.index_cache import IndexShelf
 
-IDLE_SECONDS = 20
-INTERVAL = timedelta(minutes=10)
+MANY = 12
+HOUR = timedelta(hours=1)
 
 
-class World:
-    """A worker with one chore that writes down for whom it was called, and fails or has more to do where a test says so."""
+class Watched(Personas):
+    """Personas that count who is looked at."""
 
-    def __init__(self, personas, now, zone):
-        self.personas, self.now, self.zone = personas, now, zone
-        self.enabled, self.failing, self.pieces, self.retention = True, None, {}, {}
-        self.failure = StoreError("the disk is full", "", "Make room")
-        self.done = []
-        self.worker = self.with_chore()
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, open_limit=4)
+        self.looked_at: list[str] = []
 
-    def with_chore(self, **rules):
-        """A worker as after a start, which has looked at nobody yet."""
-        chore = Chore("tidy", self.piece, lambda settings: self.enabled, lambda settings: INTERVAL, **rules)
-        return ChoreWorker(self.personas, [chore], self.settings, lambda: self.now)
+    @contextmanager
+    def reading(self, name: str) -> Iterator[Persona]:
+        self.looked_at.append(name)
+        with super().reading(name) as persona:
+            yield persona
 
-    def settings(self):
-        return Settings(embeddings_model=None, reranker_model=None, upkeep={"idle_seconds": IDLE_SECONDS}, retention=self.retention)
 
-    def piece(self, persona, now, settings):
-        if persona.name == self.failing:
-            raise self.failure
-        self.done.append(persona.name)
-        self.pieces[persona.name] = self.pieces.get(persona.name, 1) - 1
-        return self.pieces[persona.name] > 0
+class Idle:
+    """A server's chores over many personas, and a clock that jumps."""
 
-    def write(self, name, content="お茶が好き"):
+    def __init__(self, directory: Path, now: datetime) -> None:
+        self.personas, self.now, self.usage = Watched(directory), now, Usage()
+        self.settings = Settings.model_validate({"embeddings_model": None, "reranker_model": None, "upkeep": {"idle_seconds": 0}})
+        chores = background_chores(self.personas, models_for, IndexShelf(), Caches().clear, self.usage, Chat(lambda: self.settings.llm))
+        self.worker = ChoreWorker(self.personas, chores, lambda: self.settings, lambda: self.now)
+
+    def write(self, name: str, *drafts: Draft) -> list[str]:
         with self.personas.writing(name) as persona:
-            remember_many(persona, [Draft(content)], now=self.now, zone=self.zone, privacy=Privacy())
+            stored = remember_many(persona, drafts, now=self.now, zone=ZoneInfo("Asia/Tokyo"), privacy=Privacy())
         self.worker.wake(name)
+        return [outcome.key for outcome in stored]
 
-    def later(self, seconds):
-        self.now += timedelta(seconds=seconds)
-
-    def work(self):
-        """Steps until there is nothing left to do now. Returns for whom something was done, in order."""
-        before = len(self.done)
-        for _ in range(1_000):
-            if self.worker.step(self.now):
-                return self.done[before:]
-        raise AssertionError("it never comes to an end")
+    def hours(self, count: int) -> list[str]:
+        """Lets time pass, with a look each ten minutes. Whom the chores looked at, in order."""
+        self.personas.looked_at.clear()
+        for _ in range(count * 6):
+            self.now += HOUR / 6
+            while not self.worker.step(self.now):
+                pass
+        return list(self.personas.looked_at)
 
 
 @pytest.fixture
-def world(personas, now, zone):
-    made = World(personas, now, zone)
+def idle(data_directory: Path, now: datetime) -> Iterator[Idle]:
+    made = Idle(data_directory, now)
+    for number in range(MANY):
+        made.write(f"p{number}", Draft("苺が好き"), Draft("桃も好き"))
     yield made
-    made.worker.stop()
+    made.personas.close()
 
 
-def test_nothing_is_done_while_somebody_calls(world):
-    world.write("mio")
-    world.worker.note_call()
-    world.later(IDLE_SECONDS - 1)
-    assert world.work() == []
-    world.later(1)
-    assert world.work() == ["mio"]
+def test_personas_that_nothing_happens_to_stay_closed(idle: Idle, figure: Figure) -> None:
+    assert set(idle.hours(1)) == {f"p{number}" for number in range(MANY)}
+    idle.hours(24)  # the day is over, and looked at once
+    looked = idle.hours(24)
+    figure(f"upkeep: looks at {MANY} quiet personas in 24 hours", str(len(looked)))
+    assert looked == []
 
 
-def test_what_has_been_due_for_an_hour_is_done_although_somebody_calls(world):
-    world.write("mio")
-    world.worker.note_call()
-    assert world.work() == []
-    world.later(OVERDUE_SECONDS)
-    world.worker.note_call()
-    assert world.work() == ["mio"]
+def test_one_that_is_written_to_is_looked_at_alone(idle: Idle) -> None:
+    idle.hours(25)
+    idle.write("p7", Draft("メロンは苦手"))
+    assert set(idle.hours(1)) == {"p7"}
 
 
-def test_each_persona_has_its_turn_however_much_another_has_to_do(world):
-    for name in ("mio", "leo"):
-        world.write(name)
-    world.pieces = {"mio": 3}
-    world.later(IDLE_SECONDS)
-    assert world.work() == ["mio", "leo", "mio", "mio"]
+def test_one_that_is_read_is_opened_once_to_count_that(idle: Idle) -> None:
+    idle.hours(25)
+    (key,) = idle.write("p3", Draft("メロンは苦手"))
+    idle.hours(25)
+    idle.usage.note("p3", [key], idle.now)
+    assert idle.hours(1) == ["p3"]
 
 
-def test_a_round_is_not_repeated_before_its_interval_is_over(world):
-    world.write("mio")
-    world.later(IDLE_SECONDS)
-    assert world.worker.status()["tidy"].due == ("mio",)
-    world.work()
-    assert world.worker.status()["tidy"].due == ()
-    world.later(INTERVAL.total_seconds() - 1)
-    assert world.work() == []
-    world.later(1)
-    assert world.work() == ["mio"]
+def test_what_falls_due_later_is_done_then(idle: Idle) -> None:
+    idle.settings = idle.settings.model_copy(update={"retention": idle.settings.retention.model_copy(update={"conversation_days": 2.0})})
+    idle.hours(25)
+    (key,) = idle.write("p5", Draft("今日の話", kind="conversation", restored=Restored(updated_at=idle.now)))
+    idle.hours(46)
+    with idle.personas.reading("p5") as persona, persona.database.read() as connection:
+        assert connection.execute("SELECT deleted_at FROM memories WHERE key = ?", (key,)).get is None
+    idle.hours(3)
+    with idle.personas.reading("p5") as persona, persona.database.read() as connection:
+        assert connection.execute("SELECT deleted_at FROM memories WHERE key = ?", (key,)).get is not None
+    idle.hours(24 * 31)
+    with idle.personas.reading("p5") as persona, persona.database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM memories WHERE key = ?", (key,)).get == 0
 
 
-def test_a_chore_for_what_was_written_leaves_a_quiet_persona_alone(world):
-    world.worker = world.with_chore(only_after_writes=True)
-    world.write("mio")
-    world.later(IDLE_SECONDS)
-    assert world.work() == ["mio"]
-    world.later(INTERVAL.total_seconds())
-    assert world.work() == []
-    world.write("mio", "紅茶も好き")
-    world.later(IDLE_SECONDS)
-    assert world.work() == ["mio"]
+def test_a_session_is_summarised_when_it_has_been_quiet_and_again_when_retention_takes_of_it(idle: Idle) -> None:
+    retention = idle.settings.retention.model_copy(update={"conversation_days": 2.0})
+    idle.settings = idle.settings.model_copy(update={"retention": retention})
+    places = ("京都", "奈良", "金沢", "松本", "萩", "長崎")
+    idle.write("p2", *(Draft(f"{place}で桜を見た。", session_id="旅", kind="conversation") for place in places))
+    idle.hours(2)
+
+    def summary() -> tuple[object, ...] | None:
+        with idle.personas.reading("p2") as persona, persona.database.read() as connection:
+            return connection.execute("SELECT deleted_at FROM memories WHERE kind = 'summary' AND session_id = '旅'").fetchone()
+
+    assert summary() == (None,)
+    idle.hours(24 * 3)
+    found = summary()
+    assert found
+    assert found[0] is not None
 
 
-def test_what_is_written_while_a_round_is_under_way_gets_a_round_of_its_own(world):
-    world.worker = world.with_chore(only_after_writes=True)
-    world.write("mio")
-    world.pieces = {"mio": 2}
-    world.later(IDLE_SECONDS)
-    world.worker.step(world.now)
-    world.write("mio", "紅茶も好き")
-    assert world.work() == ["mio"]
-    world.later(INTERVAL.total_seconds())
-    assert world.work() == ["mio"]
-
-
-def test_a_request_waits_for_nothing(world):
-    world.write("mio")
-    world.later(IDLE_SECONDS)
-    world.work()
-    world.worker.note_call()
-    world.worker.request("tidy", "mio")
-    assert world.work() == ["mio"]
-    assert world.work() == []
-
-
-def test_a_failure_puts_that_persona_off_and_the_others_go_on(world):
-    for name in ("mio", "leo"):
-        world.write(name)
-    world.failing = "mio"
-    world.later(IDLE_SECONDS)
-    assert world.work() == ["leo"]
-    status = world.worker.status()["tidy"]
-    assert status.failing == ("mio",)
-    assert "the disk is full" in status.last_error
-    world.failing = None
-    world.later(60)
-    assert world.work() == ["mio"]
-    assert world.worker.status()["tidy"].failing == ()
-
-
-def test_a_failure_is_said_once_and_one_of_another_kind_too(world, caplog):
-    world.write("mio")
-    world.failing = "mio"
-    world.later(IDLE_SECONDS)
-    for failure in (world.failure, ValueError("can't use '桜餅のひみつ'")):
-        world.failure = failure
-        for _ in range(3):
-            world.work()
-            world.later(300)
-    assert caplog.text.count("tidy of mio waits: the disk is full") == 1
-    assert caplog.text.count("ValueError: ") == 1
-    told = world.worker.status()["tidy"].last_error
-    assert "ValueError" in told
-    assert "桜餅" not in told
-
-
-def test_a_chore_that_is_turned_off_is_not_done_and_says_so(world):
-    world.write("mio")
-    world.enabled = False
-    world.later(IDLE_SECONDS)
-    assert world.work() == []
-    status = world.worker.status()["tidy"]
-    assert (status.enabled, status.last_done) == (False, None)
-    world.enabled = True
-    assert world.work() == ["mio"]
-    assert world.worker.status()["tidy"].last_done == world.now
-
-
-def test_a_persona_that_is_gone_is_forgotten(world):
-    world.worker.wake("nobody")
-    world.later(IDLE_SECONDS)
-    assert world.work() == []
-    assert world.worker.step(world.now) == POLL_SECONDS
-
-
-def test_the_thread_looks_at_everybody_after_a_start(world, eventually):
-    world.write("mio")
-    world.worker = world.with_chore()
-    world.later(IDLE_SECONDS)
-    world.worker.start()
-    eventually(lambda: world.done == ["mio"])
-    world.worker.stop()
-    assert not any(thread.name == "upkeep worker" for thread in threading.enumerate())
-
-
-def test_a_persona_has_a_round_when_something_falls_due_without_a_write(world):
-    world.worker = world.with_chore(only_after_writes=True, next_due=lambda persona, now, settings: now + timedelta(days=3))
-    world.write("mio")
-    world.later(IDLE_SECONDS)
-    assert world.work() == ["mio"]
-    world.later(timedelta(days=3).total_seconds() - 1)
-    assert world.work() == []
-    world.later(1)
-    assert world.work() == ["mio"]
-
-
-def test_a_persona_has_a_round_when_the_settings_have_changed_that_say_when_it_is_due(world):
-    world.worker = world.with_chore(only_after_writes=True, next_due=lambda *_: None)
-    world.write("mio")
-    world.later(IDLE_SECONDS)
-    assert world.work() == ["mio"]
-    world.later(INTERVAL.total_seconds())
-    assert world.work() == []
-    world.retention = {"fact_days": 1}
-    assert world.work() == ["mio"]
-
-
-def test_who_has_nothing_to_do_is_not_looked_at(world):
-    wanted = set()
-    world.worker = world.with_chore(wants=wanted.__contains__)
-    world.write("mio")
-    world.later(IDLE_SECONDS)
-    assert world.work() == []
-    wanted.add("mio")
-    assert world.work() == ["mio"]
-
-
-def test_what_one_chore_does_gives_the_others_of_that_persona_a_round(world):
-    world.worker = world.with_chore(only_after_writes=True)
-    told = []
-
-    def follow(persona, now, settings):
-        told.append(persona.name)
-        return False
-
-    chores = [
-        Chore("tidy", world.piece, lambda _: True, lambda _: INTERVAL),
-        Chore("follow", follow, lambda _: True, lambda _: INTERVAL, only_after_writes=True),
-    ]
-    world.worker = ChoreWorker(world.personas, chores, world.settings, lambda: world.now)
-    for name in ("mio", "leo"):
-        world.write(name)
-    world.later(IDLE_SECONDS)
-    world.work()
-    assert sorted(told) == ["leo", "mio"]
-    world.pieces = {"mio": 2}
-    world.later(INTERVAL.total_seconds())
-    world.work()
-    assert sorted(told) == ["leo", "mio", "mio"]
-
-
-def test_a_chore_that_changes_no_memories_gives_the_others_nothing_to_do(world):
-    told = []
-
-    def follow(persona, now, settings):
-        told.append(persona.name)
-        return False
-
-    chores = [
-        Chore("tidy", world.piece, interval=lambda _: INTERVAL, changes_memories=False),
-        Chore("follow", follow, interval=lambda _: INTERVAL, only_after_writes=True),
-    ]
-    world.worker = ChoreWorker(world.personas, chores, world.settings, lambda: world.now)
-    world.write("mio")
-    world.later(IDLE_SECONDS)
-    world.work()
-    world.pieces = {"mio": 2}
-    world.later(INTERVAL.total_seconds())
-    assert world.work() == ["mio", "mio"]
-    assert told == ["mio"]
-
-
-def test_what_one_chore_does_in_many_pieces_has_the_others_look_once_more_and_not_after_each_piece(world, personas):
-    done = []
-
-    def tidy(persona, now, settings):
-        done.append("tidy")
-        return done.count("tidy") < 5
-
-    def look(persona, now, settings):
-        done.append("look")
-        return False
-
-    chores = [Chore(work.__name__, work, lambda _: True, lambda _: timedelta(), only_after_writes=True) for work in (look, tidy)]
-    world.worker = ChoreWorker(personas, chores, world.settings, lambda: world.now)
-    world.write("nilou")
-    world.later(IDLE_SECONDS)
-    world.work()
-    assert done == ["look", *["tidy"] * 5, "look"]
+def test_a_changed_rule_is_looked_at_for_everybody(idle: Idle) -> None:
+    idle.hours(25)
+    idle.settings = idle.settings.model_copy(update={"retention": idle.settings.retention.model_copy(update={"fact_days": 0.01})})
+    assert set(idle.hours(1)) == {f"p{number}" for number in range(MANY)}

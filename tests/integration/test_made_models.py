@@ -10,7 +10,7 @@ from benchmarks.make_models import Shape, make_both
 from benchmarks.texts import sentence
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loaders import load_embedder, load_reranker
+from memory_mcp.encoders.loading.loaders import load_embedder, load_reranker
 from memory_mcp.encoders.pool import ModelPool
 
 pytestmark = pytest.mark.slow

@@ -13,10 +13,10 @@ import pytest
 from model_directories import export_of, make_embedder, make_reranker
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders import onnx_files
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loaders import Exports, load_embedder, load_reranker, model_shelf
-from memory_mcp.encoders.onnx_files import MANIFEST_NAME
+from memory_mcp.encoders.loading.loaders import Exports, load_embedder, load_reranker, model_shelf
+from memory_mcp.encoders.onnx import export_directory
+from memory_mcp.encoders.onnx.export_directory import MANIFEST_NAME
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
@@ -29,7 +29,7 @@ LOADS_BOTH = """
 import sys
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loaders import load_embedder, load_reranker
+from memory_mcp.encoders.loading.loaders import load_embedder, load_reranker
 from memory_mcp.encoders.pool import ModelPool
 settings = Settings(embeddings_model=sys.argv[1], reranker_model=sys.argv[2], inference_backend="onnx")
 with ModelPool(1) as pool:
@@ -121,7 +121,7 @@ def test_an_export_of_an_earlier_version_has_its_table_inside_and_answers_alike(
     for table in earlier.glob("*.data"):
         table.unlink()
     onnx.save_model(model, earlier / "model.onnx")
-    checksums = {name: onnx_files.sha256(earlier / name) for name in ("model.onnx", "model_int8.onnx", "tokenizer.json")}
+    checksums = {name: export_directory.sha256(earlier / name) for name in ("model.onnx", "model_int8.onnx", "tokenizer.json")}
     (earlier / MANIFEST_NAME).write_text(json.dumps({**told, "sha256": checksums}), encoding="utf-8")
     expected, found = (load_embedder(on_onnx(place), pool, Caches()).embed_documents(TEXTS) for place in (exported_embedder, earlier))
     assert np.array_equal(expected, found)
@@ -186,7 +186,7 @@ def test_a_cross_encoder_with_several_scores_is_not_exported(tmp_path: Path):
 
 def test_what_answers_otherwise_than_torch_is_not_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     source = make_embedder(tmp_path / "model")
-    monkeypatch.setattr("memory_mcp.encoders.onnx_export.TOLERANCE", -1.0)
+    monkeypatch.setattr("memory_mcp.encoders.onnx.exporter.TOLERANCE", -1.0)
     with pytest.raises(EncoderFailed, match="answers otherwise than torch does"):
         export_of(source, "embedder", tmp_path / "exports")
     assert not list((tmp_path / "exports").iterdir())

@@ -14,7 +14,7 @@ from model_directories import break_tokenizer, make_embedder, make_reranker
 from memory_mcp.config.settings import LongTexts, Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import sendable
-from memory_mcp.encoders.loaders import load_embedder, load_reranker, model_shelf
+from memory_mcp.encoders.loading.loaders import load_embedder, load_reranker, model_shelf
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.reranking import PooledReranker
 from memory_mcp.errors import EncoderFailed

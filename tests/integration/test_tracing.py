@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory_mcp.encoders.prefixes import prefixes_for
+from memory_mcp.encoders.model_families import prefixes_for
 from memory_mcp.encoders.reranking import Pair
-from memory_mcp.encoders.torch_models import LoadedCrossEncoder, load_embeddings
+from memory_mcp.encoders.torch.models import LoadedCrossEncoder, load_embeddings
 
 pytestmark = pytest.mark.slow
 TEXTS = ["猫", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 7, "I like coffee.", ""]
@@ -17,7 +17,7 @@ PAIRS: list[Pair] = [("猫の名前は?", text) for text in TEXTS]
 
 @pytest.fixture
 def untraced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory_mcp.encoders.torch_models.trace", lambda *_: False)
+    monkeypatch.setattr("memory_mcp.encoders.torch.models.trace", lambda *_: False)
 
 
 def embedded(directory: Path) -> np.ndarray:

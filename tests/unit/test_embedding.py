@@ -9,8 +9,8 @@ from langchain_core.embeddings import Embeddings
 from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.circuit_breaker import Patience
 from memory_mcp.encoders.embedding import BATCH, Identity, PooledEmbedder
+from memory_mcp.encoders.failures import Patience
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 

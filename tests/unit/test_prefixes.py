@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mcp.encoders.prefixes import NONE, ST_CONFIG, prefixes_for
+from memory_mcp.encoders.model_families import NONE, ST_CONFIG, prefixes_for
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from memory_mcp.encoders.onnx_files import Export
+from memory_mcp.encoders.onnx.export_directory import Export
 from memory_mcp.encoders.reranking import Pair
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.errors import StoreFull
 from memory_mcp.index import sync
+from memory_mcp.jobs.index_schedule import Task
+from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.lag import Lag
-from memory_mcp.jobs.schedule import Task
 from memory_mcp.jobs.step_thread import POLL_SECONDS
-from memory_mcp.jobs.worker import IndexWorker
 from memory_mcp.personas.names import directory_name
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.store import index_queue

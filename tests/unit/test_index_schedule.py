@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memory_mcp.config.settings import VectorRebuild
-from memory_mcp.jobs.schedule import Backoff, Ledger, passed
+from memory_mcp.jobs.index_schedule import Backoff, Ledger, passed
 
 NOW = datetime(2025, 10, 30, 3, tzinfo=UTC)
 

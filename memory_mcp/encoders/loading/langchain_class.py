@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.circuit_breaker import Patience
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder, first_line
+from memory_mcp.encoders.failures import Patience
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 

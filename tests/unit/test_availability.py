@@ -8,7 +8,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 
-from memory_mcp.encoders.availability import Found, Missing, find, fingerprint, hub_name, why_absent
+from memory_mcp.encoders.loading.availability import Found, Missing, find, fingerprint, hub_name, why_absent
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: nothing listens there
 

@@ -16,8 +16,8 @@ from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.jobs.backoff import put_off
+from memory_mcp.jobs.index_schedule import Backoff, Ledger, Progress, Task
 from memory_mcp.jobs.lag import Lag
-from memory_mcp.jobs.schedule import Backoff, Ledger, Progress, Task
 from memory_mcp.jobs.step_thread import POLL_SECONDS, Stepping
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona, Personas

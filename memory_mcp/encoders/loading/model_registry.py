@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.languages import EmbedderOfLanguages, RerankerOfLanguages
-from memory_mcp.encoders.model_slot import Loader, Model, Slot, Wish, embedder_wish, release, reranker_wish
+from memory_mcp.encoders.loading.model_slot import Loader, Model, Slot, Wish, embedder_wish, release, reranker_wish
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Embedder, Reranker
 

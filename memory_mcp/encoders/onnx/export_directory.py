@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders import availability
-from memory_mcp.encoders.availability import Found, Missing, Role
+from memory_mcp.encoders.loading import availability
+from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.model_names import own_name
 from memory_mcp.errors import EncoderFailed
 

@@ -5,21 +5,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders import availability, hub, langchain_class, onnx_files
-from memory_mcp.encoders.availability import Role
+from memory_mcp.encoders import hub
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.languages import known_languages
-from memory_mcp.encoders.model_registry import ModelShelf
-from memory_mcp.encoders.model_slot import Loader
-from memory_mcp.encoders.onnx_files import Export
-from memory_mcp.encoders.onnx_models import OnnxCrossEncoder, OnnxEmbeddings
-from memory_mcp.encoders.onnx_tokens import Tokenizers
+from memory_mcp.encoders.loading import availability, langchain_class
+from memory_mcp.encoders.loading.availability import Role
+from memory_mcp.encoders.loading.model_registry import ModelShelf
+from memory_mcp.encoders.loading.model_slot import Loader
+from memory_mcp.encoders.model_families import prefixes_for
+from memory_mcp.encoders.onnx import export_directory
+from memory_mcp.encoders.onnx.export_directory import Export
+from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
+from memory_mcp.encoders.onnx.tokenization import Tokenizers
 from memory_mcp.encoders.pool import ModelPool
-from memory_mcp.encoders.prefixes import prefixes_for
 from memory_mcp.encoders.protocols import Embedder, Reranker
 from memory_mcp.encoders.reranking import PooledReranker
-from memory_mcp.encoders.torch_models import LoadedCrossEncoder, load_embeddings, probed_dimension
+from memory_mcp.encoders.torch.models import LoadedCrossEncoder, load_embeddings, probed_dimension
 from memory_mcp.errors import EncoderFailed
 
 
@@ -122,11 +124,11 @@ def _fingerprint(export: Export, settings: Settings) -> str:
     """Of what shapes the answers. fp32 has the source's own: it was found to answer as torch does, so vectors of both compare."""
     if settings.onnx_precision == "fp32":
         return export.fingerprint
-    return f"{export.fingerprint}-int8-{export.sha256[onnx_files.FILE_NAMES['int8']][:8]}"
+    return f"{export.fingerprint}-int8-{export.sha256[export_directory.FILE_NAMES['int8']][:8]}"
 
 
 def _why_absent(settings: Settings, name: str, role: Role, exports: Exports | None) -> str | None:
-    found = onnx_files.find_configured(settings, name, role, exports.directory if exports else None)
+    found = export_directory.find_configured(settings, name, role, exports.directory if exports else None)
     return found.why if isinstance(found, availability.Missing) else None
 
 
@@ -135,11 +137,11 @@ def _exported(settings: Settings, name: str, role: Role, exports: Exports | None
         raise EncoderFailed(
             f"{name} can't be loaded", "embeddings_device is cuda, and inference_backend onnx runs on the CPU", "Change one of them"
         )
-    found = onnx_files.find(name, role, exports.directory if exports else None)
+    found = export_directory.find(name, role, exports.directory if exports else None)
     if isinstance(found, availability.Missing) or found.directory is None:
         raise EncoderFailed(found.why.rstrip(".") if isinstance(found, availability.Missing) else f"{name} is not here")
     if settings.onnx_precision == "int8":
-        onnx_files.check_agreement(onnx_files.read(found.directory))
+        export_directory.check_agreement(export_directory.read(found.directory))
     return found.directory
 
 

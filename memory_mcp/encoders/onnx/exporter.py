@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memory_mcp.encoders import availability, onnx_files
-from memory_mcp.encoders.availability import Role
-from memory_mcp.encoders.onnx_files import Export, Padding, Precision
-from memory_mcp.encoders.onnx_models import OnnxCrossEncoder, OnnxEmbeddings
-from memory_mcp.encoders.onnx_tokens import Tokenizers
-from memory_mcp.encoders.prefixes import NONE, Prefixes, prefixes_for
-from memory_mcp.encoders.torch_models import LoadedCrossEncoder, load_embeddings, prepare_torch
+from memory_mcp.encoders.loading import availability
+from memory_mcp.encoders.loading.availability import Role
+from memory_mcp.encoders.model_families import NONE, Prefixes, prefixes_for
+from memory_mcp.encoders.onnx import export_directory
+from memory_mcp.encoders.onnx.export_directory import Export, Padding, Precision
+from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
+from memory_mcp.encoders.onnx.tokenization import Tokenizers
+from memory_mcp.encoders.torch.models import LoadedCrossEncoder, load_embeddings, prepare_torch
 from memory_mcp.errors import EncoderFailed
 
 if TYPE_CHECKING:
@@ -114,20 +115,20 @@ def _written(model: Any, output: str, place: Path, export: Export) -> Export:
         raise EncoderFailed(f"{export.model} can't be exported", "its tokenizer has no fast form, or it has no transformer")
     if sum(weights.numel() * weights.element_size() for weights in model.parameters()) > LARGEST_BYTES:
         raise EncoderFailed(f"{export.model} can't be exported", "it has more than 2 GB, which one file can't hold")
-    backend.save(str(place / onnx_files.TOKENIZER_NAME))
+    backend.save(str(place / export_directory.TOKENIZER_NAME))
     features = dict(tokenizer(list(SAMPLES[1:3]), list(SAMPLES[2:4]) if output == "scores" else None, padding=True, return_tensors="pt"))
     inputs = tuple(sorted(features))
-    _write_fp32(model, output, {name: features[name] for name in inputs}, place / onnx_files.FILE_NAMES["fp32"])
+    _write_fp32(model, output, {name: features[name] for name in inputs}, place / export_directory.FILE_NAMES["fp32"])
     _write_int8(place)
-    for precision in onnx_files.FILE_NAMES:
+    for precision in export_directory.FILE_NAMES:
         _put_table_aside(place, precision)
-    files = (onnx_files.TOKENIZER_NAME, *onnx_files.FILE_NAMES.values(), *onnx_files.TABLE_NAMES.values())
+    files = (export_directory.TOKENIZER_NAME, *export_directory.FILE_NAMES.values(), *export_directory.TABLE_NAMES.values())
     return replace(
         export,
         inputs=inputs,
         padding=Padding(tokenizer.pad_token_id, tokenizer.pad_token, tokenizer.pad_token_type_id, tokenizer.padding_side),
         truncation_side=tokenizer.truncation_side,
-        sha256={name: onnx_files.sha256(place / name) for name in files if (place / name).exists()},
+        sha256={name: export_directory.sha256(place / name) for name in files if (place / name).exists()},
     )
 
 
@@ -170,8 +171,8 @@ def _write_int8(place: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic  # noqa: PLC0415  takes a second
 
     quantize_dynamic(
-        place / onnx_files.FILE_NAMES["fp32"],
-        place / onnx_files.FILE_NAMES["int8"],
+        place / export_directory.FILE_NAMES["fp32"],
+        place / export_directory.FILE_NAMES["int8"],
         per_channel=True,
         weight_type=QuantType.QInt8,
         op_types_to_quantize=QUANTISED,
@@ -186,14 +187,14 @@ def _put_table_aside(place: Path, precision: Precision) -> None:
     import onnx  # noqa: PLC0415  takes a second
     from onnx.external_data_helper import set_external_data  # noqa: PLC0415
 
-    file = place / onnx_files.FILE_NAMES[precision]
+    file = place / export_directory.FILE_NAMES[precision]
     model = onnx.load(file)
     looked_up = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
     for tensor in model.graph.initializer:
         if tensor.name in looked_up and len(tensor.raw_data) > TABLE_BYTES:
-            set_external_data(tensor, onnx_files.TABLE_NAMES[precision])
+            set_external_data(tensor, export_directory.TABLE_NAMES[precision])
     onnx.save_model(model, file)
-    if (table := place / onnx_files.TABLE_NAMES[precision]).exists():
+    if (table := place / export_directory.TABLE_NAMES[precision]).exists():
         table.chmod(file.stat().st_mode)  # it was made for its owner alone
 
 
@@ -204,7 +205,7 @@ def _finished(export: Export, differences: Sequence[float], place: Path) -> Expo
             f"{export.model} can't be exported", f"what was written answers otherwise than torch does (by up to {difference:.2g})"
         )
     export = replace(export, difference=difference)
-    onnx_files.write(export, place)
+    export_directory.write(export, place)
     return export
 
 

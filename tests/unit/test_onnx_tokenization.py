@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from memory_mcp.encoders.onnx_files import Export, Padding
-from memory_mcp.encoders.onnx_tokens import Inputs, Tokenizers
+from memory_mcp.encoders.onnx.export_directory import Export, Padding
+from memory_mcp.encoders.onnx.tokenization import Inputs, Tokenizers
 
 WORDS = [f"w{number}" for number in range(40)]
 EXPORT = Export(

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from memory_mcp.encoders import onnx_files
 from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.embedding import BATCH
-from memory_mcp.encoders.onnx_files import Agreement, Export
-from memory_mcp.encoders.onnx_models import OnnxCrossEncoder, OnnxEmbeddings
-from memory_mcp.encoders.onnx_tokens import Tokenizers
+from memory_mcp.encoders.onnx import export_directory
+from memory_mcp.encoders.onnx.export_directory import Agreement, Export
+from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
+from memory_mcp.encoders.onnx.tokenization import Tokenizers
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.encoders.reranking import CHUNK, Pair
 from memory_mcp.text.tokens import tokens
@@ -59,7 +59,7 @@ def measure(directory: Path, texts: Sequence[str], own: bool, accepted: bool = F
     Raises:
         EncoderFailed: it can't be loaded.
     """
-    export, tokenizers = onnx_files.read(directory), Tokenizers()
+    export, tokenizers = export_directory.read(directory), Tokenizers()
     if export.role == "embedder":
         exact, quick = OnnxEmbeddings(directory, "fp32", tokenizers), OnnxEmbeddings(directory, "int8", tokenizers)
         pairs = ((exact.embed_queries, exact.embed_documents), (quick.embed_queries, quick.embed_documents))
@@ -68,7 +68,7 @@ def measure(directory: Path, texts: Sequence[str], own: bool, accepted: bool = F
         scorers = OnnxCrossEncoder(directory, "fp32", tokenizers), OnnxCrossEncoder(directory, "int8", tokenizers)
         found = rerankers_agree(*scorers, texts, own)
     export = replace(export, agreement=found, int8_accepted=accepted)
-    onnx_files.write(export, directory)
+    export_directory.write(export, directory)
     return export
 
 

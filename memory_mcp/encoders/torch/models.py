@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memory_mcp.encoders.embedding import BATCH, EmbedMany
-from memory_mcp.encoders.prefixes import Prefixes
+from memory_mcp.encoders.model_families import Prefixes
 from memory_mcp.encoders.reranking import CHUNK, Pair
 from memory_mcp.encoders.token_spans import Spans, TokenSpans
-from memory_mcp.encoders.tracing import trace
+from memory_mcp.encoders.torch.tracing import trace
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.budget import estimated_spans
 

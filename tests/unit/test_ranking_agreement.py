@@ -5,10 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from memory_mcp.encoders.availability import Role
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
-from memory_mcp.encoders.onnx_files import Agreement, Export, Padding, check_agreement
-from memory_mcp.encoders.ranking_agreement import SENTENCES, embedders_agree, rerankers_agree
+from memory_mcp.encoders.loading.availability import Role
+from memory_mcp.encoders.onnx.export_directory import Agreement, Export, Padding, check_agreement
+from memory_mcp.encoders.onnx.ranking_agreement import SENTENCES, embedders_agree, rerankers_agree
 from memory_mcp.errors import EncoderFailed
 
 FAKE = HashingEmbedder(256)

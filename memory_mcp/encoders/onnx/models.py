@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory_mcp.encoders import onnx_files
-from memory_mcp.encoders.onnx_files import Export, Precision
-from memory_mcp.encoders.onnx_tokens import Inputs, Tokenizers
+from memory_mcp.encoders.onnx import export_directory
+from memory_mcp.encoders.onnx.export_directory import Export, Precision
+from memory_mcp.encoders.onnx.tokenization import Inputs, Tokenizers
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.encoders.reranking import Pair
 from memory_mcp.errors import EncoderFailed
@@ -34,7 +34,7 @@ class OnnxEmbeddings:
             EncoderFailed: the directory is not whole, or the model answers with something that is no vector.
             Exception: whatever the libraries raise at a file that they can't load.
         """
-        self.export = export or onnx_files.read(directory)
+        self.export = export or export_directory.read(directory)
         self._run = _Run(directory, precision, self.export, tokenizers)
         probe = self._run([PROBE, "。"])
         if probe.ndim != 2 or probe.shape[1] != self.export.dimension or not np.isfinite(probe).all():
@@ -73,7 +73,7 @@ class OnnxCrossEncoder:
             EncoderFailed: the directory is not whole, or the model gives no single score for a pair.
             Exception: whatever the libraries raise at a file that they can't load.
         """
-        self.export = export or onnx_files.read(directory)
+        self.export = export or export_directory.read(directory)
         self.max_tokens = self.export.max_tokens
         self._run = _Run(directory, precision, self.export, tokenizers)
         probe = self._run([(PROBE, PROBE)])
@@ -89,8 +89,8 @@ class _Run:
     """A tokenizer and a session, from texts or pairs to what the model answers."""
 
     def __init__(self, directory: Path, precision: Precision, export: Export, tokenizers: Tokenizers) -> None:
-        file = onnx_files.checked(directory, export, precision)
-        shared = tokenizers.get(directory / onnx_files.TOKENIZER_NAME, export.sha256[onnx_files.TOKENIZER_NAME])
+        file = export_directory.checked(directory, export, precision)
+        shared = tokenizers.get(directory / export_directory.TOKENIZER_NAME, export.sha256[export_directory.TOKENIZER_NAME])
         self._inputs = Inputs(shared, export)
         self._session, self._giving_back = _session(file)
 

@@ -12,8 +12,8 @@ from panics import Panicked
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
-from memory_mcp.encoders.model_registry import ModelShelf
-from memory_mcp.encoders.model_slot import Loader
+from memory_mcp.encoders.loading.model_registry import ModelShelf
+from memory_mcp.encoders.loading.model_slot import Loader
 
 Eventually = Callable[[Callable[[], bool]], None]
 SOON = (0.001,)
@@ -290,7 +290,7 @@ def test_without_the_models_torch_is_never_imported(tmp_path: Path):
 import sys, threading
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loaders import model_shelf
+from memory_mcp.encoders.loading.loaders import model_shelf
 from memory_mcp.encoders.pool import ModelPool
 
 settings = Settings(embeddings_model=sys.argv[1], reranker_model="nobody/knows-this")

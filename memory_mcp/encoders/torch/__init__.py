@@ -1,0 +1,1 @@
+"""Models that run on torch. Only this package, and the ONNX exporter, import it."""
