@@ -9,9 +9,10 @@ from itertools import combinations
 import apsw
 
 from memory_mcp.graph.analytics.deadline import Deadline
-from memory_mcp.store.graph import hops, merging, overview
-from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.telling import told
+from memory_mcp.store.graph import neighbors, overview
+from memory_mcp.store.graph.entities import entity_merges
+from memory_mcp.store.graph.entities.lookup import told
+from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.text import name_similarity
 from memory_mcp.text.entities.days import DAY
 from memory_mcp.text.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
@@ -55,7 +56,7 @@ def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDL
     around = _Around(connection, present)
     deadline.check()
     alike = _by_names(present.values(), deadline)
-    apart = merging.distinguished(connection)
+    apart = entity_merges.distinguished(connection)
     found = []
     for pair in {*alike, *around.strangers(deadline)} - apart:
         deadline.check()
@@ -67,12 +68,12 @@ def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDL
     return found[:limit], len(found)
 
 
-def _judged(likeness: Likeness | None, around: "_Around", pair: Pair) -> tuple[float, tuple[str, ...]]:
+def _judged(similarity: Likeness | None, around: "_Around", pair: Pair) -> tuple[float, tuple[str, ...]]:
     share, names = around.shared(pair)
-    why = [likeness.why] if likeness else []
-    score = likeness.score if likeness else 0.3 + 0.2 * share
+    why = [similarity.why] if similarity else []
+    score = similarity.score if similarity else 0.3 + 0.2 * share
     if names:
-        score += NEIGHBOURS_ADD * share if likeness else 0.0
+        score += NEIGHBOURS_ADD * share if similarity else 0.0
         why.append(f"both are related to {', '.join(names)}")
     if around.together(pair):
         score -= TOGETHER_TAKES
@@ -160,7 +161,7 @@ class _Around:
         self._present = present
         self._known: dict[int, set[int]] = defaultdict(set)
         self._related: set[Pair] = set()
-        for step in hops.steps_from(connection, present):
+        for step in neighbors.steps_from(connection, present):
             self._known[step.here].add(step.there)
             if step.type != "similarity":
                 self._related.add((step.here, step.there))

@@ -7,9 +7,9 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
 from memory_mcp.graph.extract.dictionary import Dictionary
 from memory_mcp.graph.update import consistency_check, llm_extraction
+from memory_mcp.graph.update.background_links import link_alike
 from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.graph.update.entity_embedding import embed_entities
-from memory_mcp.graph.update.memory_links import link_alike
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat

@@ -8,7 +8,7 @@ from memory_mcp.personas.directories import DATABASE_NAME, checked_identity
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.database import Database
-from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.keys import Keys
 from memory_mcp.store.operations import OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME

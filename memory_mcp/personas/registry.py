@@ -22,7 +22,7 @@ from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, PRIVATE, locked
 from memory_mcp.store import cipher, lexical, migrations, older_files
 from memory_mcp.store.database import Database, immediate
 from memory_mcp.store.files import refusal, sync_directory
-from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.keys import Keys, PersonaKey, is_encrypted
 from memory_mcp.store.operations import Operation, OperationsLog
 from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME

@@ -23,7 +23,7 @@ from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.store import chunks as chunk_table
 from memory_mcp.store import index_queue, lexical, memories, operations, stored_vectors
-from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction

@@ -14,8 +14,8 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
 from memory_mcp.remember.redact import marked_anew, version_redacted
 from memory_mcp.store import chunks, index_queue, lexical, memories, memory_merges, operations, versions
-from memory_mcp.store.graph import statements
-from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.store.graph import relations
+from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.versions import Version
 from memory_mcp.text.chunk import split
@@ -75,7 +75,7 @@ def relations_left(persona: Persona, memory: Memory) -> list[str]:
         before = next((version for version in versions.of_key(connection, memory.key) if version.revision == memory.revision - 1), None)
         if before is None or before.content == memory.content:
             return []
-        return statements.standing(connection, memory.id)
+        return relations.standing(connection, memory.id)
 
 
 def revise_stored(

@@ -18,7 +18,7 @@ from memory_mcp.server.graph_arguments import name as name_of
 from memory_mcp.server.graph_arguments import within
 from memory_mcp.server.request_persona import call_of
 from memory_mcp.server.views import heading
-from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.store.graph.entities.editing import Wanted
 
 KINDS = ("entity", "relation")
 OFFSET_LIMIT = 1_000_000

@@ -16,9 +16,10 @@ from memory_mcp.server.graph_arguments import within
 from memory_mcp.server.graph_views import entity_view
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, told
-from memory_mcp.store.graph import editing, entities, merging, telling, types
-from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.merging import Merge
+from memory_mcp.store.graph import types
+from memory_mcp.store.graph.entities import editing, entity_merges, lookup, records
+from memory_mcp.store.graph.entities.entity_merges import Merge
+from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.types import Type
 from memory_mcp.text.clean import label
 
@@ -80,14 +81,14 @@ def listing(call: Call, limit: int | None) -> dict[str, Any]:
                 {**_pair(one.merged, one.kept), "type": one.kept.type, "score": one.score, "why": list(one.why)} for one in found
             ],
             "proposals_in_all": total,
-            "merges": [_merge(one, call) for one in merging.history(connection, shown)],
+            "merges": [_merge(one, call) for one in entity_merges.history(connection, shown)],
         }
 
 
 def entities_view(call: Call, query: str, type_: str, limit: int, offset: int) -> dict[str, Any]:
     """Entities by their names, the most mentioned first."""
     with call.reading() as persona, persona.database.read() as connection:
-        wanted = "".join(known_types([type_], entities.types(connection))) if type_.strip() else ""
+        wanted = "".join(known_types([type_], records.types(connection))) if type_.strip() else ""
         found, total = editing.listed(connection, query.strip(), wanted, limit, offset)
         return {**heading(call, persona), "entities": [_entity(one, call) for one in found], "in_all": total}
 
@@ -118,8 +119,8 @@ def one_view(call: Call, name: str) -> dict[str, Any]:
     """One entity with its namesakes and what was merged into it or taken apart again."""
 
     def seen(connection: apsw.Connection, known: str) -> dict[str, Any]:
-        found, *namesakes = telling.known_as(connection, known)
-        merges = [_merge(one, call) for one in merging.history(connection, SHOWN_LIMIT, of=found.id)]
+        found, *namesakes = lookup.known_as(connection, known)
+        merges = [_merge(one, call) for one in entity_merges.history(connection, SHOWN_LIMIT, of=found.id)]
         return {"entity": _entity(found, call), **told(namesakes=[_entity(one, call) for one in namesakes], merges=merges)}
 
     with call.reading() as persona:
@@ -142,7 +143,7 @@ def changed_view(call: Call, persona: Persona, entity: Entity, head: dict[str, A
     if not renamed:
         return {**head, "entity": _entity(entity, call)}
     with persona.database.read() as connection:
-        others = telling.also_called(connection, entity)[:SHOWN]
+        others = lookup.also_called(connection, entity)[:SHOWN]
     namesakes = {other.id: _entity(other, call) for _, other in others}
     note = _note_of_namesakes(entity, others) if others else None
     return {**head, "entity": _entity(entity, call), **told(namesakes=list(namesakes.values()), note=note)}
@@ -150,7 +151,7 @@ def changed_view(call: Call, persona: Persona, entity: Entity, head: dict[str, A
 
 def _note_of_namesakes(entity: Entity, others: Sequence[tuple[str, Entity]]) -> str:
     who = ", ".join(f"{name} ({other.type} {other.entity_id})" for name, other in others)
-    of_one_type = any(merging.compatible(entity.type, other.type) for _, other in others)
+    of_one_type = any(entity_merges.compatible(entity.type, other.type) for _, other in others)
     first = "" if of_one_type else ", once they are of one type"
     further = any(name != entity.name for name, _ in others)
     undo = "; aliases without a further name take that away" if further else ""

@@ -15,8 +15,9 @@ from memory_mcp.graph.analytics.statistics import statistics
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, told
-from memory_mcp.store.graph import entities, overview
-from memory_mcp.store.graph.growth import came
+from memory_mcp.store.graph import overview
+from memory_mcp.store.graph.entities import records
+from memory_mcp.store.graph.overview import came
 
 
 def statistics_view(call: Call, persona: Persona, min_weight: float) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def growth_view(call: Call, persona: Persona, interval: Interval, limit: int) ->
 
 def _named(connection: apsw.Connection, ids: Iterable[int]) -> Sequence[tuple[int, Mapping[str, Any]]]:
     """Those of them that are still there, with what tells them apart."""
-    found = entities.by_ids(connection, ids)
+    found = records.by_ids(connection, ids)
     return [
         (id_, {"id": found[id_].entity_id, "name": found[id_].name, "type": found[id_].type})
         for id_ in ids

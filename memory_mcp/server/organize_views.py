@@ -12,7 +12,7 @@ from memory_mcp.remember.merge import MERGE, UNDO, Merged, merge, undo
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, outcome_view, told
 from memory_mcp.store import memories, memory_merges
-from memory_mcp.store.graph import links, quality
+from memory_mcp.store.graph import consistency, memory_links
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
 from memory_mcp.text.clean import label
@@ -79,11 +79,11 @@ def listing(call: Call, shown: int | None) -> dict[str, Any]:
 
 def _of_graph(connection: apsw.Connection, call: Call, limit: int) -> tuple[dict[str, Any], dict[str, int]]:
     """What might be wrong with the graph, and how much of each kind there is."""
-    pairs, contradictions = links.contradictions(connection, limit)
+    pairs, contradictions = memory_links.contradictions(connection, limit)
     found = memories.by_ids(connection, {memory for pair in pairs for memory in pair})
-    opposed, opposed_count = quality.opposed(connection, limit)
-    unsure, unsure_count = quality.unsure(connection, limit)
-    orphans, orphans_count = quality.orphans(connection, limit)
+    opposed, opposed_count = consistency.opposed(connection, limit)
+    unsure, unsure_count = consistency.unsure(connection, limit)
+    orphans, orphans_count = consistency.orphans(connection, limit)
     shown = {
         "contradictions": [[brief(found[memory], call) for memory in pair] for pair in pairs],
         "opposed_relations": [[" > ".join(one) for one in pair] for pair in opposed],

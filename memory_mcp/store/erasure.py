@@ -13,7 +13,7 @@ import apsw
 
 from memory_mcp.domain import Kind, Memory
 from memory_mcp.store import chunks, derivations, foreign_tables, lexical, memories, operations, summaries, tombstones
-from memory_mcp.store.graph import erasing as graph_erasing
+from memory_mcp.store.graph import graph_erasure as graph_erasing
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import from_text, to_text
 

@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 import apsw
 
 from memory_mcp.store import legacy_tables, operations, tidying_tables, timestamps
-from memory_mcp.store.graph import background
-from memory_mcp.store.graph import revision as graph_revision
 from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy_tables import MEMORIES
 from memory_mcp.store.operations import Operation
@@ -231,8 +229,8 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0009 graph", graph_schema.create),
     ("0010 chunks by generation", _chunks_by_generation),
     ("0011 many names", graph_schema.many_names),
-    ("0012 background of the graph", background.create),
-    ("0013 graph revision", graph_revision.create),
+    ("0012 background of the graph", graph_schema.background_tasks),
+    ("0013 graph revision", graph_schema.graph_revision),
     ("0014 entities by whom they are merged into", graph_schema.by_whom_they_are_merged_into),
     ("0015 trash", _trash),
     ("0016 names by hand", graph_schema.names_by_hand),

@@ -16,8 +16,9 @@ import apsw
 
 from memory_mcp.domain import Draft
 from memory_mcp.store import index_queue, lexical, memories, stored_vectors, summaries, tombstones
-from memory_mcp.store.graph import queue as graph_queue
-from memory_mcp.store.graph import relations, taking
+from memory_mcp.store.graph import relation_queue as graph_queue
+from memory_mcp.store.graph import relations
+from memory_mcp.store.graph.transfer import graph_merge
 from memory_mcp.store.memories import write_digest
 from memory_mcp.store.timestamps import optional_from_text
 
@@ -50,7 +51,7 @@ def take_in(here: apsw.Connection, there: apsw.Connection, name: str, now: datet
     _take_beside(here, there, keys, known_keys)
     _take_chunks(here, there, ids)
     graph_queue.enqueue_unnamed(here, ids.values())
-    taking.take_in(here, there, ids, now)
+    graph_merge.take_in(here, there, ids, now)
     replaced = memories.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
     relations.sum_up(here, relations.pairs_of_memories(here, replaced), now)
     changed = dict.fromkeys([*ids.values(), *replaced])

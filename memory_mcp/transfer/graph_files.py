@@ -10,9 +10,10 @@ from xml.sax.saxutils import escape, quoteattr
 import apsw
 
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store.graph import overview, pages
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph import overview
+from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.overview import Relation
+from memory_mcp.store.graph.transfer import graph_export
 from memory_mcp.store.timestamps import optional_to_text
 
 # What an entity and a relation say, and as what GraphML has it.
@@ -94,11 +95,11 @@ class _Leaving:
         self._ids: dict[int, str] = {}
         with persona.database.read() as connection:
             self._colors = overview.colors(connection)
-            self._open = None if include_secret else pages.what_is_open(connection)
+            self._open = None if include_secret else graph_export.what_is_open(connection)
 
     def entities(self) -> Iterator[list[tuple[str, Told]]]:
         last = 0
-        while page := self._read(pages.entities_after, last):
+        while page := self._read(graph_export.entities_after, last):
             last = page[-1].id
             found = [entity for entity in map(self._open.entity, page) if entity] if self._open else page
             self._ids |= {entity.id: entity.entity_id for entity in found}
@@ -106,7 +107,7 @@ class _Leaving:
 
     def relations(self) -> Iterator[list[tuple[str, str, Told]]]:
         last = (0, 0, "")
-        while page := self._read(pages.relations_after, last):
+        while page := self._read(graph_export.relations_after, last):
             last = (page[-1].source, page[-1].target, page[-1].type)
             found = [relation for relation in map(self._open.relation, page) if relation] if self._open else page
             # Whoever came since the entities were written is left for the next export.

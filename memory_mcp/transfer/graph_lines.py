@@ -20,9 +20,9 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import refresh_after_trash
 from memory_mcp.store import memories, memory_merges
-from memory_mcp.store.graph import leaving
-from memory_mcp.store.graph.arriving import Arrivals
-from memory_mcp.store.graph.editing import BY_HAND
+from memory_mcp.store.graph.entities.editing import BY_HAND
+from memory_mcp.store.graph.transfer import graph_export
+from memory_mcp.store.graph.transfer.graph_import import Arrivals
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.clean import storable
 from memory_mcp.text.privacy.redaction import Redaction
@@ -147,14 +147,14 @@ def take(persona: Persona, lines: Sequence[Said], now: datetime, foreseen: Fores
 def before(persona: Persona, *, deleted: bool, secret: bool) -> Iterator[str]:
     """The types of somebody's own, and the entities of which something was said by hand."""
     with persona.database.read() as connection:
-        rows = [*leaving.types(connection), *leaving.entities(connection, deleted, secret)]
+        rows = [*graph_export.type_rows(connection), *graph_export.entity_rows(connection, deleted, secret)]
     yield from map(_line, rows)
 
 
 def after(persona: Persona, *, deleted: bool, secret: bool) -> Iterator[str]:
     """What was said of entities and memories that stand before."""
     with persona.database.read() as connection:
-        rows = list(leaving.said(connection, deleted, secret))
+        rows = list(graph_export.stated_rows(connection, deleted, secret))
     yield from map(_line, rows)
 
 

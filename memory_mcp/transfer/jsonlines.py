@@ -22,7 +22,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.store import memories, moved_versions, stored_vectors
-from memory_mcp.store.graph import relations, staying
+from memory_mcp.store.graph import relations, visibility
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer import besides, graph_lines
 from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION, Besides
@@ -170,7 +170,7 @@ def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str
 def _memory_lines(persona: Persona, leaving: Leaving) -> Iterator[str]:
     last = 0
     with persona.database.read() as connection:
-        called = staying.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
+        called = visibility.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from memory_mcp.domain import Memory, Stated
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, moved_versions
-from memory_mcp.store.graph import relations, staying
+from memory_mcp.store.graph import relations, visibility
 from memory_mcp.transfer.besides import CONTEXT
 from memory_mcp.transfer.jsonlines import EXPORT_PAGE, Leaving
 from memory_mcp.transfer.memory_lines import row_of, row_of_version
@@ -107,7 +107,7 @@ def files(persona: Persona, leaving: Leaving, zone: ZoneInfo) -> Iterator[File]:
     if leaving.context and persona.exists:
         yield File("persona.md", written({MARK: MEMORY, CONTEXT: persona.context.read()}, ""), EARLIEST_IN_ZIP)
     with persona.database.read() as connection:
-        called = staying.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
+        called = visibility.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)

@@ -7,7 +7,7 @@ from memory_mcp.graph.merge_proposals import proposals
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.graph.update.relation_edits import relate
-from memory_mcp.store.graph import entities
+from memory_mcp.store.graph.entities import records
 from memory_mcp.text.relation_notation import stated
 
 
@@ -16,7 +16,7 @@ def there_are(nilou, now):
     """there_are("Person", "田中", …): entities of these names."""
 
     def make(type_, *names):
-        nilou.database.write(lambda connection: [entities.make(connection, name, type_, 1.0, now, made_by="user") for name in names])
+        nilou.database.write(lambda connection: [records.make(connection, name, type_, 1.0, now, made_by="user") for name in names])
 
     return make
 

@@ -17,8 +17,8 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 from memory_mcp.store import erasure, memories, stored_vectors
-from memory_mcp.store.graph import entities, entity_vectors
-from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.store.graph.entities import entity_vectors, records
+from memory_mcp.store.graph.entities.editing import Wanted
 from memory_mcp.store.index_cache import IndexShelf
 
 
@@ -52,7 +52,7 @@ class Minds:
         """The vector of each entity, by its name."""
         with self.persona.database.read() as connection:
             ids, found = entity_vectors.everything(connection, generation or self.embedder.generation)
-            known = entities.by_ids(connection, ids.tolist())
+            known = records.by_ids(connection, ids.tolist())
         return {known[one].name: vector for one, vector in zip(ids.tolist(), found, strict=True)}
 
     def meant(self, text):
@@ -219,7 +219,7 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_again(minds, say):
 def test_many_entities_take_several_steps(minds, nilou, now, say):
     say("はじめに")
     nilou.database.write(
-        lambda connection: [entities.make(connection, f"第{number}号", "Object", 1.0, now, made_by="user") for number in range(BATCH + 5)]
+        lambda connection: [records.make(connection, f"第{number}号", "Object", 1.0, now, made_by="user") for number in range(BATCH + 5)]
     )
     assert minds.settle() == 2
     assert len(minds.vectors()) == BATCH + 5

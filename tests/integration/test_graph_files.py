@@ -13,8 +13,8 @@ from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.graph.update.entity_edits import change, make_one
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
-from memory_mcp.store.graph import pages
-from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.transfer import graph_export
 from memory_mcp.transfer.graph_files import REPLACEMENT, graphml, node_link
 
 HOSTILE = "<田中> & \"鈴木\" 'x' ]]> \u0001\ufffe\u2028\r\n\t終"
@@ -76,7 +76,7 @@ def test_names_come_through_whatever_characters_they_hold(written, nilou, now):
 
 def test_a_graph_of_several_pages_is_whole_and_an_empty_one_is_a_file_too(written, nilou, now):
     assert all(len(graph) == 0 for graph in written())
-    many = pages.PAGE + 20
+    many = graph_export.PAGE + 20
     for begin in range(0, many, 50):
         relate(
             nilou,

@@ -4,8 +4,8 @@ import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.query.retrieval import known_entities
-from memory_mcp.store.graph import entities, names
-from memory_mcp.store.graph.names import RECENT_LIMIT
+from memory_mcp.store.graph.entities import names, records
+from memory_mcp.store.graph.entities.names import RECENT_LIMIT
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def known(nilou):
     def find(text):
         with nilou.database.read() as connection:
             found = known_entities(connection, nilou.names, text)
-            called = entities.by_ids(connection, [entity for entity, _ in found])
+            called = records.by_ids(connection, [entity for entity, _ in found])
             said = [text[mention.start : mention.end] for _, mention in found]
             assert [called[entity].name for entity, _ in found] == said
             return said
@@ -30,7 +30,7 @@ def given_up(nilou, now):
     def fail(*made):
         def work(connection):
             for name in made:
-                entities.make(connection, name, "Object", 1.0, now)
+                records.make(connection, name, "Object", 1.0, now)
             assert len(known_entities(connection, nilou.names, "、".join(made))) == len(made)
             raise InvalidInput("it is given up", "", "")
 
@@ -41,7 +41,7 @@ def given_up(nilou, now):
 
 
 def make(persona, now, *made):
-    persona.database.write(lambda connection: [entities.make(connection, name, "Object", 1.0, now) for name in made])
+    persona.database.write(lambda connection: [records.make(connection, name, "Object", 1.0, now) for name in made])
 
 
 def test_a_name_that_was_never_stored_is_not_known_and_the_one_that_took_its_place_is(nilou, now, known, given_up):

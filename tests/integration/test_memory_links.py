@@ -6,15 +6,15 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
+from memory_mcp.graph.update.background_links import LINKS_EACH, link_alike
 from memory_mcp.graph.update.cooccurrence import weave
-from memory_mcp.graph.update.memory_links import LINKS_EACH, link_alike
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.store import lexical, memories
-from memory_mcp.store.graph import links
+from memory_mcp.store.graph import memory_links
 from memory_mcp.store.index_cache import IndexShelf
 
 
@@ -56,7 +56,7 @@ class Background:
 
     def suggested(self):
         with self.persona.database.read() as connection:
-            return links.contradictions(connection, 10)
+            return memory_links.contradictions(connection, 10)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_what_a_memory_costs_does_not_grow_with_its_session(nilou, now, zone):
             taken = []
             connection.set_progress_handler(lambda: taken.append(1) is not None, 10)
             lexical.refresh(connection, ids)
-            links.link(connection, ids, now)
+            memory_links.link(connection, ids, now)
             connection.set_progress_handler(None)
             return len(taken)
 

@@ -17,7 +17,8 @@ from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.store import persona_merge
-from memory_mcp.store.graph import entities, mentions, merging, names, relations
+from memory_mcp.store.graph import mentions, relations
+from memory_mcp.store.graph.entities import entity_merges, names, records
 from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
 from memory_mcp.transfer.vault_files import files
@@ -72,19 +73,19 @@ def told(nilou, say, now):
     def own_types(connection):
         connection.execute("INSERT INTO entity_types VALUES ('Pet', 'ペット', NULL, '#aabbcc', 1)")
         connection.execute("INSERT INTO relation_types VALUES ('rivals', 'ライバル', 'they compete', 0, 1)")
-        made = entities.make(
+        made = records.make(
             connection, "ダイズ", "Pet", 1.0, now, description="柴犬\u2028三歳", attributes={"色": "茶", "x": [1]}, made_by="user"
         )
-        entities.add_aliases(connection, made, ["だいちゃん"])
+        records.add_aliases(connection, made, ["だいちゃん"])
 
     def one_and_another(connection):
-        kept, merged = (entities.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "たなっち"))
-        merging.merge(connection, kept, merged, "同じ人", now)
+        kept, merged = (records.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "たなっち"))
+        entity_merges.merge(connection, kept, merged, "同じ人", now)
         relations.sum_up_anew(connection, [kept, merged], now)
         mentions.count_again(connection, [kept, merged])
-        other = entities.find_or_make(connection, "鈴木", "Person", 1.0, now)
-        number = merging.merge(connection, other, kept, None, now)
-        merging.undo(connection, number, now)
+        other = records.find_or_make(connection, "鈴木", "Person", 1.0, now)
+        number = entity_merges.merge(connection, other, kept, None, now)
+        entity_merges.undo(connection, number, now)
         relations.sum_up_anew(connection, [kept, merged, other], now)
         mentions.count_again(connection, [kept, merged, other])
         names.changed(connection)
@@ -139,22 +140,22 @@ def test_a_graph_moves_with_its_memories_and_a_second_export_equals_the_first(to
     assert exported(sakura) == first
     assert summed_up(sakura) == summed_up(told)
     with sakura.database.read() as connection:
-        (kept,) = entities.by_name(connection, "たなっち")
-        assert (kept.name, entities.by_name(connection, "だいちゃん")[0].attributes) == ("田中", {"色": "茶", "x": [1]})
+        (kept,) = records.by_name(connection, "たなっち")
+        assert (kept.name, records.by_name(connection, "だいちゃん")[0].attributes) == ("田中", {"色": "茶", "x": [1]})
 
 
 def test_two_whose_merge_was_undone_are_not_proposed_again_after_an_import(nilou, sakura, say, read, now):
     say("田中さんと[[田中太郎|Person]]は別の日に来た")
 
     def one_and_two_again(connection):
-        kept, merged = (entities.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "田中太郎"))
-        merging.undo(connection, merging.merge(connection, kept, merged, None, now), now)
+        kept, merged = (records.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "田中太郎"))
+        entity_merges.undo(connection, entity_merges.merge(connection, kept, merged, None, now), now)
 
     nilou.database.write(one_and_two_again)
     read(sakura, *exported(nilou))
     for persona in (nilou, sakura):
         with persona.database.read() as connection:
-            assert len(merging.distinguished(connection)) == 1
+            assert len(entity_merges.distinguished(connection)) == 1
 
 
 def test_a_second_import_of_a_graph_changes_nothing_and_a_dry_run_tells_what_would_come(told, sakura, read):
@@ -185,11 +186,11 @@ def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, 
     say("花子さんと会った")
 
     def describe(connection):
-        found = entities.by_name(connection, "山田太郎")[0].id
+        found = records.by_name(connection, "山田太郎")[0].id
         connection.execute("UPDATE entities SET description = 'ひみつの人', made_by = 'user' WHERE id = ?", (found,))
-        other = entities.find_or_make(connection, "太郎", "Person", 1.0, now)
-        merging.merge(connection, found, other, "ひみつ", now)
-        entities.add_aliases(connection, entities.by_name(connection, "花子")[0].id, ["はなちゃん"])
+        other = records.find_or_make(connection, "太郎", "Person", 1.0, now)
+        entity_merges.merge(connection, found, other, "ひみつ", now)
+        records.add_aliases(connection, records.by_name(connection, "花子")[0].id, ["はなちゃん"])
 
     nilou.database.write(describe)
     woven(nilou, now)

@@ -9,7 +9,7 @@ from memory_mcp.graph.update import entity_edits, relation_edits
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import lexical
-from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.store.graph.entities.editing import Wanted
 from memory_mcp.text.budget import estimate_tokens
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.graph.update import entity_edits
-from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.store.graph.entities.editing import Wanted
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 from memory_mcp.store import index_queue, tombstones
-from memory_mcp.store.graph import entities, merging
+from memory_mcp.store.graph.entities import entity_merges, records
 from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.text.relation_notation import stated
 from memory_mcp.upkeep import history, purge, summaries
@@ -318,7 +318,7 @@ def test_a_merge_takes_along_who_is_one_with_whom(personas, says, now):
     says("collei", "別の話")
     with personas.writing("nilou") as nilou:
         one, other = (entity_named(nilou, name) for name in ("田中", "たなっち"))
-        nilou.database.write(lambda connection: merging.merge(connection, one, other, None, now))
+        nilou.database.write(lambda connection: entity_merges.merge(connection, one, other, None, now))
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         merge(nilou, collei, now)
         merge(nilou, collei, now)
@@ -328,7 +328,7 @@ def test_a_merge_takes_along_who_is_one_with_whom(personas, says, now):
 
 def entity_named(persona, name):
     with persona.database.read() as connection:
-        return entities.by_name(connection, name)[0].id
+        return records.by_name(connection, name)[0].id
 
 
 def test_what_a_memory_was_merged_into_stands_in_its_place_in_another_persona_too(personas, says, now, found):

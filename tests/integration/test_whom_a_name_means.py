@@ -11,8 +11,8 @@ from memory_mcp.graph.query.neighbors import neighbours
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.graph.update.relation_edits import relate, unrelate
-from memory_mcp.store.graph import entities
-from memory_mcp.store.graph.editing import Wanted
+from memory_mcp.store.graph.entities import records
+from memory_mcp.store.graph.entities.editing import Wanted
 from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
 
 
@@ -128,7 +128,7 @@ def test_who_was_first_of_no_type_becomes_a_person_when_called_politely(named_by
 def test_what_is_stated_without_a_type_has_the_one_that_its_name_tells(nilou, say):
     say("進学の話", relations=["健太 > studies_at > 京都大学"])
     with nilou.database.read() as connection:
-        assert [entity.type for entity in entities.by_name(connection, "京都大学")] == ["Organization"]
+        assert [entity.type for entity in records.by_name(connection, "京都大学")] == ["Organization"]
 
 
 def test_a_person_and_a_place_of_one_name_are_two(named_by):
@@ -184,7 +184,7 @@ def test_a_further_name_that_several_have_names_none_of_them_after_a_merge_eithe
     entity_edits.make_one(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
     named_by("[[ケン]]が来た")
     with nilou.database.read() as connection:
-        assert "ケン" in [entity.name for entity in entities.by_name(connection, "ケン")]
+        assert "ケン" in [entity.name for entity in records.by_name(connection, "ケン")]
 
 
 def test_whose_own_name_it_is_goes_before_one_into_whom_somebody_called_so_too_was_merged(named_by, nilou, now):
@@ -214,9 +214,7 @@ def test_what_was_said_before_a_second_one_was_called_so_is_read_again(named_by,
     woven(nilou, now)
     with nilou.database.read() as connection:
         counted = {
-            (entity.name, entity.type): entity.extraction_count
-            for name in ("健太", "福島")
-            for entity in entities.by_name(connection, name)
+            (entity.name, entity.type): entity.extraction_count for name in ("健太", "福島") for entity in records.by_name(connection, name)
         }
     assert counted == {("健太", "Concept"): 1, ("福島", "Person"): 2, ("福島", "Location"): 1}
     copied()

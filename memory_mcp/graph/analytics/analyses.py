@@ -23,7 +23,7 @@ from memory_mcp.errors import AnalysisUnfinished
 from memory_mcp.graph.analytics.deadline import Deadline
 from memory_mcp.graph.analytics.processes import Processes
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store.graph import network, revision
+from memory_mcp.store.graph import network, overview
 from memory_mcp.store.graph.network import Network
 
 DEADLINE_SECONDS = 5.0
@@ -114,7 +114,7 @@ class Analyses:
             AnalysisUnfinished: it was not done in time, or its turn did not come.
         """
         key, deadline = (persona.name, min_weight), Deadline.after(self._deadline_seconds, self._clock)
-        mark = _read(persona, revision.of)
+        mark = _read(persona, overview.revision)
         what = analysis.__qualname__
 
         def read() -> Network:
@@ -133,7 +133,7 @@ class Analyses:
             AnalysisUnfinished: its turn did not come.
         """
         deadline, key, what = Deadline.after(self._deadline_seconds, self._clock), (persona.name, None), reading.__qualname__
-        mark = _read(persona, revision.of)
+        mark = _read(persona, overview.revision)
         return self._kept(key, mark, what, lambda: self._keep(key, mark, what, _read(persona, reading)), deadline)
 
     @contextmanager

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo
 
-from memory_mcp.store.graph.growth import Came
+from memory_mcp.store.graph.overview import Came
 
 Interval = Literal["month", "day", "week", "year"]
 INTERVALS: tuple[Interval, ...] = get_args(Interval)

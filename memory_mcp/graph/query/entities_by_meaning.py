@@ -10,8 +10,8 @@ from memory_mcp.encoders.protocols import Embedder, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import stored_vectors
-from memory_mcp.store.graph import entities, entity_vectors, telling
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph.entities import entity_vectors, lookup, records
+from memory_mcp.store.graph.entities.records import Entity
 
 # Models differ in what cosine two things have that have nothing to do with each other. So what counts is how much of the way from there
 # to the same text an entity has come: of the best at least so much, of others nearly as much as of the best.
@@ -53,8 +53,8 @@ def meant(persona: Persona, text: str, models: Models) -> Meant:
         return Meant()
     order = [place for place in np.argsort(-nearness)[:MEANT_LIMIT].tolist() if nearness[place] >= max(FLOOR, BESIDE_THE_BEST * best)]
     with persona.database.read() as connection:
-        found = entities.by_ids(connection, [int(ids[place]) for place in order])
-        known = {entity.id: entity for entity in telling.told(connection, list(found.values()))}
+        found = records.by_ids(connection, [int(ids[place]) for place in order])
+        known = {entity.id: entity for entity in lookup.told(connection, list(found.values()))}
     there = [(known[int(ids[place])], place) for place in order if int(ids[place]) in known]
     return Meant(
         tuple((entity, round(float(cosines[place]), 3)) for entity, place in there),

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 import apsw
 
-from memory_mcp.store.graph import entities, hops
-from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.hops import Rules, Step
-from memory_mcp.store.graph.telling import known_as
+from memory_mcp.store.graph import neighbors
+from memory_mcp.store.graph.entities import records
+from memory_mcp.store.graph.entities.lookup import known_as
+from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.graph.neighbors import Rules, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,13 @@ def neighbours(
     """
     centre, *namesakes = known_as(connection, name)
     rules = Rules(types, min_confidence)
-    shown, more = hops.nearest(connection, centre.id, depth, rules, limit=limit)
-    further = hops.further(connection, [one.via for one in shown.values()], rules)
-    known = entities.by_ids(connection, shown.keys() | {one.via.here for one in shown.values()})
+    shown, more = neighbors.nearest(connection, centre.id, depth, rules, limit=limit)
+    further = neighbors.further(connection, [one.via for one in shown.values()], rules)
+    known = records.by_ids(connection, shown.keys() | {one.via.here for one in shown.values()})
     found = tuple(
         Neighbour(known[entity], one.distance, round(one.nearness, 4), one.via, further.get((one.via.here, one.via.there), 0))
         for entity, one in shown.items()
     )
     named = {entity.id: entity.name for entity in (*known.values(), centre)}
-    there = {} if found else hops.types_at(connection, centre.id)
+    there = {} if found else neighbors.types_at(connection, centre.id)
     return Neighbourhood(centre, found, named, more=more, namesakes=tuple(namesakes), types_there=there)

@@ -9,10 +9,11 @@ from typing import Literal, get_args
 
 import apsw
 
-from memory_mcp.store.graph import entities, hops
-from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.hops import Rules, Step
-from memory_mcp.store.graph.telling import known_as
+from memory_mcp.store.graph import neighbors
+from memory_mcp.store.graph.entities import records
+from memory_mcp.store.graph.entities.lookup import known_as
+from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.graph.neighbors import Rules, Step
 
 Algorithm = Literal["shortest", "strongest", "all"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -70,24 +71,24 @@ def find_path(
         EntityNotFound: nobody is called so.
     """
     (one, *like_one), (other, *like_other) = known_as(connection, source), known_as(connection, target)
-    depth, rules = min(max_depth, hops.HOPS_LIMIT), Rules(types, min_confidence)
+    depth, rules = min(max_depth, neighbors.HOPS_LIMIT), Rules(types, min_confidence)
     search = _Search(connection, other.id, depth, rules)
     if one.id == other.id:  # by two of its names
         found: list[tuple[Step, ...]] = [()]
     elif algorithm == "shortest":
-        way = hops.shortest_path(connection, one.id, other.id, depth, rules)
+        way = neighbors.shortest_path(connection, one.id, other.id, depth, rules)
         found = [] if way is None else [tuple(way)]
     elif algorithm == "strongest":
         found = search.strongest(one.id, 1)
     else:
         found = search.strongest(one.id, PATHS_LIMIT, simple=True)
     met = {end for way in found for step in way for end in (step.here, step.there)}
-    named = {entity.id: entity.name for entity in (*entities.by_ids(connection, met).values(), one, other)}
+    named = {entity.id: entity.name for entity in (*records.by_ids(connection, met).values(), one, other)}
     ways = tuple(Path(tuple(way)) for way in found)
     found_out = Paths(one, other, ways, named, not search.stopped, (*like_one, *like_other))
     if ways:
         return found_out
-    there, beyond = (hops.types_at(connection, end.id) for end in (one, other))
+    there, beyond = (neighbors.types_at(connection, end.id) for end in (one, other))
     alone = tuple(end.name for end, types in ((one, there), (other, beyond)) if not types)
     return replace(found_out, types_there=there, alone=alone)
 
@@ -137,7 +138,7 @@ class _Search:
         self._left = [{self._target: 1.0}]
         for _ in range(min(LOOK_BACK, self._depth - 1)):
             before = self._left[-1]
-            steps, _ = hops.hop(self._connection, before, self._rules)
+            steps, _ = neighbors.hop(self._connection, before, self._rules)
             self._left.append({**before, **{step.there: max(best, before.get(step.there, 0.0)) for step, best in steps}})
 
     def _still(self, entity: int, hops_left: int) -> float | None:
@@ -152,6 +153,6 @@ class _Search:
         if here not in self._steps:
             coming = {here, *(entity for _, _, _, entity, _ in line[:_BATCH] if entity not in self._steps)}
             self._steps |= {entity: [] for entity in coming}
-            for step in hops.steps_from(self._connection, coming, self._rules):
+            for step in neighbors.steps_from(self._connection, coming, self._rules):
                 self._steps[step.here].append(step)
         return self._steps[here]

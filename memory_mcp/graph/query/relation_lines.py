@@ -7,8 +7,8 @@ import apsw
 
 from memory_mcp.domain import Question
 from memory_mcp.graph.query.retrieval import Named
-from memory_mcp.store.graph import statements
-from memory_mcp.store.graph.statements import Statement
+from memory_mcp.store.graph import relations
+from memory_mcp.store.graph.relations import Statement
 from memory_mcp.text.budget import estimate_tokens
 from memory_mcp.text.tokens import query_tokens, tokens
 
@@ -32,12 +32,12 @@ def stated_around(connection: apsw.Connection, question: Question, named: Named)
     does, the strongest few."""
     if not named.shares or not tells_relations(question):
         return ()
-    near = statements.around(connection, named.shares, LOOKED_AT)
+    near = relations.around(connection, named.shares, LOOKED_AT)
     if not near:
         return ()
     asked = set(query_tokens(named.rest))
     ends = dict.fromkeys(end for one in near for end in (one.source, one.target) if end not in named.shares)
-    beyond = statements.around(connection, list(ends)[:BEYOND], LOOKED_AT_BEYOND)
+    beyond = relations.around(connection, list(ends)[:BEYOND], LOOKED_AT_BEYOND)
     shared = {one: found for one in (*near, *beyond) if (found := _shared(one, named.shares, asked))}
     best = sorted(shared, key=lambda one: -shared[one])[:SHOWN]
     chosen = _with_ways(best, near, named.shares) if best else near[:SHOWN_AT_A_GUESS]

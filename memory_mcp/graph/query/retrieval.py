@@ -15,11 +15,11 @@ import apsw
 
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.graph.extract.extraction import found_in
-from memory_mcp.store.graph import hops, mentions
-from memory_mcp.store.graph import names as names_table
-from memory_mcp.store.graph.merging import distinguished
-from memory_mcp.store.graph.names import KnownNames, of_shorter_or_longer_name
-from memory_mcp.store.graph.telling import told_and_untold
+from memory_mcp.store.graph import mentions, neighbors
+from memory_mcp.store.graph.entities import names as names_table
+from memory_mcp.store.graph.entities.entity_merges import distinguished
+from memory_mcp.store.graph.entities.lookup import told_and_untold
+from memory_mcp.store.graph.entities.names import KnownNames, of_shorter_or_longer_name
 from memory_mcp.text.mention import Mention
 
 # How many of the best candidates lead to further ones.
@@ -70,7 +70,7 @@ def named_by_the_best(connection: apsw.Connection, ranked: Sequence[Candidate]) 
 def along_the_graph(connection: apsw.Connection, start: Mapping[int, float], question: Question) -> dict[int, float]:
     """Memories that name these entities, or who is related to them within three hops, or state a relation of theirs: by id, with their
     share of the best, 0 to 1. `start`: how much each counts, 0 to 1."""
-    reached = hops.reached(connection, start, HOPS, limit=NEAREST)
+    reached = neighbors.reached(connection, start, HOPS, limit=NEAREST)
     nearest = nlargest(max(NEAREST - len(start), 0), reached.items(), key=lambda item: item[1].nearness)
     near = {**start, **{entity: one.nearness for entity, one in nearest}}
     if not near:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import apsw
 
-from memory_mcp.store.graph import overview, telling
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph import overview
+from memory_mcp.store.graph.entities import lookup
+from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.overview import Relation
 
 
@@ -23,7 +24,7 @@ class Snapshot:
 
 def snapshot(connection: apsw.Connection, limit: int = 50, types: Sequence[str] = ()) -> Snapshot:
     """The `limit` entities that are mentioned and related most, of these types where some are given, and the relations among them."""
-    shown = telling.told(connection, overview.most_connected(connection, limit, types))
+    shown = lookup.told(connection, overview.most_connected(connection, limit, types))
     counted = overview.counts(connection)
     return Snapshot(
         entities=tuple(shown),

@@ -12,9 +12,10 @@ import apsw
 
 from memory_mcp.graph.extract.extraction import found_in
 from memory_mcp.graph.extract.tag_names import may_be_a_name
-from memory_mcp.graph.update import entity_linking, memory_links
+from memory_mcp.graph.update import background_links, entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store.graph import background, entities, filing, links, mentions, names, queue, relations
+from memory_mcp.store.graph import background_tasks, memory_links, mentions, relation_queue, relations, visibility
+from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.relations import Evidence, Pair
 from memory_mcp.text.mention import Mention
 from memory_mcp.text.privacy.redaction import FLAG_PREFIX
@@ -43,7 +44,7 @@ class Dictionary(Protocol):
 def weave(persona: Persona, now: datetime, dictionary: Dictionary | None = None) -> bool:
     """One batch of what waits; names that a `dictionary` knows are looked for too. Returns whether there is more."""
     with persona.database.read() as connection:
-        memories_wait, names_wait = queue.length(connection) > 0, names.unread(connection, 1) != []
+        memories_wait, names_wait = relation_queue.length(connection) > 0, names.unread(connection, 1) != []
     if memories_wait:
         if dictionary:
             dictionary.open()  # not while a write holds up all others
@@ -54,19 +55,19 @@ def weave(persona: Persona, now: datetime, dictionary: Dictionary | None = None)
 
 
 def _take_in(connection: apsw.Connection, persona: Persona, now: datetime, dictionary: Dictionary | None) -> None:
-    waiting = queue.first(connection, BATCH_MEMORIES)
-    for memory, content in queue.unnamed(connection, waiting).items():
+    waiting = relation_queue.first(connection, BATCH_MEMORIES)
+    for memory, content in relation_queue.unnamed(connection, waiting).items():
         entity_linking.name_again(connection, persona.names, memory, content, now, changed=False)
     if dictionary:
         entity_linking.name_further(connection, waiting, dictionary.find, now)
-    for label, type_ in filing.filed_under(connection, waiting):
+    for label, type_ in visibility.filed_under(connection, waiting):
         for name, told in _names_of(label, type_):
-            entities.find_or_make(connection, name, told, FILED_CONFIDENCE, now)
+            records.find_or_make(connection, name, told, FILED_CONFIDENCE, now)
     relations.sum_up(connection, _pair_up(connection, waiting, now), now)
-    links.link(connection, waiting, now)
-    memory_links.link_contradicting(connection, waiting, now)
-    background.enqueue(connection, waiting)
-    queue.done(connection, waiting)
+    memory_links.link(connection, waiting, now)
+    background_links.link_contradicting(connection, waiting, now)
+    background_tasks.enqueue(connection, waiting)
+    relation_queue.done(connection, waiting)
 
 
 def _names_of(label: str, type_: str | None) -> list[tuple[str, str | None]]:
@@ -83,7 +84,7 @@ def _names_of(label: str, type_: str | None) -> list[tuple[str, str | None]]:
 def _read_again(connection: apsw.Connection) -> None:
     """Older memories that hold a name which nobody knew when they were stored wait to be read for names once more."""
     learned = names.unread(connection, BATCH_NAMES)
-    queue.enqueue_unnamed(connection, names.holding(connection, learned))
+    relation_queue.enqueue_unnamed(connection, names.holding(connection, learned))
     names.read_until(connection, learned[-1][0])
 
 

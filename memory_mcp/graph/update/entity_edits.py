@@ -12,9 +12,10 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import operations
-from memory_mcp.store.graph import editing, entities, merging, telling, types
-from memory_mcp.store.graph.editing import Wanted
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph import types
+from memory_mcp.store.graph.entities import editing, entity_merges, lookup, records
+from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.clean import LIST_LIMIT, json_object, label, storable
 from memory_mcp.text.names import NAME_LIMIT, is_invisible
@@ -84,7 +85,7 @@ def change(persona: Persona, name: str, wanted: Wanted, *, now: datetime, privac
     ready = checked(wanted, privacy)
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        before = telling.the_one(connection, name)
+        before = lookup.the_one(connection, name)
         after = editing.change(connection, before, ready, now)
         return after, Operation("change_entity", None, now, _told(before), _told(after))
 
@@ -99,7 +100,7 @@ def delete(persona: Persona, name: str, *, now: datetime) -> Entity:
     """
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        entity = telling.the_one(connection, name)
+        entity = lookup.the_one(connection, name)
         editing.delete(connection, entity)
         return entity, Operation("delete_entity", None, now, before=_told(entity))
 
@@ -115,17 +116,17 @@ def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now:
     said = Redaction(privacy).optional(reason)
 
     def work(connection: apsw.Connection) -> tuple[MadeOne, Operation]:
-        merged, kept = telling.the_one(connection, name), telling.the_one(connection, into)
-        if not merging.compatible(merged.type, kept.type):
+        merged, kept = lookup.the_one(connection, name), lookup.the_one(connection, into)
+        if not entity_merges.compatible(merged.type, kept.type):
             raise InvalidInput(
                 f"{merged.name!r} and {kept.name!r} can't be one",
                 f"one is a {merged.type}, the other a {kept.type}",
                 "If both are one all the same, correct the type of one first (PATCH /api/graph/entity)",
             )
-        number = merging.merge(connection, kept.id, merged.id, said, now)
+        number = entity_merges.merge(connection, kept.id, merged.id, said, now)
         told = {"names": [merged.name, kept.name], "number": number}
         metadata = {"reason": said} if said else {}
-        one = telling.without_the_trash(connection, entities.by_ids(connection, [kept.id])[kept.id])
+        one = lookup.without_the_trash(connection, records.by_ids(connection, [kept.id])[kept.id])
         return MadeOne(one, number), Operation("merge_entities", None, now, after=told, metadata=metadata)
 
     return _done(persona, work)
@@ -139,10 +140,10 @@ def take_apart(persona: Persona, number: int, *, now: datetime) -> tuple[Entity 
     """
 
     def work(connection: apsw.Connection) -> tuple[tuple[Entity | None, Entity | None], Operation]:
-        kept, merged = merging.undo(connection, number, now)
-        found = entities.by_ids(connection, [kept, merged])
+        kept, merged = entity_merges.undo(connection, number, now)
+        found = records.by_ids(connection, [kept, merged])
         told = {"names": [found[merged].name, found[kept].name], "number": number}
-        there = {entity.id: entity for entity in telling.told(connection, [found[kept], found[merged]])}
+        there = {entity.id: entity for entity in lookup.told(connection, [found[kept], found[merged]])}
         return (there.get(kept), there.get(merged)), Operation("unmerge_entities", None, now, after=told)
 
     return _done(persona, work)
@@ -157,8 +158,8 @@ def keep_apart(persona: Persona, name: str, other: str, *, reason: str | None, n
     said = Redaction(privacy).optional(reason)
 
     def work(connection: apsw.Connection) -> tuple[None, Operation]:
-        found = [telling.the_one(connection, one) for one in (name, other)]
-        merging.distinguish(connection, found[0].id, found[1].id, said, now)
+        found = [lookup.the_one(connection, one) for one in (name, other)]
+        entity_merges.distinguish(connection, found[0].id, found[1].id, said, now)
         told = {"names": [entity.name for entity in found]}
         return None, Operation("distinguish_entities", None, now, after=told, metadata={"reason": said} if said else {})
 

@@ -14,8 +14,9 @@ from memory_mcp.domain import Draft, Lasting, Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in, likely_type
 from memory_mcp.store import memories
-from memory_mcp.store.graph import entities, mentions, queue, relations
-from memory_mcp.store.graph.names import KnownNames
+from memory_mcp.store.graph import mentions, relation_queue, relations
+from memory_mcp.store.graph.entities import records
+from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
 from memory_mcp.text.entities.days import day_called
 from memory_mcp.text.mention import TRUST, Mention
@@ -35,7 +36,7 @@ def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
     if draft.restored.deleted_at is None:
         mentions.count_one_more(connection, {entity for entity, _ in named}, happened)
     state_relations(connection, memory_id, draft.relations, now)
-    queue.enqueue(connection, [memory_id])
+    relation_queue.enqueue(connection, [memory_id])
 
 
 def state_relations(
@@ -46,15 +47,15 @@ def state_relations(
     if not stated:
         return []
     evidence, of_one = [], []
-    types = entities.types(connection)
+    types = records.types(connection)
     said_on = _day_of(connection, memory_id, now) if memory_id else now.date()
     for relation in (with_types(one, types) for one in stated):
         source_day, target_day = days_stated(relation, said_on)
         source = _stated_end(connection, relation.source, relation.source_type, source_day, now)
         target = _stated_end(connection, relation.target, relation.target_type, target_day, now)
         if memory_id is None:
-            entities.said_by_hand(connection, source, [relation.source])
-            entities.said_by_hand(connection, target, [relation.target])
+            records.said_by_hand(connection, source, [relation.source])
+            records.said_by_hand(connection, target, [relation.target])
         if source == target:
             of_one.append(relation)
         else:
@@ -78,9 +79,9 @@ def days_stated(relation: Stated, said_on: date) -> tuple[Mention | None, Mentio
 def _stated_end(connection: apsw.Connection, name: str, type_: str | None, day: Mention | None, now: datetime) -> int:
     """Who or what a relation's end is."""
     if day is None:
-        return entities.find_or_make(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
-    entity = entities.find_or_make(connection, day.name, day.type, TRUST["stated"], now, subtype=day.subtype)
-    entities.add_aliases(connection, entity, day.aliases)
+        return records.find_or_make(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
+    entity = records.find_or_make(connection, day.name, day.type, TRUST["stated"], now, subtype=day.subtype)
+    records.add_aliases(connection, entity, day.aliases)
     return entity
 
 
@@ -92,7 +93,7 @@ def check_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:
     """
     if not any("|" in name for one in stated for name in (one.source, one.target)):
         return
-    types = entities.types(connection)
+    types = records.types(connection)
     for relation in (with_types(one, types) for one in stated):
         for name in (relation.source, relation.target):
             if "|" in name:
@@ -111,7 +112,7 @@ def state_further(connection: apsw.Connection, memory_id: int, stated: Sequence[
             added.append(one)
         before = there
     if added:
-        queue.enqueue(connection, [memory_id])
+        relation_queue.enqueue(connection, [memory_id])
     return added
 
 
@@ -128,7 +129,7 @@ def name_again(
     relations.sum_up(
         connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT if changed else ("co_occurrence",)), now
     )
-    queue.enqueue(connection, [memory_id])
+    relation_queue.enqueue(connection, [memory_id])
 
 
 def name_further(connection: apsw.Connection, memory_ids: Sequence[int], find: Callable[[str], Iterable[Mention]], now: datetime) -> None:
@@ -137,7 +138,7 @@ def name_further(connection: apsw.Connection, memory_ids: Sequence[int], find: C
         taken = mentions.places(connection, memory.id)
         free = [one for one in find(memory.content) if all(one.end <= start or one.start >= end for start, end in taken)]
         named = [
-            (entities.find_or_make(connection, mention.name, mention.type, mention.confidence, now), mention)
+            (records.find_or_make(connection, mention.name, mention.type, mention.confidence, now), mention)
             for mention in free
             if memory.kind != "summary"
         ]
@@ -175,17 +176,17 @@ def _named(connection: apsw.Connection, names: KnownNames, content: str, said_on
     read = content[:TEXT_LIMIT]
     made: dict[tuple[str, str | None, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
-    types = entities.types(connection) if MARK in read else ()
+    types = records.types(connection) if MARK in read else ()
     for mention in found_in(read, types, names.called(connection, read), said_on=said_on):
         called = (mention.name, mention.type, mention.likely)
         entity = mention.entity or made.get(called)
         if mention.entity and mention.likely:
-            entities.tell_type(connection, mention.entity, mention.likely, now)
+            records.tell_type(connection, mention.entity, mention.likely, now)
         if entity is None:
-            entity = entities.find_or_make(
+            entity = records.find_or_make(
                 connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype, likely=mention.likely
             )
-            entities.add_aliases(connection, entity, mention.aliases)
+            records.add_aliases(connection, entity, mention.aliases)
             made[called] = entity
         named.append((entity, mention))
     return named

@@ -18,7 +18,8 @@ from memory_mcp.domain import Memory
 from memory_mcp.errors import ChatFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories
-from memory_mcp.store.graph import background, entities, mentions, relations
+from memory_mcp.store.graph import background_tasks, mentions, relations
+from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.relations import Evidence
 from memory_mcp.text.entity_types import type_called
 from memory_mcp.text.low_value import low_value
@@ -74,9 +75,9 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Reader) -> b
     if chat.name is None:
         return False
     with persona.database.read() as connection:
-        wanted = background.first(connection, "model", 1)
+        wanted = background_tasks.first(connection, "model", 1)
         found = memories.by_ids(connection, wanted)
-        types = entities.types(connection)
+        types = records.types(connection)
     if not wanted:
         return False
     memory = found.get(wanted[0])
@@ -87,7 +88,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Reader) -> b
         try:
             read = parsed(chat.ask(_INSTRUCTIONS[is_japanese(said)] + form, said, now), said, types)
         except ChatFailed:
-            persona.database.write(lambda connection: background.failed(connection, "model", wanted[0]))
+            persona.database.write(lambda connection: background_tasks.failed(connection, "model", wanted[0]))
             raise
     persona.database.write(lambda connection: _put_down(connection, wanted[0], memory, read, now))
     return True
@@ -123,7 +124,7 @@ def _put_down(connection: apsw.Connection, memory_id: int, asked: Memory | None,
     memory = memories.by_ids(connection, [memory_id]).get(memory_id)
     if memory is None or asked is None or memory.revision != asked.revision or memory.privacy_level != asked.privacy_level:
         return  # it changed while the model thought, and still waits
-    background.done(connection, "model", [memory_id])
+    background_tasks.done(connection, "model", [memory_id])
     before = mentions.entities_of(connection, memory_id)
     ids, found = _named(connection, memory, read, now)
     mentions.add(connection, memory_id, found, now)
@@ -146,9 +147,9 @@ def _named(connection: apsw.Connection, memory: Memory, read: Read, now: datetim
     found: list[tuple[int, Mention]] = []
     for name, type_ in sorted(read.named, key=lambda one: -len(one[0])):
         start = _free_place(memory.content, name, taken)
-        if start is None and (name not in memory.content or not (name in related or entities.by_name(connection, name))):
+        if start is None and (name not in memory.content or not (name in related or records.by_name(connection, name))):
             continue
-        ids[name] = entities.find_or_make(connection, name, type_, TRUST["model"], now)
+        ids[name] = records.find_or_make(connection, name, type_, TRUST["model"], now)
         if start is not None:
             taken.append((start, start + len(name)))
             found.append((ids[name], Mention(name, None, start, start + len(name), METHOD)))

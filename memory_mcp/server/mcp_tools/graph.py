@@ -23,7 +23,7 @@ from memory_mcp.server.neighbour_views import neighbours_answer, paths_answer
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, told
-from memory_mcp.store.graph import entities
+from memory_mcp.store.graph.entities import records
 from memory_mcp.text.clean import label
 from memory_mcp.text.relation_notation import stated
 
@@ -72,7 +72,7 @@ def graph_snapshot(
     """The people, places and things that matter most, and what relates them; drawable by vis.js."""
     form = _form(format)
     with call.reading() as persona, persona.database.read() as connection:
-        shown = _types(types, entities.types(connection))
+        shown = _types(types, records.types(connection))
         found = snapshot(connection, _within(limit, "limit", 1, SNAPSHOT_LIMIT, 50), shown)
         return {**heading(call, persona), **snapshot_view(found, form, call.settings.zone)}
 
@@ -92,7 +92,7 @@ def relate(
     with call.reading() as persona:
         before = heading(call, persona)
         with persona.database.read() as connection:
-            types = entities.types(connection)
+            types = records.types(connection)
             said = [stated(text, types) for text in relations]
             check_types(connection, said)
     with call.writing() as persona:
@@ -108,7 +108,7 @@ def unrelate(
     """Take a relation back that is wrong; of one that is over, relate says until when. It stays away until relate states it again."""
     with call.changing() as persona:
         with persona.database.read() as connection:
-            said = stated(relation, entities.types(connection))
+            said = stated(relation, records.types(connection))
         now, why = call.now.astimezone(call.settings.zone), label(reason, "reason")
         gone = relation_edits.unrelate(persona, said, reason=why, now=now, privacy=call.settings.privacy)
         note = None if gone else "there was no such relation"

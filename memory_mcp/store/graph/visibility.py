@@ -2,14 +2,13 @@
 and further names that only they have and nobody put down by hand."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from itertools import chain
 from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph.filing import filed_in_the_trash, filed_openly
-from memory_mcp.text.names import fold
+from memory_mcp.text.names import bare, fold
 
 # Who or what is asked about, by ?1, with all that is one with it.
 _WANTED = (
@@ -124,3 +123,102 @@ def _rows(connection: apsw.Connection, sql: str, asked: list[int]) -> Iterable[A
 
 def _is_empty(connection: apsw.Connection) -> bool:
     return connection.execute("SELECT 1 FROM memories WHERE deleted_at IS NOT NULL LIMIT 1").get is None
+
+
+# Many memories have the same tags: each list is taken apart once.
+_LABELS = """
+SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.deleted_at {deleted}
+UNION ALL SELECT CAST(t.value AS TEXT) FROM (SELECT DISTINCT m.tags FROM memories m WHERE m.tags IS NOT NULL AND m.deleted_at {deleted}
+    UNION SELECT v.tags FROM {earlier} ON v.key = m.key WHERE v.tags IS NOT NULL AND m.deleted_at {deleted}) k
+JOIN json_each(iif(json_valid(k.tags), k.tags, '[]')) t ON t.type <> 'null'
+"""
+# The trash is the smaller part: looked through first.
+_IN_THE_TRASH = _LABELS.format(deleted="IS NOT NULL", earlier="memories m CROSS JOIN memory_versions v")
+_OPEN = _LABELS.format(deleted="IS NULL", earlier="memory_versions v CROSS JOIN memories m")
+
+
+def filed_under(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
+    """Who said these memories, as a Person, and what they are tagged with, of an unknown type."""
+    wanted = json.dumps(list(memory_ids))
+    sources = connection.execute(
+        "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))", (wanted,)
+    ).fetchall()
+    tags = connection.execute(
+        "SELECT DISTINCT CAST(t.value AS TEXT) FROM memories m, json_each(CASE WHEN json_valid(m.tags) THEN m.tags ELSE '[]' END) t "
+        "WHERE m.id IN (SELECT value FROM json_each(?))",
+        (wanted,),
+    ).fetchall()
+    return [*((str(source), "Person") for (source,) in sources), *((str(tag), None) for (tag,) in tags)]
+
+
+def filed(connection: apsw.Connection) -> set[str]:
+    """The names under which memories are filed, those in the trash too: who said them, and their tags. Without honorifics."""
+    every = [row[0] for row in connection.execute("SELECT id FROM memories")]
+    return {bare(label) for label, _ in filed_under(connection, every)}
+
+
+def filed_in_the_trash(connection: apsw.Connection, names: Set[str]) -> set[str]:
+    """Those of these names, without honorifics, that memories in the trash are filed under, or were before their tags were changed."""
+    return _filed(connection, names, _IN_THE_TRASH)
+
+
+def filed_openly(connection: apsw.Connection, names: Set[str]) -> set[str]:
+    """The same of all other memories."""
+    return _filed(connection, names, _OPEN)
+
+
+def _filed(connection: apsw.Connection, names: Set[str], labels: str) -> set[str]:
+    return {name for (label,) in connection.execute(labels) if (name := bare(label)) in names} if names else set()
+
+
+# Of a memory m.
+_WITHHELD = "(NOT ?2 AND m.privacy_level = 'secret')"
+STAYS = f"((NOT ?1 AND m.deleted_at IS NOT NULL) OR {_WITHHELD})"
+SAID = "SELECT id, source, target FROM relation_evidence WHERE memory IS NULL"
+_HIDDEN = f"""
+SELECT t.entity FROM (
+    SELECT entity, memory FROM entity_mentions
+    UNION ALL SELECT source, memory FROM relation_evidence WHERE memory IS NOT NULL
+    UNION ALL SELECT target, memory FROM relation_evidence WHERE memory IS NOT NULL) t
+JOIN memories m ON m.id = t.memory JOIN entities e ON e.id = t.entity
+GROUP BY t.entity HAVING min({STAYS}) AND (max({_WITHHELD}) OR max(e.made_by = 'text'))
+EXCEPT SELECT source FROM ({SAID} AND validation_status <> 'rejected')
+EXCEPT SELECT target FROM ({SAID} AND validation_status <> 'rejected')
+"""
+_HELD = f"""
+SELECT a.entity, a.alias FROM entity_mentions em JOIN memories m ON m.id = em.memory JOIN entity_aliases a ON a.entity = em.entity
+WHERE instr(m.content, a.alias) OR EXISTS (SELECT 1 FROM memory_versions o WHERE o.key = m.key AND instr(o.content, a.alias))
+GROUP BY a.id HAVING min({STAYS}) AND (max({_WITHHELD}) OR NOT max(a.by_hand))
+"""
+
+
+def hidden(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:
+    """The entities of which only memories speak that stay. Merges aside."""
+    return {row[0] for row in connection.execute(_HIDDEN, (deleted, secret))}
+
+
+def held_names(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, set[str]]:
+    """By entity, merges aside, those of its names that memories which name it hold, or held before they were changed, and none of them leaves."""
+    found: dict[int, set[str]] = {}
+    for entity, alias in connection.execute(_HELD, (deleted, secret)):
+        found.setdefault(entity, set()).add(alias)
+    return found
+
+
+def called(connection: apsw.Connection, held: Mapping[int, Set[str]]) -> dict[int, str]:
+    """Of the entities whose own name is among those that are `held`: the first of their names that is not. Who has none keeps his own."""
+    rows = connection.execute(
+        "SELECT a.entity, a.alias, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity "
+        "WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY a.id",
+        (json.dumps(list(held)),),
+    )
+    found: dict[int, str] = {}
+    for entity, alias, name in rows:
+        if name in held[entity] and alias not in held[entity]:
+            found.setdefault(entity, alias)
+    return found
+
+
+def called_where_it_leaves(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, str]:
+    """By entity, the name that it leaves by, where that is not its own."""
+    return called(connection, held_names(connection, deleted, secret))

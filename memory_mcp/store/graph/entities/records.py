@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import former_types
+from memory_mcp.store.graph.entities import type_history
 from memory_mcp.store.timestamps import optional_from_text, to_text
 from memory_mcp.text import mention
 from memory_mcp.text.entities.days import day_called
@@ -141,7 +141,7 @@ def find(
     called = by_name(connection, name) if among is None else among
     found = [entity for entity in called if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
     wanted = type_ or likely
-    once = former_types.meant(connection, name, wanted) if wanted and called and all(entity.type != wanted for entity in called) else set()
+    once = type_history.meant(connection, name, wanted) if wanted and called and all(entity.type != wanted for entity in called) else set()
     if once:
         found = [entity for entity in called if entity.id in once] or found
     elif type_ is None and likely == "Person":
@@ -191,7 +191,7 @@ def is_of_no_year(name: str) -> bool:
 def tell_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
     """The type of an entity, or of what it is merged into, of which nobody has told one. What the hand told stays."""
     connection.execute(
-        f"UPDATE entities SET type = ?1, type_from = NULL, types_told = {former_types.WAS_UNKNOWN}, updated_at = ?2 WHERE type_from IS NOT 'hand' "
+        f"UPDATE entities SET type = ?1, type_from = NULL, types_told = {type_history.WAS_UNKNOWN}, updated_at = ?2 WHERE type_from IS NOT 'hand' "
         "AND ((type = ?3 AND type <> ?1) OR (type_from = 'merge' AND type = ?1)) "
         "AND id = (SELECT coalesce(merged_into, id) FROM entities WHERE id = ?4)",
         (type_, to_text(now), UNKNOWN_TYPE, entity_id),

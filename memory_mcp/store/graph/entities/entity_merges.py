@@ -13,7 +13,8 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store.graph import entities, mentions, names, queue, relations, staying, trashed
+from memory_mcp.store.graph import mentions, relation_queue, relations, visibility
+from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
 # Everybody who is one with the entity ?1, itself among them.
@@ -71,7 +72,7 @@ def undo(connection: apsw.Connection, number: int, now: datetime) -> tuple[int, 
             f"there is no merge {number} to undo", "it does not exist, or was undone already", "Look at the merges of merge_entities"
         )
     kept, merged, merged_at = row
-    queue.enqueue(connection, _spoken_of_since(connection, kept, merged_at))
+    relation_queue.enqueue(connection, _spoken_of_since(connection, kept, merged_at))
     connection.execute("UPDATE entity_merges SET undone_at = ? WHERE id = ?", (to_text(now), number))
     regroup(connection)
     root = root_of(connection, kept)
@@ -113,7 +114,7 @@ def history(connection: apsw.Connection, limit: int, *, of: int | None = None) -
         (of, limit),
     ).fetchall()
     those = {entity for row in rows for entity in row[1:3]}
-    untold, called = trashed.untold(connection, those, alone=True), _called_openly(connection, those)
+    untold, called = visibility.untold(connection, those, alone=True), _called_openly(connection, those)
     return [
         Merge(
             number,
@@ -138,8 +139,8 @@ def _called_openly(connection: apsw.Connection, those: Iterable[int]) -> dict[in
             (json.dumps(list(those)),),
         )
     )
-    untold = trashed.names(connection, set(above.values()))
-    return staying.called(connection, {entity: untold.get(root, set()) for entity, root in above.items()})
+    untold = visibility.names(connection, set(above.values()))
+    return visibility.called(connection, {entity: untold.get(root, set()) for entity, root in above.items()})
 
 
 def root_of(connection: apsw.Connection, entity: int) -> int:
@@ -180,7 +181,7 @@ def bridge(connection: apsw.Connection, gone: Iterable[int]) -> None:
 
 def compatible(one: str, other: str) -> bool:
     """Whether two types may be of one entity: they are the same, or of one of the two nobody has told it."""
-    return one == other or entities.UNKNOWN_TYPE in (one, other)
+    return one == other or records.UNKNOWN_TYPE in (one, other)
 
 
 def regroup(connection: apsw.Connection) -> None:
@@ -203,14 +204,14 @@ def settle_types(connection: apsw.Connection, changed: Iterable[int]) -> None:
     connection.execute(
         "UPDATE entities SET type = ?2, type_from = NULL WHERE type_from = 'merge' AND coalesce(merged_into, id) IN "
         "(SELECT coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?1)))",
-        (among, entities.UNKNOWN_TYPE),
+        (among, records.UNKNOWN_TYPE),
     )
     connection.execute(
         "UPDATE entities AS k SET type = m.type, type_from = 'merge' FROM (SELECT merged_into, type, min(id) FROM entities "
         "WHERE merged_into IS NOT NULL AND type <> ?2 GROUP BY merged_into) m WHERE m.merged_into = k.id AND k.merged_into IS NULL "
         "AND k.type = ?2 AND k.type_from IS NULL "
         "AND k.id IN (SELECT coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?1)))",
-        (among, entities.UNKNOWN_TYPE),
+        (among, records.UNKNOWN_TYPE),
     )
 
 

@@ -11,8 +11,10 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories
-from memory_mcp.store.graph import entities, former_types, mentions, merging, names, taking
+from memory_mcp.store.graph import mentions
+from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
 from memory_mcp.store.graph.relations import Pair, sum_up, sum_up_anew
+from memory_mcp.store.graph.transfer import graph_merge
 from memory_mcp.text.names import fold
 
 Row = Mapping[str, Any]
@@ -46,8 +48,8 @@ class Arrivals:
     def settle(self) -> None:
         """Relations, counts and names as they are now."""
         if self._merged:
-            merging.regroup(self._connection)
-            merging.settle_types(self._connection, self._merged)
+            entity_merges.regroup(self._connection)
+            entity_merges.settle_types(self._connection, self._merged)
             sum_up_anew(self._connection, sorted(self._merged), self._now)
             mentions.count_again(self._connection, self._merged)
             names.changed(self._connection)
@@ -66,7 +68,7 @@ class Arrivals:
 
     def _entity(self, row: Row) -> bool:
         if row.get("type_by_hand") and "type" in row:
-            former_types.adopt(self._connection, row["entity"], row["type"], row.get("former_types", ()))
+            type_history.adopt(self._connection, row["entity"], row["type"], row.get("former_types", ()))
         id_ = self._own(row["entity"], row.get("type"))
         if id_ is None:
             self._make(row)
@@ -76,10 +78,10 @@ class Arrivals:
         return self._told_of(id_) != before
 
     def _make(self, row: Row) -> int:
-        id_ = entities.make(
+        id_ = records.make(
             self._connection,
             row["entity"],
-            row.get("type") or entities.UNKNOWN_TYPE,
+            row.get("type") or records.UNKNOWN_TYPE,
             row.get("confidence", 1.0),
             self._now,
             subtype=row.get("subtype"),
@@ -92,10 +94,10 @@ class Arrivals:
         return id_
 
     def _fill(self, id_: int, row: Row) -> None:
-        found = entities.Entity(
+        found = records.Entity(
             id=id_,
             entity_id="",
-            type=row.get("type") or entities.UNKNOWN_TYPE,
+            type=row.get("type") or records.UNKNOWN_TYPE,
             name=row["entity"],
             subtype=row.get("subtype"),
             description=row.get("description"),
@@ -106,13 +108,15 @@ class Arrivals:
         made_by = row.get("made_by", "text")
         # An older export says nothing of who put a name down.
         by_hand = row.get("names_by_hand", () if made_by == "text" else (found.name, *found.aliases))
-        taking.keep_what_was_said(self._connection, id_, found, made_by, by_hand, self._now, type_by_hand=row.get("type_by_hand", False))
-        former_types.add(self._connection, id_, row.get("former_types", ()))
+        graph_merge.keep_what_was_said(
+            self._connection, id_, found, made_by, by_hand, self._now, type_by_hand=row.get("type_by_hand", False)
+        )
+        type_history.add(self._connection, id_, row.get("former_types", ()))
 
     def _told_of(self, id_: int) -> object:
-        entity = entities.by_ids(self._connection, [id_])[id_]
+        entity = records.by_ids(self._connection, [id_])[id_]
         made_by = self._connection.execute("SELECT made_by, type_from, types_told FROM entities WHERE id = ?", (id_,)).get
-        by_hand = entities.names_by_hand(self._connection, id_)
+        by_hand = records.names_by_hand(self._connection, id_)
         return entity.type, entity.subtype, entity.description, entity.attributes, entity.importance, entity.aliases, made_by, by_hand
 
     def _relation(self, row: Row) -> bool:
@@ -121,7 +125,7 @@ class Arrivals:
         said = [
             row.get(name) for name in ("subtype", "weight", "confidence", "valid_from", "valid_to", "method", "validation_status", "notes")
         ]
-        pairs = taking.put_down(self._connection, [(None, source, target, None, None, row["relation"], *said, row["created_at"])])
+        pairs = graph_merge.put_down(self._connection, [(None, source, target, None, None, row["relation"], *said, row["created_at"])])
         if self._connection.total_changes() == before:
             return False
         self._pairs |= pairs
@@ -137,8 +141,8 @@ class Arrivals:
             return False
         if not row.get("undone_at"):
             # Whoever is one with another here already goes along with it: nobody has two above, nor himself.
-            merged, root = merging.standing_root(self._connection, merged), merging.standing_root(self._connection, kept)
-            if merged == root or merging.are_distinct(self._connection, merged, root):
+            merged, root = entity_merges.standing_root(self._connection, merged), entity_merges.standing_root(self._connection, kept)
+            if merged == root or entity_merges.are_distinct(self._connection, merged, root):
                 return False
         self._connection.execute(
             "INSERT INTO entity_merges(kept, merged, reason, merged_at, undone_at) VALUES (?,?,?,?,?)",
@@ -150,7 +154,7 @@ class Arrivals:
     def _distinguish(self, row: Row) -> bool:
         ends = (row["distinct_entity"], row.get("type")), (row["from_entity"], row.get("from_type"))
         one, other = sorted(self._end(*end) for end in ends)
-        if merging.standing_root(self._connection, one) == merging.standing_root(self._connection, other):
+        if entity_merges.standing_root(self._connection, one) == entity_merges.standing_root(self._connection, other):
             return False
         self._connection.execute(
             "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
@@ -184,18 +188,18 @@ class Arrivals:
 
     def _own(self, name: str, type_: str | None) -> int | None:
         """The entity of this name and type, as it was before any merge, or until somebody told another type."""
-        had = former_types.HAD.format("?3")
-        own = entities.OWN_TYPE.format(e="e")
+        had = type_history.HAD.format("?3")
+        own = records.OWN_TYPE.format(e="e")
         found = self._connection.execute(
             f"SELECT e.id, {own}, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 "
             f"AND (?3 IS NULL OR {own} IN (?3, ?4) OR {had}) ORDER BY e.name = ?2 DESC, {own} = ?3 DESC, {had} DESC, e.id LIMIT 1",
-            (fold(name), name, type_, entities.UNKNOWN_TYPE),
+            (fold(name), name, type_, records.UNKNOWN_TYPE),
         ).fetchone()
-        if found is None or (found[2] != name and entities.is_of_no_year(name)):
+        if found is None or (found[2] != name and records.is_of_no_year(name)):
             return None
-        if type_ not in (None, found[1]) and found[1] == entities.UNKNOWN_TYPE:
+        if type_ not in (None, found[1]) and found[1] == records.UNKNOWN_TYPE:
             self._connection.execute(
-                f"UPDATE entities SET type = ?, type_from = NULL, types_told = {former_types.WAS_UNKNOWN} WHERE id = ? AND type_from IS NOT 'hand'",
+                f"UPDATE entities SET type = ?, type_from = NULL, types_told = {type_history.WAS_UNKNOWN} WHERE id = ? AND type_from IS NOT 'hand'",
                 (type_, found[0]),
             )
         return int(found[0])

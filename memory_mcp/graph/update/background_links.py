@@ -11,8 +11,8 @@ import apsw
 
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import chunk_owners, index_queue, memories, stored_vectors
-from memory_mcp.store.graph import background, links
-from memory_mcp.store.graph.links import Link
+from memory_mcp.store.graph import background_tasks, memory_links
+from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.text.contradiction import contradicting
 
@@ -34,7 +34,7 @@ def link_alike(persona: Persona, indexes: IndexShelf, least: float, now: datetim
         generation = stored_vectors.serving_generation(connection)
         if generation is None or index_queue.length(connection):
             return False
-        wanted = background.first(connection, "links", BATCH_MEMORIES)
+        wanted = background_tasks.first(connection, "links", BATCH_MEMORIES)
         pieces, vectors = stored_vectors.of_memories(connection, generation, wanted)
         owners = chunk_owners.owners(connection, pieces.tolist())
     index = indexes.get(persona.database, generation) if wanted else None
@@ -49,8 +49,8 @@ def link_alike(persona: Persona, indexes: IndexShelf, least: float, now: datetim
 
     def write(connection: apsw.Connection) -> None:
         found = [link for memory in wanted for link in _nearest(connection, memory, near[memory], least)]
-        links.replace(connection, wanted, "vectors", found, now)
-        background.done(connection, "links", wanted)
+        memory_links.replace(connection, wanted, "vectors", found, now)
+        background_tasks.done(connection, "links", wanted)
 
     persona.database.write(write)
     return True
@@ -63,11 +63,11 @@ def link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], n
     for memory in current.values():
         if memory.deleted_at or memory.superseded_by or memory.kind == "summary":
             continue
-        against = set(links.against(connection, memory.id, COMPARED))
-        said = links.beside(connection, memory.id, COMPARED)
+        against = set(memory_links.against(connection, memory.id, COMPARED))
+        said = memory_links.beside(connection, memory.id, COMPARED)
         against |= {other for other, content in said.items() if contradicting(memory.content, content)}
         found += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]
-    links.replace(connection, memory_ids, "contradiction", found, now)
+    memory_links.replace(connection, memory_ids, "contradiction", found, now)
 
 
 def _contradiction(one: int, other: int) -> Link:

@@ -10,8 +10,9 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import lexical
-from memory_mcp.store.graph import entities, former_types, merging, names, queue, relations, telling, trashed
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph import relation_queue, relations, visibility
+from memory_mcp.store.graph.entities import entity_merges, lookup, names, records, type_history
+from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.overview import PRESENT
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.entity_types import type_called
@@ -59,16 +60,16 @@ def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offs
         f"SELECT e.id FROM entities e WHERE {condition} ORDER BY e.extraction_count DESC, e.id LIMIT ?5 OFFSET ?6", (*sought, limit, offset)
     )
     ids = [int(row[0]) for row in rows]
-    found = entities.by_ids(connection, ids)
-    return telling.told(connection, [found[one] for one in ids]), total
+    found = records.by_ids(connection, ids)
+    return lookup.told(connection, [found[one] for one in ids]), total
 
 
 def _found_by_the_trash(connection: apsw.Connection, query: str) -> list[int]:
     """The entities with no name that holds `query` but such as only memories in the trash have."""
     folded, bared = fold(query), bare(query)
     rows = connection.execute(_SOUGHT_IN_THE_TRASH, ("", folded, bared)) if query else ()
-    found = list(entities.by_ids(connection, [row[0] for row in rows]).values())
-    open_ = telling.found_openly(connection, found, lambda name: folded in fold(name) or bared in bare(name))
+    found = list(records.by_ids(connection, [row[0] for row in rows]).values())
+    open_ = lookup.found_openly(connection, found, lambda name: folded in fold(name) or bared in bare(name))
     return sorted({entity.id for entity in found} - {entity.id for entity in open_})
 
 
@@ -81,12 +82,12 @@ def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity
     type_ = check_new(connection, wanted)
     forgotten = _of_the_trash(connection, wanted.name or "", type_)
     if forgotten:
-        entities.put_by_hand(connection, forgotten.id, [wanted.name or ""])
+        records.put_by_hand(connection, forgotten.id, [wanted.name or ""])
         unsaid = replace(forgotten, aliases=(), merged_names=())
         # Without a type: the memory may come back, and knows better than nobody.
         return change(connection, unsaid, replace(wanted, aliases=wanted.aliases or ()), now)
-    made = entities.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
-    return change(connection, entities.by_ids(connection, [made])[made], replace(wanted, name=None, description=None), now)
+    made = records.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
+    return change(connection, records.by_ids(connection, [made])[made], replace(wanted, name=None, description=None), now)
 
 
 def check_new(connection: apsw.Connection, wanted: Wanted) -> str:
@@ -95,7 +96,7 @@ def check_new(connection: apsw.Connection, wanted: Wanted) -> str:
     Raises:
         InvalidInput: there is no such type, or somebody else of it is called so.
     """
-    type_ = _type_called(connection, wanted.type or entities.UNKNOWN_TYPE)
+    type_ = _type_called(connection, wanted.type or records.UNKNOWN_TYPE)
     _check_names(connection, (wanted.name or "", *(wanted.aliases or ())), type_, [])
     return type_
 
@@ -108,14 +109,14 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     """
     type_ = _type_called(connection, wanted.type) if wanted.type else entity.type
     said = [name for name in (wanted.name, *(wanted.aliases or ())) if name]
-    _check_names(connection, said, type_, merging.group_of(connection, entity.id))
+    _check_names(connection, said, type_, entity_merges.group_of(connection, entity.id))
     name, attributes = wanted.name or entity.name, entity.attributes if wanted.attributes is None else wanted.attributes
     if wanted.name and wanted.name != entity.name:
-        entities.put_by_hand(connection, entity.id, [wanted.name])
+        records.put_by_hand(connection, entity.id, [wanted.name])
     if wanted.aliases is not None:
         _set_aliases(connection, entity, name, [alias for alias in wanted.aliases if alias not in entity.merged_names])
     if wanted.type:
-        former_types.note_change(connection, entity.id, type_, now)
+        type_history.note_change(connection, entity.id, type_, now)
     connection.execute(
         "UPDATE entities SET name = ?, type = ?, type_from = iif(?, 'hand', type_from), subtype = ?, description = ?, attributes = ?, importance = ?, made_by = ?, updated_at = ? WHERE id = ?",
         (
@@ -134,12 +135,12 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     names.changed(connection)
     if name != entity.name:  # the words of what was stated of it are found by its name
         lexical.refresh(connection, relations.stating(connection, [entity.id]))
-    return telling.without_the_trash(connection, entities.by_ids(connection, [entity.id])[entity.id])
+    return lookup.without_the_trash(connection, records.by_ids(connection, [entity.id])[entity.id])
 
 
 def delete(connection: apsw.Connection, entity: Entity) -> None:
     """Takes an entity away, with all that is one with it: names, mentions, relations. A text that names it again makes it anew."""
-    members = merging.group_of(connection, entity.id)
+    members = entity_merges.group_of(connection, entity.id)
     stating, group = relations.stating(connection, members), json.dumps(members)
     connection.execute("UPDATE entities SET merged_into = NULL WHERE id IN (SELECT value FROM json_each(?))", (group,))
     connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (group,))
@@ -149,14 +150,14 @@ def delete(connection: apsw.Connection, entity: Entity) -> None:
 
 def _of_the_trash(connection: apsw.Connection, name: str, type_: str) -> Entity | None:
     """Whom only the trash tells of by this very name: whoever makes one anew takes it over, so that restoring brings no second one."""
-    found = [one for one in entities.by_name(connection, name) if fold(one.name) == fold(name) and merging.compatible(type_, one.type)]
-    untold = trashed.untold(connection, [one.id for one in found])
+    found = [one for one in records.by_name(connection, name) if fold(one.name) == fold(name) and entity_merges.compatible(type_, one.type)]
+    untold = visibility.untold(connection, [one.id for one in found])
     return next((one for one in found if one.id in untold), None)
 
 
 def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases: Sequence[str]) -> None:
     """What only the trash calls it stays among its names: whoever sends a list was not told of that."""
-    kept = {fold(alias) for alias in (name, *aliases, *trashed.names(connection, [entity.id]).get(entity.id, ()))}
+    kept = {fold(alias) for alias in (name, *aliases, *visibility.names(connection, [entity.id]).get(entity.id, ()))}
     known = connection.execute("SELECT id, folded, alias FROM entity_aliases WHERE entity = ?", (entity.id,)).fetchall()
     gone = [(number, alias) for number, folded, alias in known if folded not in kept]
     for number, alias in gone:
@@ -165,15 +166,15 @@ def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases
             "SELECT DISTINCT em.memory FROM entity_mentions em JOIN memories m ON m.id = em.memory WHERE em.entity = ? AND instr(m.content, ?)",
             (entity.id, alias),
         )
-        queue.enqueue_unnamed(connection, [row[0] for row in read_again])
+        relation_queue.enqueue_unnamed(connection, [row[0] for row in read_again])
         connection.execute("DELETE FROM entity_aliases WHERE id = ?", (number,))
     # A list repeats the names that were told: those are still their memories'.
     told = {fold(known) for known in (entity.name, *entity.aliases)}
-    entities.put_by_hand(connection, entity.id, [alias for alias in aliases if fold(alias) not in told])
+    records.put_by_hand(connection, entity.id, [alias for alias in aliases if fold(alias) not in told])
 
 
 def _type_called(connection: apsw.Connection, word: str) -> str:
-    known = entities.types(connection)
+    known = records.types(connection)
     type_ = type_called(word, known)
     if type_ is None:
         raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or create it first")
@@ -188,10 +189,10 @@ def _check_names(connection: apsw.Connection, said: Sequence[str], type_: str, o
             "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.folded = ?",
             (fold(name),),
         ).fetchall()
-        found = list(entities.by_ids(connection, [row[0] for row in rows]).values())
-        there = {one.id for one in telling.told_as(connection, found, name)}
+        found = list(records.by_ids(connection, [row[0] for row in rows]).values())
+        there = {one.id for one in lookup.told_as(connection, found, name)}
         for other, called, other_type, entity_id in rows:
-            if other not in own and other in there and merging.compatible(type_, other_type):
+            if other not in own and other in there and entity_merges.compatible(type_, other_type):
                 raise InvalidInput(
                     f"{name[:80]!r} is a name of another entity",
                     f"it belongs to {called!r}, a {other_type} with the id {entity_id}",

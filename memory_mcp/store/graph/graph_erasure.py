@@ -11,7 +11,8 @@ from typing import Any
 import apsw
 
 from memory_mcp.store import lexical
-from memory_mcp.store.graph import entity_vectors, filing, mentions, merging, names, relations
+from memory_mcp.store.graph import mentions, relations, visibility
+from memory_mcp.store.graph.entities import entity_merges, entity_vectors, names
 from memory_mcp.text.names import bare, fold
 
 # Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
@@ -88,18 +89,18 @@ def _names_said(connection: apsw.Connection, ids: str) -> list[int]:
 def _forget_unnamed(connection: apsw.Connection) -> None:
     filed: set[str] | None = None
     while found := {row[0] for row in connection.execute(_UNNAMED)}:
-        filed = filing.filed(connection) if filed is None else filed
+        filed = visibility.filed(connection) if filed is None else filed
         known = connection.execute(
             "SELECT entity, bare FROM entity_aliases WHERE entity IN (SELECT value FROM json_each(?))", (json.dumps(sorted(found)),)
         )
         gone = found - {entity for entity, name in known if name in filed}
         if not gone:
             return
-        merging.bridge(connection, gone)
+        entity_merges.bridge(connection, gone)
         # Then whatever they were merged into may have nothing left either.
         above = [row[0] for row in connection.execute("SELECT id FROM entities WHERE type_from = 'merge'")]
         connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
-        merging.settle_types(connection, above)
+        entity_merges.settle_types(connection, above)
 
 
 def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
@@ -115,7 +116,7 @@ def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
     for entity, of_one in groupby(rows, key=itemgetter(0)):
         gone |= _unheld(connection, entity, {number: alias for _, number, alias, _ in of_one})
     renamed = []
-    filed = filing.filed(connection) if gone & own.keys() else set()
+    filed = visibility.filed(connection) if gone & own.keys() else set()
     for number in gone & own.keys():
         other = _another_name(connection, own[number], number, filed)
         if other is None:

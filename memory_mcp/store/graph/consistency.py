@@ -7,8 +7,8 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import filing, trashed
-from memory_mcp.store.graph.links import OPPOSITE_TYPES, SINGLE_TYPES
+from memory_mcp.store.graph import visibility
+from memory_mcp.store.graph.memory_links import OPPOSITE_TYPES, SINGLE_TYPES
 from memory_mcp.store.graph.relations import Pair, folded, pairs_of_entities
 from memory_mcp.store.memories import CURRENT
 
@@ -65,8 +65,8 @@ def unsure(connection: apsw.Connection, limit: int) -> tuple[list[tuple[Told, fl
 def orphans(connection: apsw.Connection, limit: int) -> tuple[list[str], int]:
     """The names of entities that texts once made and that no memory names any more or is filed under, and how many there are."""
     unnamed: list[Any] = connection.execute(f"SELECT e.id, e.name, ({_BARE}) {_ORPHAN} ORDER BY e.id").fetchall()
-    filed = filing.filed(connection) if unnamed else set()
-    untold = trashed.untold(connection, [row[0] for row in unnamed])
+    filed = visibility.filed(connection) if unnamed else set()
+    untold = visibility.untold(connection, [row[0] for row in unnamed])
     found = [str(name) for entity, name, called in unnamed if entity not in untold and filed.isdisjoint(json.loads(called))]
     return found[:limit], len(found)
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import apsw
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.store.graph import entities, trashed
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph import visibility
+from memory_mcp.store.graph.entities import records
+from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.text.names import bare
 
 SUGGESTIONS = 5
@@ -17,7 +18,7 @@ ALSO_LOOKED_AT = 50
 
 def told(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
     """Of these entities those of whom something else than memories in the trash speaks, without the further names that only such hold."""
-    untold = trashed.untold(connection, [entity.id for entity in found if not entity.extraction_count])
+    untold = visibility.untold(connection, [entity.id for entity in found if not entity.extraction_count])
     return _openly(connection, [entity for entity in found if entity.id not in untold])
 
 
@@ -27,7 +28,7 @@ def without_the_trash(connection: apsw.Connection, entity: Entity) -> Entity:
 
 
 def _openly(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
-    names = trashed.names(connection, [entity.id for entity in found if entity.aliases or entity.merged_names])
+    names = visibility.names(connection, [entity.id for entity in found if entity.aliases or entity.merged_names])
     return [_without(entity, names.get(entity.id, set())) for entity in found]
 
 
@@ -40,20 +41,20 @@ def _without(entity: Entity, names: Set[str]) -> Entity:
 
 def told_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
     """Those of whoever is called so who are told, and by this name; each with all its names."""
-    untold = trashed.untold(connection, [entity.id for entity in found if not entity.extraction_count])
+    untold = visibility.untold(connection, [entity.id for entity in found if not entity.extraction_count])
     wanted = bare(name)
     return [one for one in found_openly(connection, found, lambda known: bare(known) == wanted) if one.id not in untold]
 
 
 def told_by_name(connection: apsw.Connection, name: str) -> list[Entity]:
-    """Whoever is called so, as `entities.by_name` finds, as if there were no trash."""
+    """Whoever is called so, as `records.by_name` finds, as if there were no trash."""
     return told_and_untold(connection, name)[0]
 
 
 def told_and_untold(connection: apsw.Connection, name: str) -> tuple[list[Entity], set[int]]:
     """The same, and the ids of those who are called so by the trash alone."""
     refused: set[int] = set()
-    for found in entities.by_each_form(connection, name):
+    for found in records.by_each_form(connection, name):
         there = told_as(connection, [entity for entity in found if entity.id not in refused], name)
         refused.update({entity.id for entity in found} - {entity.id for entity in there})
         if there:
@@ -63,7 +64,7 @@ def told_and_untold(connection: apsw.Connection, name: str) -> tuple[list[Entity
 
 def found_openly(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
     """Those of these entities that were not found by names alone that only memories in the trash hold. `fits`: whether a name is sought."""
-    hidden = trashed.names(connection, [entity.id for entity in found if not fits(entity.name)], fits)
+    hidden = visibility.names(connection, [entity.id for entity in found if not fits(entity.name)], fits)
     return [entity for entity in found if entity.id not in hidden or not _are_hidden(entity, hidden[entity.id], fits)]
 
 
@@ -79,13 +80,13 @@ def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
     Raises:
         EntityNotFound: nobody is called so; says who is called alike.
     """
-    with_id = entities.by_entity_id(connection, name)
+    with_id = records.by_entity_id(connection, name)
     found = told(connection, with_id) if with_id else _openly(connection, told_by_name(connection, name))
     if not found:
         raise EntityNotFound(
             f"nobody and nothing is called {name[:80]!r}", near(connection, name), "Take a name from a memory, or look at graph_snapshot"
         )
-    own = entities.by_own_name(connection, name) if len(found) > 1 else set()
+    own = records.by_own_name(connection, name) if len(found) > 1 else set()
     return sorted(found, key=lambda entity: entity.id not in own)
 
 
@@ -119,7 +120,7 @@ def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
     """Entities with a name that holds this one or is held by it, most mentioned first; none of whom only the trash speaks."""
     wanted = bare(name)
     found = found_openly(
-        connection, entities.by_likeness(connection, wanted, limit + ALSO_LOOKED_AT), lambda name: _are_alike(bare(name), wanted)
+        connection, records.by_likeness(connection, wanted, limit + ALSO_LOOKED_AT), lambda name: _are_alike(bare(name), wanted)
     )
     return told(connection, found)[:limit]
 

@@ -10,27 +10,6 @@ from memory_mcp.store.memories import CURRENT
 
 Task = Literal["links", "model"]
 
-# done: the revision of the memory that it was done for. tries: how often it failed; what fails waits behind what does not.
-_TABLE = """
-CREATE TABLE graph_background (
-    task TEXT NOT NULL,
-    memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
-    done INTEGER,
-    tries INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (task, memory)
-) WITHOUT ROWID;
-CREATE INDEX graph_background_by_memory ON graph_background(memory);
-CREATE INDEX graph_background_waiting ON graph_background(task, tries, memory) WHERE done IS NULL;
-"""
-
-
-def create(connection: apsw.Connection) -> None:
-    """The list, with all memories that there are on it. Released: a change is a further migration."""
-    connection.execute(_TABLE)
-    connection.execute(
-        'INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each(\'["links", "model"]\') t JOIN memories m'
-    )
-
 
 def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
     """What is made of these memories is to be made, where it was not made of what they say now."""

@@ -12,8 +12,9 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import entities, former_types, merging, trashed
-from memory_mcp.store.graph.links import DERIVED
+from memory_mcp.store.graph import visibility
+from memory_mcp.store.graph.entities import entity_merges, records, type_history
+from memory_mcp.store.graph.memory_links import DERIVED
 from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, in_order, sum_up
 from memory_mcp.store.timestamps import to_text
 
@@ -42,12 +43,12 @@ def take_in(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[i
     ours = _ours(here, there, dict.fromkeys([*ends, *(end for one, other, *_ in (*merges, *apart) for end in (one, other)), *made]), now)
     sum_up(here, put_down(here, [(memory_ids.get(row[0]), ours[row[1]], ours[row[2]], *row[3:]) for row in said]), now)
     for kept, merged, reason in merges:
-        found = entities.by_ids(here, [ours[kept], ours[merged]])
+        found = records.by_ids(here, [ours[kept], ours[merged]])
         roots = sorted({entity.merged_into or entity.id for entity in found.values()})
-        if len(roots) == 2 and tuple(roots) not in merging.distinguished(here):
-            merging.merge(here, ours[kept], ours[merged], reason, now)
+        if len(roots) == 2 and tuple(roots) not in entity_merges.distinguished(here):
+            entity_merges.merge(here, ours[kept], ours[merged], reason, now)
     for one, other, reason, decided_at in apart:
-        if merging.root_of(here, ours[one]) != merging.root_of(here, ours[other]):
+        if entity_merges.root_of(here, ours[one]) != entity_merges.root_of(here, ours[other]):
             here.execute(
                 "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
                 (*sorted((ours[one], ours[other])), reason, decided_at),
@@ -79,29 +80,29 @@ def _take_types(here: apsw.Connection, there: apsw.Connection) -> None:
 def _ours(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], now: datetime) -> dict[int, int]:
     """Which of the entities here each of those there is."""
     found: dict[int, int] = {}
-    theirs = entities.by_ids(there, wanted)
-    of_the_trash = trashed.names(there, {entity.merged_into or entity.id for entity in theirs.values()})
+    theirs = records.by_ids(there, wanted)
+    of_the_trash = visibility.names(there, {entity.merged_into or entity.id for entity in theirs.values()})
     for id_, entity in theirs.items():
         made_by, type_from = there.execute("SELECT made_by, type_from FROM entities WHERE id = ?", (id_,)).fetchone() or ("text", None)
-        type_ = None if entity.type == entities.UNKNOWN_TYPE or type_from == "merge" else entity.type
-        had = former_types.former(there, id_)
+        type_ = None if entity.type == records.UNKNOWN_TYPE or type_from == "merge" else entity.type
+        had = type_history.former(there, id_)
         if type_from == "hand":
-            former_types.adopt(here, entity.name, entity.type, had)
-        found[id_] = entities.find_or_make(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
+            type_history.adopt(here, entity.name, entity.type, had)
+        found[id_] = records.find_or_make(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
         if made_by != "text":
             # What only the trash calls it comes with the trash, once that is read here.
             hidden = of_the_trash.get(entity.merged_into or entity.id, set())
             told = replace(entity, aliases=tuple(alias for alias in entity.aliases if alias not in hidden))
-            by_hand = entities.names_by_hand(there, id_)
+            by_hand = records.names_by_hand(there, id_)
             keep_what_was_said(here, found[id_], told, made_by, by_hand, now, type_by_hand=type_from == "hand")
-        former_types.add(here, found[id_], had)
+        type_history.add(here, found[id_], had)
     return found
 
 
 def keep_what_was_said(
     here: apsw.Connection,
     id_: int,
-    entity: entities.Entity,
+    entity: records.Entity,
     made_by: str,
     names_by_hand: Sequence[str],
     now: datetime,
@@ -109,8 +110,8 @@ def keep_what_was_said(
     type_by_hand: bool = False,
 ) -> None:
     """What is said of an entity here stays, and what is open is filled. Who was made by somebody stays without a mention."""
-    entities.add_aliases(here, id_, entity.aliases)
-    entities.put_by_hand(here, id_, names_by_hand)
+    records.add_aliases(here, id_, entity.aliases)
+    records.put_by_hand(here, id_, names_by_hand)
     attributes = json.dumps(dict(entity.attributes), ensure_ascii=False) if entity.attributes else None
     here.execute(
         "UPDATE entities SET made_by = iif(?1 = 'text', made_by, ?1), description = coalesce(description, ?2), attributes = coalesce(attributes, ?3), "
