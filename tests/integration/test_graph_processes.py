@@ -135,7 +135,7 @@ def test_a_process_ends_with_its_server_even_where_that_was_killed(eventually):
 
 
 def test_an_analysis_whose_server_is_gone_ends_all_the_same():
-    program = "from memory_mcp.graph import computing; computing.LIMIT_SECONDS, computing._GRACE_SECONDS = 0, 1; computing.main()"
+    program = "from memory_mcp.graph.analytics import worker; worker.LIMIT_SECONDS, worker._GRACE_SECONDS = 0, 1; worker.main()"
     path = os.pathsep.join(filter(None, sys.path))
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}) as process:
         pickle.dump((odd_analyses.endless, GRAPH), process.stdin)
