@@ -18,7 +18,7 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store import migrations
 from memory_mcp.transfer.jsonlines import Leaving, export_lines
-from memory_mcp.upkeep import legacy
+from memory_mcp.upkeep import legacy_adoption
 from memory_mcp.upkeep.legacy_layout import Older
 
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -269,8 +269,8 @@ def started(data: Path) -> Iterator[Personas]:
     """The personas after everything older was adopted, as the server does it when it starts."""
     personas = Personas(data)
     try:
-        legacy.move_into_place(personas, NOON)
-        legacy.take_over_tables(personas, threading.Event())
+        legacy_adoption.move_into_place(personas, NOON)
+        legacy_adoption.take_over_tables(personas, threading.Event())
         yield personas
     finally:
         personas.close()
@@ -280,8 +280,8 @@ def adopt(data: Path) -> list[Older]:
     """Start and stop. Returns what was older, and what became of it."""
     personas = Personas(data)
     try:
-        moved = legacy.move_into_place(personas, NOON)
-        legacy.take_over_tables(personas, threading.Event())
+        moved = legacy_adoption.move_into_place(personas, NOON)
+        legacy_adoption.take_over_tables(personas, threading.Event())
     finally:
         personas.close()
     return moved

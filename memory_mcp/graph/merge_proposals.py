@@ -8,13 +8,13 @@ from itertools import combinations
 
 import apsw
 
+from memory_mcp.dates.mentions import DAY
 from memory_mcp.graph.analytics.deadline import Deadline
 from memory_mcp.store.graph import neighbors, overview
 from memory_mcp.store.graph.entities import entity_merges
 from memory_mcp.store.graph.entities.lookup import told
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.text import name_similarity
-from memory_mcp.text.entities.days import DAY
 from memory_mcp.text.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
 from memory_mcp.text.names import bare
 

@@ -14,8 +14,8 @@ from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.upkeep import backup, fts_segments, retention, summaries
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.upkeep import backup, fts_segments, retention_rules, summarization
 
 # What these two do is a little for each memory: they need not look after every write.
 LINKS_INTERVAL = timedelta(minutes=5)
@@ -69,10 +69,10 @@ def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Cal
     return [
         Chore(
             "retention",
-            lambda persona, now, settings: retention.step(persona, now, settings, indexes, forget_cached=forget_cached),
-            interval=lambda _: retention.INTERVAL,
+            lambda persona, now, settings: retention_rules.step(persona, now, settings, indexes, forget_cached=forget_cached),
+            interval=lambda _: retention_rules.INTERVAL,
             only_after_writes=True,
-            next_due=retention.next_due,
+            next_due=retention_rules.next_due,
         ),
         Chore(
             "backup",
@@ -83,12 +83,12 @@ def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Cal
             next_due=backup.next_due,
         ),
         Chore(
-            summaries.CHORE,
-            lambda persona, now, settings: summaries.step(persona, now, settings, chat),
+            summarization.CHORE,
+            lambda persona, now, settings: summarization.step(persona, now, settings, chat),
             lambda settings: settings.summaries.enabled,
             lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
             only_after_writes=True,
-            next_due=summaries.next_due,
+            next_due=summarization.next_due,
         ),
         Chore(
             fts_segments.CHORE,

@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from memory_mcp.errors import StoreDamaged
-from memory_mcp.store.files import write_atomically
-from memory_mcp.store.keys import KEY_NAME
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.durable_files import write_atomically
+from memory_mcp.store.files.encryption_keys import KEY_NAME
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 
 DATABASE_NAME = "memory.sqlite"
 IDENTITY_NAME = "persona.json"

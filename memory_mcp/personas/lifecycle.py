@@ -12,15 +12,16 @@ from memory_mcp.personas.directories import DATABASE_NAME, write_identity
 from memory_mcp.personas.names import canonical_name, directory_name, fold
 from memory_mcp.personas.recovery import COMING, GOING, PRIVATE, Renaming, destroy, move, noted, place
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store import operations, snapshots
-from memory_mcp.store.files import refusal, sync_directory, sync_file, write_atomically
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.index_files import DIRECTORY_NAME as VECTORS_NAME
-from memory_mcp.store.keys import KEY_NAME
+from memory_mcp.store import operations
+from memory_mcp.store.files.durable_files import refusal, sync_directory, sync_file, write_atomically
+from memory_mcp.store.files.encryption_keys import KEY_NAME
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.persona_context import PersonaContext
+from memory_mcp.store.files.sealed import seal
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
-from memory_mcp.store.persona_context import PersonaContext
-from memory_mcp.store.sealed import seal
+from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as VECTORS_NAME
 
 
 def rename(personas: Personas, name: str, to: str, indexes: IndexShelf, now: datetime) -> str:

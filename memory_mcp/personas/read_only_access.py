@@ -7,13 +7,13 @@ from pathlib import Path
 from memory_mcp.personas.directories import DATABASE_NAME, checked_identity
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store.database import Database
+from memory_mcp.store.files.encryption_keys import Keys
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.graph.entities.names import KnownNames
-from memory_mcp.store.keys import Keys
+from memory_mcp.store.lexical.token_frequencies import WordCounts
 from memory_mcp.store.operations import OperationsLog
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
-from memory_mcp.store.persona_context import PersonaContext
-from memory_mcp.store.word_counts import WordCounts
+from memory_mcp.store.sqlite.database import Database
 
 
 @contextmanager

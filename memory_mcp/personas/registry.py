@@ -19,15 +19,18 @@ from memory_mcp.personas.link_check import refuse_borrowed
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.personas.recovery import finish_unfinished
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, PRIVATE, locked
-from memory_mcp.store import cipher, lexical, migrations, older_files
-from memory_mcp.store.database import Database, immediate
-from memory_mcp.store.files import refusal, sync_directory
+from memory_mcp.store import migrations
+from memory_mcp.store.files.durable_files import refusal, sync_directory
+from memory_mcp.store.files.encryption_keys import Keys, PersonaKey, is_encrypted
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.graph.entities.names import KnownNames
-from memory_mcp.store.keys import Keys, PersonaKey, is_encrypted
+from memory_mcp.store.legacy import original_files
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.lexical.token_frequencies import WordCounts
 from memory_mcp.store.operations import Operation, OperationsLog
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
-from memory_mcp.store.persona_context import PersonaContext
-from memory_mcp.store.word_counts import WordCounts
+from memory_mcp.store.sqlite import cipher
+from memory_mcp.store.sqlite.database import Database, immediate
 
 OPEN_LIMIT = 128
 # Opening takes milliseconds, unless an older store is taken over or an index of words is built anew: then callers are told to
@@ -273,12 +276,12 @@ class Personas:
     def _bring_up_to_date(self, connection: apsw.Connection, name: str, directory: Path) -> None:
         """Prepares the file; what an older server left is copied before anything in it is changed."""
         if migrations.touches_older_tables(connection):
-            kept = older_files.kept_place(self.directory, datetime.now(UTC)) / directory.name
+            kept = original_files.kept_place(self.directory, datetime.now(UTC)) / directory.name
             logger.info("%s: taking over what an older server stored; it is kept in %s", name, kept.relative_to(self.directory))
             try:
                 if (directory / CONTEXT_NAME).exists():
-                    older_files.keep_file(directory / CONTEXT_NAME, older_files.unused(kept / CONTEXT_NAME))
-                older_files.keep_database(connection, older_files.unused(kept / DATABASE_NAME))
+                    original_files.keep_file(directory / CONTEXT_NAME, original_files.unused(kept / CONTEXT_NAME))
+                original_files.keep_database(connection, original_files.unused(kept / DATABASE_NAME))
             except OSError as error:
                 raise refusal(error, f"what an older server stored for {name} can't be copied", "Make room and start again") from error
         adopted = prepare(connection)
@@ -313,13 +316,13 @@ def _is_to_be_tried_again(persona: Persona | None) -> bool:
 def prepare(connection: apsw.Connection) -> Operation | None:
     """Brings a file to today's schema and today's tokens; writes nothing to one that is there already. What an older server
     stored is adopted, and that is returned."""
-    if not (migrations.pending(connection) or lexical.is_outdated(connection)):
+    if not (migrations.pending(connection) or bm25_index.is_outdated(connection)):
         return None
     connection.pragma("foreign_keys", False)  # rows of older tables may refer to the memories, and must stay as they are
     try:
         with immediate(connection):
             adopted = migrations.migrate(connection)
-            lexical.rebuild_if_outdated(connection)
+            bm25_index.rebuild_if_outdated(connection)
     finally:
         connection.pragma("foreign_keys", True)
     return adopted

@@ -21,10 +21,12 @@ from memory_mcp.remember.deduplication import is_stricter, settle
 from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
-from memory_mcp.store import chunks as chunk_table
-from memory_mcp.store import index_queue, lexical, memories, operations, stored_vectors
+from memory_mcp.store import memories, operations
 from memory_mcp.store.graph.entities.names import KnownNames
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.vectors import chunks as chunk_table
+from memory_mcp.store.vectors import index_queue, stored_vectors
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -100,7 +102,7 @@ def _store(
     if known:
         return (known.key, *_related_further(connection, known.key, draft, now.astimezone(zone)))
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
-    lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
+    bm25_index.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation, 0
 
 
@@ -112,7 +114,7 @@ def _related_further(connection: apsw.Connection, key: str, draft: Draft, now: d
     added = entity_linking.state_further(connection, memory_id, draft.relations, now)
     if not added:
         return None, 0
-    lexical.refresh(connection, [memory_id])
+    bm25_index.refresh(connection, [memory_id])
     index_queue.enqueue(connection, [memory_id])
     operation = Operation("update", key, now, after={"relations": [f"{one.source} > {one.relation} > {one.target}" for one in added]})
     operations.record(connection, operation)
@@ -145,7 +147,7 @@ def _store_many(
         except MemoryMCPError as error:
             outcome = Outcome(draft.restored.key or "", "refused", str(error))
         outcomes.append(outcome)
-    lexical.refresh(connection, changed)
+    bm25_index.refresh(connection, changed)
     return outcomes, done
 
 

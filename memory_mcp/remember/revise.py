@@ -13,10 +13,12 @@ from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
 from memory_mcp.remember.redact import marked_anew, version_redacted
-from memory_mcp.store import chunks, index_queue, lexical, memories, memory_merges, operations, versions
+from memory_mcp.store import memories, memory_merges, operations, versions
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities.names import KnownNames
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.vectors import chunks, index_queue
 from memory_mcp.store.versions import Version
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
@@ -128,7 +130,7 @@ def _change(
     )
     if _searched(replace(base, content=content)) != _searched(memory):
         chunks.replace(connection, memory.id, split(content), base.questions)
-        lexical.refresh(connection, [memory.id])
+        bm25_index.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
         entity_linking.name_again(connection, names, memory.id, content, now)
     if content != memory.content or (revision.privacy_level == "secret" and memory.privacy_level != "secret"):

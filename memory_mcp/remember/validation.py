@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS, Draft, Kind, PrivacyLevel
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 from memory_mcp.text.clean import few, json_object, label, labels, storable
 from memory_mcp.text.relation_notation import stated
-from memory_mcp.text.timewords import parse_moment
 
 CONTENT_LIMIT = 200_000
 

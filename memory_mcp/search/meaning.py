@@ -10,9 +10,10 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunk_owners, stored_vectors
-from memory_mcp.store.faiss_index import VectorIndex
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store import chunk_owners
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 # A memory may have several vectors: so many more chunks than memories are asked for.
 CHUNKS_PER_CANDIDATE = 3

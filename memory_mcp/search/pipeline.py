@@ -12,6 +12,7 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.dates.resolve import named_dates
 from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
@@ -26,12 +27,12 @@ from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
-from memory_mcp.store import chunk_owners, memories, stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.word_counts import WordCounts
+from memory_mcp.store import chunk_owners, memories
+from memory_mcp.store.lexical.token_frequencies import WordCounts
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import named_speakers
-from memory_mcp.text.timewords import named_dates
 from memory_mcp.text.tokens import query_tokens
 
 POOL_FACTOR = 3

@@ -16,7 +16,7 @@ from memory_mcp.store.graph import consistency, memory_links
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
 from memory_mcp.text.clean import label
-from memory_mcp.upkeep.proposals import proposals
+from memory_mcp.upkeep.memory_proposals import proposals
 
 SHOWN, SHOWN_LIMIT = 10, 50
 KEYS_LIMIT = 100

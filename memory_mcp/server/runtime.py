@@ -12,7 +12,7 @@ from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import where
-from memory_mcp.store.rows import packed
-from memory_mcp.store.stored_vectors import SEARCHABLE
+from memory_mcp.store.sqlite.bulk_rows import packed
+from memory_mcp.store.vectors.stored_vectors import SEARCHABLE
 
 
 def owners(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, int]:

@@ -12,10 +12,13 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.domain import Kind, Memory
-from memory_mcp.store import chunks, derivations, foreign_tables, lexical, memories, operations, summaries, tombstones
+from memory_mcp.store import derivations, memories, operations, summary_rows, tombstones
 from memory_mcp.store.graph import graph_erasure as graph_erasing
+from memory_mcp.store.legacy import foreign_tables
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.store.vectors import chunks
 
 # What says so little that it stands in many memories tells nothing about where a memory is quoted.
 TELLING_CHARACTERS = 8
@@ -91,11 +94,11 @@ def take_out(connection: apsw.Connection, erased: Sequence[Memory], now: datetim
     erased = list({memory.key: memory for memory in (*erased, *memories.by_keys(connection, telling).values())}.values())
     keys, ids = [memory.key for memory in erased], [memory.id for memory in erased]
     said = texts_of(connection, erased)
-    lexical.refresh(connection, ids)  # theirs are gone since they are in the trash; what their neighbours quoted goes with it
+    bm25_index.refresh(connection, ids)  # theirs are gone since they are in the trash; what their neighbours quoted goes with it
     with graph_erasing.of_memories(connection, ids, now):
         for memory in erased:
             _delete(connection, memory)
-    summaries.strike_empty_sessions(connection)
+    summary_rows.strike_empty_sessions(connection)
     graph_erasing.empty_notes(connection, said)
     _empty_operations(connection, keys, said)
     return keys, foreign_tables.erase(connection, keys, said)
@@ -116,7 +119,7 @@ def erase_again(connection: apsw.Connection, graves: Mapping[str, str], now: dat
     for memory in found:
         memories.set_deleted(connection, memory.id, now)
     take_out(connection, found, now)
-    lexical.rebuild(connection)  # what their neighbours quoted of them goes
+    bm25_index.rebuild(connection)  # what their neighbours quoted of them goes
     connection.execute("INSERT INTO lexical(lexical) VALUES ('optimize')")  # and what the index keeps of deleted rows
     return len(risen)
 

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Draft, Filters, Memory, Origin, PrivacyLevel
-from memory_mcp.store.rows import packed
+from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 from memory_mcp.text.micro_summary import micro_summary
 

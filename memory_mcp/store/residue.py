@@ -7,8 +7,8 @@ a deleted row until its segments are merged, and the log keeps older copies of e
 import apsw
 
 from memory_mcp.errors import Overloaded
-from memory_mcp.store import lexical
-from memory_mcp.store.database import BUSY_TIMEOUT_MS, Database
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.sqlite.database import BUSY_TIMEOUT_MS, Database
 
 CHECKPOINT_PATIENCE_MS = 1_000
 _COMPACTED = "compacted_for_erasing"
@@ -20,7 +20,7 @@ def sweep(database: Database) -> bool:
     Raises:
         StoreError: the file can't be written.
     """
-    if database.write(lexical.begin_to_merge_all):
+    if database.write(bm25_index.begin_to_merge_all):
         while database.write(_merge_on):
             pass
     try:
@@ -33,7 +33,7 @@ def sweep(database: Database) -> bool:
 
 def _merge_on(connection: apsw.Connection) -> bool:
     """The next pieces. Whether more than what others have written since the last ones was left."""
-    return lexical.merge_alike(connection) and lexical.merge_alike(connection)
+    return bm25_index.merge_alike(connection) and bm25_index.merge_alike(connection)
 
 
 def _compact_once(connection: apsw.Connection) -> None:

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from memory_mcp.characters import HIRAGANA
 from memory_mcp.text.names import bare
-from memory_mcp.text.scripts import HIRAGANA
 
 # Names of days and hours differ by one character, and mean something else.
 EXACT_TYPES = frozenset({"TimeUnit"})

@@ -2,9 +2,8 @@
 
 import re
 
-HIRAGANA = "\u3041-\u3096"
-KATAKANA = "\u30a1-\u30fa\u30fc"
-KANJI = "\u4e00-\u9fff々"
+from memory_mcp.characters import KANJI
+
 # With those that hardly any name has; for what stands at the edge of one.
 EVERY_KANJI = f"\u3400-\u4dbf{KANJI}"
 

@@ -19,8 +19,8 @@ from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget_stored
 from memory_mcp.remember.redact import check_key
 from memory_mcp.store import memories, moved_versions
+from memory_mcp.store.files.persona_context import PEOPLE
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.persona_context import PEOPLE
 from memory_mcp.text.privacy.redaction import Redaction
 
 VERSION, CONTEXT, PIECES = "version_of", "persona_context", "pieces_of"

@@ -21,8 +21,9 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import memories, moved_versions, stored_vectors
+from memory_mcp.store import memories, moved_versions
 from memory_mcp.store.graph import relations, visibility
+from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer import besides, graph_lines
 from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION, Besides

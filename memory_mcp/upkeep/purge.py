@@ -16,11 +16,12 @@ import apsw
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, memories, residue, stored_vectors, summaries
+from memory_mcp.store import erasure, memories, residue, summary_rows
+from memory_mcp.store.files.persona_context import STATE_KEYS
 from memory_mcp.store.graph import relations
-from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.persona_context import STATE_KEYS
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.relation_notation import told
 from memory_mcp.upkeep import adopted_originals
 
@@ -60,7 +61,7 @@ def plan(persona: Persona, keys: Sequence[str]) -> Plan:
     with persona.database.read() as connection:
         found = memories.by_keys(connection, wanted)
         erased = [found[key] for key in wanted if key in found and found[key].deleted_at is not None]
-        going = {memory.key for memory in erased}.union(summaries.citing(connection, [memory.key for memory in erased]))
+        going = {memory.key for memory in erased}.union(summary_rows.citing(connection, [memory.key for memory in erased]))
         quoted = [key for key in erasure.quoting(connection, erased) if key not in going] if erased else []
         said = erasure.texts_of(connection, erased)
         stated = relations.stated_beside(connection, [memory.id for memory in erased])

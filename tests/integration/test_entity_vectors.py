@@ -16,10 +16,11 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
-from memory_mcp.store import erasure, memories, stored_vectors
+from memory_mcp.store import erasure, memories
 from memory_mcp.store.graph.entities import entity_vectors, records
 from memory_mcp.store.graph.entities.editing import Wanted
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 def models_of(embedder):

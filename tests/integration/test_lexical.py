@@ -11,8 +11,9 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import lexical, memories, word_counts
-from memory_mcp.store.word_counts import WordCounts
+from memory_mcp.store import memories
+from memory_mcp.store.lexical import bm25_index, token_frequencies
+from memory_mcp.store.lexical.token_frequencies import WordCounts
 from memory_mcp.text.tokens import query_tokens, tokens
 
 
@@ -34,7 +35,7 @@ def found(nilou):
 
     def search(query, filters=Filters(), limit=10):  # noqa: B008  frozen
         with nilou.database.read() as connection:
-            ids = [memory_id for memory_id, _ in lexical.search(connection, query_tokens(query), filters, limit)]
+            ids = [memory_id for memory_id, _ in bm25_index.search(connection, query_tokens(query), filters, limit)]
             stored = memories.by_ids(connection, ids)
             return [stored[memory_id].content for memory_id in ids]
 
@@ -129,13 +130,13 @@ def test_what_is_asked_for_beside_the_best_is_scored_on_their_scale_if_it_matche
     keys = [say(content).key for content in ("京都の寺", "京都", "東京", "京都と奈良の店")]
     with nilou.database.read() as connection:
         ids = [memory.id for memory in memories.by_keys(connection, keys).values()]
-        everything = lexical.search(connection, ["京都"], Filters(), 10)
+        everything = bm25_index.search(connection, ["京都"], Filters(), 10)
         assert len(everything) == 3
-        best, *others = lexical.search(connection, ["京都"], Filters(), 1, ids)
+        best, *others = bm25_index.search(connection, ["京都"], Filters(), 1, ids)
         assert best == everything[0]
         assert sorted(others) == sorted(everything[1:])
-        assert lexical.search(connection, ["京都"], Filters(tags=("旅",)), 1, ()) == []
-        assert lexical.search(connection, [], Filters(), 10, ids) == []
+        assert bm25_index.search(connection, ["京都"], Filters(tags=("旅",)), 1, ()) == []
+        assert bm25_index.search(connection, [], Filters(), 10, ids) == []
 
 
 def test_a_turn_is_found_by_the_one_before_it_with_less_weight(turns, found):
@@ -203,11 +204,11 @@ def test_an_index_of_another_version_is_built_anew_when_the_persona_is_opened(da
         persona.database.write(lambda connection: connection.execute("UPDATE lexical SET body = 'stale'"))
         persona.database.write(lambda connection: connection.execute("UPDATE properties SET value = 'old' WHERE name = 'lexical_version'"))
     first.close()
-    monkeypatch.setattr(lexical, "REBUILD_PAGE", 1)
+    monkeypatch.setattr(bm25_index, "REBUILD_PAGE", 1)
     second = Personas(data_directory)
     with second.writing("nilou") as persona, persona.database.read() as connection:
         assert connection.execute("SELECT body FROM lexical").fetchall() == [(body("京都"),)]
-        assert connection.execute("SELECT value FROM properties WHERE name = 'lexical_version'").get == lexical.ROWS_VERSION
+        assert connection.execute("SELECT value FROM properties WHERE name = 'lexical_version'").get == bm25_index.ROWS_VERSION
     second.close()
 
 
@@ -216,12 +217,12 @@ def large(monkeypatch):
     """From five rows on a store is large; so many rows are enough to lead; what stands in more than half of them is common."""
 
     def make(leading_rows, share=0.5, sampled_part=1):
-        monkeypatch.setattr(lexical, "MANY_ROWS", 5)
-        monkeypatch.setattr(lexical, "LEADING_ROWS", leading_rows)
-        monkeypatch.setattr(word_counts, "COUNTED_ROWS", leading_rows)
-        monkeypatch.setattr(word_counts, "SAMPLED_PART", sampled_part)
-        monkeypatch.setattr(word_counts, "COMMON_SHARE", share)
-        monkeypatch.setattr(word_counts, "COMMON_KANJI_SHARE", share)
+        monkeypatch.setattr(bm25_index, "MANY_ROWS", 5)
+        monkeypatch.setattr(bm25_index, "LEADING_ROWS", leading_rows)
+        monkeypatch.setattr(token_frequencies, "COUNTED_ROWS", leading_rows)
+        monkeypatch.setattr(token_frequencies, "SAMPLED_PART", sampled_part)
+        monkeypatch.setattr(token_frequencies, "COMMON_SHARE", share)
+        monkeypatch.setattr(token_frequencies, "COMMON_KANJI_SHARE", share)
 
     return make
 
@@ -260,7 +261,7 @@ def scored(nilou):
 
     def search(words, limit, also=()):
         with nilou.database.read() as connection:
-            return lexical.search(connection, words, Filters(), limit, also)
+            return bm25_index.search(connection, words, Filters(), limit, also)
 
     return search
 
@@ -350,7 +351,7 @@ def test_what_was_counted_is_kept_until_the_store_has_grown(say, counted):
 def test_what_was_counted_is_counted_anew_after_a_while(say, counted, monkeypatch):
     for number in range(40):
         say(f"{'dragon' if number % 10 == 0 else 'entry'} {number}")
-    monkeypatch.setattr(word_counts, "KEPT_SECONDS", -1)
+    monkeypatch.setattr(token_frequencies, "KEPT_SECONDS", -1)
     assert counted("dragon") == 4
     say("a dragon again")
     assert counted("dragon") == 5
@@ -369,5 +370,5 @@ def test_what_a_recall_counted_the_next_finds_counted(say, ask, nilou, large):
 def test_a_scan_finds_what_has_no_token(say, nilou):
     say("彼は黙った「……」")
     with nilou.database.read() as connection:
-        assert len(lexical.scan(connection, "……", Filters(), 10)) == 1
-        assert lexical.scan(connection, "！！", Filters(), 10) == []
+        assert len(bm25_index.scan(connection, "……", Filters(), 10)) == 1
+        assert bm25_index.scan(connection, "！！", Filters(), 10) == []

@@ -13,7 +13,9 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge, undo
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import derivations, index_queue, lexical
+from memory_mcp.store import derivations
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.vectors import index_queue
 from memory_mcp.transfer.jsonlines import Leaving, export_lines
 
 STRAWBERRY, BERRY = "健太は苺が好き", "健太は苺が大好き"
@@ -208,7 +210,7 @@ def test_after_a_purge_nothing_that_was_replaced_comes_to_light(nilou, say, now,
         connection.execute("UPDATE memories SET supersedes = ? WHERE supersedes = ?", (replaced, gone))
         connection.execute("DELETE FROM memories WHERE key = ?", (gone,))
         ids = [row[0] for row in connection.execute("SELECT id FROM memories")]
-        lexical.refresh(connection, ids)
+        bm25_index.refresh(connection, ids)
 
     nilou.database.write(purge)
     assert found(ask) == {newest}

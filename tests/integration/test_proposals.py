@@ -11,9 +11,9 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.upkeep.proposals import COMPARED, proposals
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.upkeep.memory_proposals import COMPARED, proposals
 
 AT_LEISURE = "takes the better part of a minute: pytest tests/integration --thorough"
 

@@ -21,13 +21,14 @@ from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import chunks, index_files, stored_vectors, tombstones
-from memory_mcp.store.database import Database
-from memory_mcp.store.faiss_index import VectorIndex
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store import tombstones
+from memory_mcp.store.sqlite.database import Database
+from memory_mcp.store.vectors import chunks, index_files, stored_vectors
+from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.transfer.jsonlines import Arriving, export_lines, import_lines
 from memory_mcp.upkeep import history, purge
-from memory_mcp.upkeep.summaries import step
+from memory_mcp.upkeep.summarization import step
 
 SECRET = "鰻鱧鯰の密談は zqxunique です"
 # The word and its pairs of characters as the lexical index writes them; nothing else that the tests store has one of them.

@@ -9,8 +9,8 @@ from memory_mcp.errors import Overloaded
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import erasure
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.upkeep import history, purge, retention
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.upkeep import history, purge, retention_rules
 
 DAY = timedelta(days=1)
 
@@ -22,7 +22,7 @@ def chore(nilou, now):
     def run(days, **rules):
         settings = Settings(embeddings_model=None, reranker_model=None, retention=rules)
         shelf, steps = IndexShelf(), 1
-        while retention.step(nilou, now + days * DAY, settings, shelf):
+        while retention_rules.step(nilou, now + days * DAY, settings, shelf):
             steps += 1
             assert steps < 50
         return steps
@@ -35,7 +35,7 @@ def keys_of(recalled):
 
 
 def listed(nilou, moment, **rules):
-    found = retention.list_due(nilou, Settings(retention=rules).retention, moment)
+    found = retention_rules.list_due(nilou, Settings(retention=rules).retention, moment)
     return [(due.memory.key, due.rule) for due in found.to_trash], [(due.memory.key, due.rule) for due in found.to_erase]
 
 

@@ -6,7 +6,8 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Filters
 from memory_mcp.errors import StoreError
 from memory_mcp.remember.forget import forget
-from memory_mcp.store import lexical, residue
+from memory_mcp.store import residue
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.text.tokens import query_tokens
 from memory_mcp.upkeep import fts_segments
 
@@ -30,7 +31,7 @@ def scatter(say, pages):
 
     def scatter():
         for number in range(100):
-            if len(pages()) > lexical.FEW_SEGMENTS:
+            if len(pages()) > bm25_index.FEW_SEGMENTS:
                 return
             say(f"{number}杯目のお茶")
         pytest.fail("FTS5 keeps few by itself")
@@ -44,7 +45,7 @@ def scored(nilou):
 
     def search():
         with nilou.database.read() as connection:
-            return [lexical.search(connection, query_tokens(query), Filters(), 100) for query in QUERIES]
+            return [bm25_index.search(connection, query_tokens(query), Filters(), 100) for query in QUERIES]
 
     return search
 
@@ -68,7 +69,7 @@ def test_what_single_writes_left_is_put_together_and_finds_the_same(say, nilou, 
     scatter()
     found = scored()
     put_together()
-    assert len(pages()) <= lexical.FEW_SEGMENTS
+    assert len(pages()) <= bm25_index.FEW_SEGMENTS
     assert scored() == found
     nilou.database.write(lambda connection: connection.execute("INSERT INTO lexical(lexical) VALUES ('integrity-check')"))
 
@@ -97,7 +98,7 @@ def test_what_is_large_is_rarely_written_anew(say, nilou, pages, put_together):
         before = pages()
         put_together()
         written += sum(count for number, count in pages().items() if before.get(number) != count)
-        assert len(pages()) <= lexical.FEW_SEGMENTS
+        assert len(pages()) <= bm25_index.FEW_SEGMENTS
     assert written < 24 * max(pages().values()) / 4
 
 

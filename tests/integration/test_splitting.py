@@ -12,8 +12,8 @@ from memory_mcp.encoders.languages import EmbedderOfLanguages
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import chunks, index_queue, stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.budget import estimate_tokens, estimated_spans
 from memory_mcp.transfer.jsonlines import Leaving, export_lines
 

@@ -8,8 +8,8 @@ from memory_mcp.graph.query.relation_lines import SHOWN, SHOWN_AT_A_GUESS
 from memory_mcp.graph.update import entity_edits, relation_edits
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import lexical
 from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.text.budget import estimate_tokens
 
 
@@ -78,10 +78,10 @@ def test_rows_of_before_relations_had_words_are_made_anew(say, ask, nilou):
 
     nilou.database.write(as_before)
     assert ask("ダイズ").hits == ()
-    nilou.database.write(lexical.rebuild_if_outdated)
+    nilou.database.write(bm25_index.rebuild_if_outdated)
     assert (keys_of(ask("ダイズ")), keys_of(ask("stale"))) == ([key], [])
     with nilou.database.read() as connection:
-        assert not lexical.is_outdated(connection)
+        assert not bm25_index.is_outdated(connection)
 
 
 def test_recall_tells_what_was_related_outside_of_any_memory(relate, ask):

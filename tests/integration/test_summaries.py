@@ -14,11 +14,11 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.context import context
-from memory_mcp.store import derivations, memories, summaries
-from memory_mcp.store.summaries import Subject
+from memory_mcp.store import derivations, memories, summary_rows
+from memory_mcp.store.summary_rows import Subject
 from memory_mcp.text.summary import CHARACTERS_LIMIT
 from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
-from memory_mcp.upkeep.summaries import step
+from memory_mcp.upkeep.summarization import step
 
 TALK = (
     "来週の京都旅行の宿を予約した。",
@@ -85,7 +85,7 @@ def test_a_session_that_has_fallen_silent_is_summarised(talk, work, nilou):
     assert len(summary.content) <= CHARACTERS_LIMIT
     assert summary.metadata == {"summary_of": "session", "subject": "s1", "made_by": "extractive"}
     with nilou.database.read() as connection:
-        assert summaries.sources(connection, summary.key) == sorted(keys[:5])
+        assert summary_rows.sources(connection, summary.key) == sorted(keys[:5])
 
 
 def test_a_session_that_goes_on_is_not_summarised_yet(talk, work):
@@ -191,7 +191,7 @@ def test_a_purge_is_told_which_summaries_to_erase_and_the_next_ones_are_made_of_
     assert second.key != first.key
     assert "予約した" not in second.content
     with nilou.database.read() as connection:
-        assert keys[0] not in summaries.sources(connection, second.key)
+        assert keys[0] not in summary_rows.sources(connection, second.key)
 
 
 def test_sources_are_never_changed(talk, work, nilou):
@@ -256,7 +256,7 @@ def test_summaries_are_found_again_after_an_export_and_an_import(talk, work, nil
             pass
         rows = [json.loads(line) for line in export_lines(dori)]
         with dori.database.read() as connection:
-            assert summaries.registered(connection, Subject("session", "s1")).key == summary.key
+            assert summary_rows.registered(connection, Subject("session", "s1")).key == summary.key
     assert [row["key"] for row in rows if row.get("kind") == "summary" and row.get("session_id") == "s1"] == [summary.key]
 
 

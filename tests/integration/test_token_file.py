@@ -9,7 +9,7 @@ import pytest
 
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.errors import InvalidInput, StoreDamaged, StoreError
-from memory_mcp.store.tokens import FILE_NAME, LiveTokens, create_token, id_of, matching, read_tokens, revoke_token
+from memory_mcp.store.files.access_tokens import FILE_NAME, LiveTokens, create_token, id_of, matching, read_tokens, revoke_token
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 

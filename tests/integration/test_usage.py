@@ -8,7 +8,7 @@ import pytest
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import StoreFull
 from memory_mcp.jobs.usage import KEYS_LIMIT, Usage
-from memory_mcp.store import tidying
+from memory_mcp.store import memory_usage
 from memory_mcp.text.retention import retention
 from memory_mcp.transfer.jsonlines import export_lines
 
@@ -60,7 +60,7 @@ def test_what_could_not_be_written_down_is_counted_by_the_next_try(say, nilou, n
         usage.note("nilou", [key], now + timedelta(minutes=1))
         raise StoreFull("the disk is full")
 
-    monkeypatch.setattr(tidying, "note_use", full_while_it_is_shown_again)
+    monkeypatch.setattr(memory_usage, "note_use", full_while_it_is_shown_again)
     with pytest.raises(StoreFull):
         usage.step(nilou, now, settings)
     monkeypatch.undo()

@@ -9,7 +9,8 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import chunks, index_queue, migrations, stored_vectors
+from memory_mcp.store import migrations
+from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
 
 MOMENT = "2025-10-30T03:00:00.000000+00:00"
 

@@ -20,7 +20,7 @@ from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.text.privacy.findings import KINDS
 from memory_mcp.transfer.jsonlines import Arriving, ImportResult, import_lines
-from memory_mcp.upkeep import summaries
+from memory_mcp.upkeep import summarization
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 REDACT, OFF = (Privacy(**dict.fromkeys(KINDS, mode)) for mode in ("redact", "off"))
@@ -73,7 +73,7 @@ class Writer:
         lines = [Draft(f"{place}で桜を見た。", session_id="s") for place in ("京都", "奈良", "金沢", "松本", "萩", "長崎")]
         remember_many(self.persona, lines, now=self.now, zone=self.zone, privacy=self.rules)
         settings = Settings(privacy=self.rules.model_dump())
-        while summaries.step(self.persona, self.now + DAY, settings, _Chat(answer)):
+        while summarization.step(self.persona, self.now + DAY, settings, _Chat(answer)):
             pass
 
 

@@ -21,11 +21,12 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
-from memory_mcp.store import index_queue, tombstones
+from memory_mcp.store import tombstones
 from memory_mcp.store.graph.entities import entity_merges, records
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import index_queue
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.relation_notation import stated
-from memory_mcp.upkeep import history, purge, summaries
+from memory_mcp.upkeep import history, purge, summarization
 from memory_mcp.upkeep.persona_merging import merge
 
 
@@ -366,7 +367,7 @@ def test_a_summary_does_not_bring_back_what_was_erased(personas, says, contents,
     lifecycle.copy(personas, "nilou", "collei", now)
     later = now + timedelta(days=2)
     with personas.writing("nilou") as nilou:
-        while summaries.step(nilou, later, settings):
+        while summarization.step(nilou, later, settings):
             pass
     with personas.writing("collei") as collei:
         forget(collei, keys[:1], reason=None, dry_run=False, now=now, privacy=Privacy())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mcp.store.files import write_atomically
+from memory_mcp.store.files.durable_files import write_atomically
 
 
 def test_a_file_is_made_and_replaced(tmp_path):

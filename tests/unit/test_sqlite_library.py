@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 import apsw
 from memory_mcp.store import sqlite_library
-from memory_mcp.store.database import Database
-from memory_mcp.store.keys import PersonaKey
+from memory_mcp.store.sqlite.database import Database
+from memory_mcp.store.files.encryption_keys import PersonaKey
 if {early}:
     sqlite_library.allocate_uncounted()
 database = Database(Path(sys.argv[1]), PersonaKey(bytes(32)) if {sealed} else None)

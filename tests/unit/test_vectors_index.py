@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.store.faiss_index import VectorIndex
+from memory_mcp.store.vectors.faiss_index import VectorIndex
 
 GENERATION = "model:8"
 

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from memory_mcp.characters import is_japanese
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT
 from memory_mcp.text.mention import Mention
-from memory_mcp.text.tokens import is_japanese
 
 # The dictionaries that are looked for, the largest first.
 _DICTIONARIES = ("full", "core", "small")

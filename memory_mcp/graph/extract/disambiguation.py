@@ -5,11 +5,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from memory_mcp.characters import HIRAGANA, KANJI
 from memory_mcp.graph.extract.word_boundaries import is_after_a_word, is_of_a_title, stands_alone
 from memory_mcp.text.gazetteer import Called, Candidate
 from memory_mcp.text.mention import UNKNOWN_TYPE, Mention
 from memory_mcp.text.names import bare
-from memory_mcp.text.scripts import HIRAGANA, KANJI
 
 _GOING = "行|旅行|出張|引っ?越|住|移住|転勤|赴任|帰省|着[いく]|向か|出かけ|出掛け|遊びに|泊ま|滞在|戻"
 _LIKE_A_PLACE = re.compile(

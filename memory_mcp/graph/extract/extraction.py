@@ -3,17 +3,17 @@
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 
+from memory_mcp.characters import is_japanese
+from memory_mcp.dates.mentions import days
 from memory_mcp.graph.extract import english_rules
 from memory_mcp.graph.extract.annotations import marked
 from memory_mcp.graph.extract.disambiguation import meant, with_surnames
 from memory_mcp.graph.extract.japanese_people import kin, people
 from memory_mcp.graph.extract.japanese_places import places, things
 from memory_mcp.graph.extract.word_boundaries import stands_alone
-from memory_mcp.text.entities.days import days
 from memory_mcp.text.gazetteer import Called
 from memory_mcp.text.mention import Mention, without_overlaps
 from memory_mcp.text.names import bare
-from memory_mcp.text.tokens import is_japanese
 
 # Names are looked for no further into a text: a book that somebody pastes in is not an index of names.
 TEXT_LIMIT = 20_000
@@ -41,7 +41,8 @@ def _by_rules(text: str, said_on: date | None = None) -> Iterator[Mention]:
         for mention in _japanese(text):
             if mention.type != "Location" or stands_alone(text, mention.start, mention.end, "Location"):
                 yield mention
-    yield from days(text, said_on)
+    for day in days(text, said_on):
+        yield Mention(day.name, day.type, day.start, day.end, "rule", subtype=day.subtype, aliases=day.aliases)
     yield from english_rules.found(text)
 
 

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator
 
+from memory_mcp.characters import HIRAGANA, KANJI, KATAKANA
 from memory_mcp.graph.extract.stopwords import TITLES, is_nobody
 from memory_mcp.text.mention import Mention
-from memory_mcp.text.scripts import HIRAGANA, KANJI, KATAKANA, without_what_stands_before
+from memory_mcp.text.scripts import without_what_stands_before
 
 # 様子, 君主 and 氏名 are words of their own.
 _POLITE = "さん|さま|様(?![々子式相態変])|くん|君(?![主臨子達津]|たち|が代)|ちゃん|氏(?![名族神])"

@@ -2,8 +2,9 @@
 
 import re
 
+from memory_mcp.characters import KANJI
 from memory_mcp.text.names import fold
-from memory_mcp.text.scripts import KANJI, LIKE_A_PART
+from memory_mcp.text.scripts import LIKE_A_PART
 
 TITLES = ("先生", "先輩", "部長", "課長", "係長", "主任", "社長", "店長", "教授", "博士", "選手", "監督", "コーチ")
 # Said of anybody: relatives (a rule of their own finds the writer's), callings, what is revered, what one says in greeting.

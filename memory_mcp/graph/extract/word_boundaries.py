@@ -3,7 +3,8 @@ it is a part of another name. Longer names are taken wherever they stand."""
 
 import re
 
-from memory_mcp.text.scripts import EVERY_KANJI, HIRAGANA
+from memory_mcp.characters import HIRAGANA
+from memory_mcp.text.scripts import EVERY_KANJI
 
 _SHORT = re.compile(f"[{EVERY_KANJI}]{{2,3}}")
 _ENDS_IN_KANJI, _BEGINS_WITH_KANJI = re.compile(f"[{EVERY_KANJI}]$"), re.compile(f"^[{EVERY_KANJI}]")

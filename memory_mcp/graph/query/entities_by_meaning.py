@@ -9,9 +9,9 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Embedder, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import stored_vectors
 from memory_mcp.store.graph.entities import entity_vectors, lookup, records
 from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.vectors import stored_vectors
 
 # Models differ in what cosine two things have that have nothing to do with each other. So what counts is how much of the way from there
 # to the same text an entity has come: of the best at least so much, of others nearly as much as of the best.

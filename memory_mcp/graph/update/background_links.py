@@ -10,10 +10,11 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunk_owners, index_queue, memories, stored_vectors
+from memory_mcp.store import chunk_owners, memories
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import index_queue, stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.contradiction import contradicting
 
 # So many memories are linked at once, each by its first so many pieces, to so many at most.

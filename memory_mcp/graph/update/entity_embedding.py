@@ -7,9 +7,9 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import stored_vectors
 from memory_mcp.store.graph.entities import entity_vectors
 from memory_mcp.store.graph.entities.entity_vectors import Outdated
+from memory_mcp.store.vectors import stored_vectors
 
 # Finding what is outdated looks at every mention: so many are then made at once.
 BATCH = 512

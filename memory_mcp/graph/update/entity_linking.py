@@ -10,6 +10,7 @@ from datetime import date, datetime
 
 import apsw
 
+from memory_mcp.dates.mentions import NamedDay, day_called
 from memory_mcp.domain import Draft, Lasting, Stated
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in, likely_type
@@ -18,7 +19,6 @@ from memory_mcp.store.graph import mentions, relation_queue, relations
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.text.entities.days import day_called
 from memory_mcp.text.mention import TRUST, Mention
 from memory_mcp.text.relation_notation import with_types
 
@@ -67,16 +67,16 @@ def state_relations(
     return of_one
 
 
-def days_stated(relation: Stated, said_on: date) -> tuple[Mention | None, Mention | None]:
+def days_stated(relation: Stated, said_on: date) -> tuple[NamedDay | None, NamedDay | None]:
     """The days that a relation's ends are, as they would be in a text: of the year in which it was said, or, a birthday, of none."""
 
-    def day(name: str, type_: str | None, beside: str) -> Mention | None:
+    def day(name: str, type_: str | None, beside: str) -> NamedDay | None:
         return day_called(name, said_on, relation.relation, beside) if type_ in (None, "TimeUnit") else None
 
     return day(relation.source, relation.source_type, relation.target), day(relation.target, relation.target_type, relation.source)
 
 
-def _stated_end(connection: apsw.Connection, name: str, type_: str | None, day: Mention | None, now: datetime) -> int:
+def _stated_end(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None, now: datetime) -> int:
     """Who or what a relation's end is."""
     if day is None:
         return records.find_or_make(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))

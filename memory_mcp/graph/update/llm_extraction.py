@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 import apsw
 
+from memory_mcp.characters import is_japanese
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory
 from memory_mcp.errors import ChatFailed
@@ -27,7 +28,6 @@ from memory_mcp.text.mention import TRUST, Mention
 from memory_mcp.text.names import NAME_LIMIT
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.relation_notation import RELATION_TYPE_LIMIT
-from memory_mcp.text.tokens import is_japanese
 
 METHOD: Final = "model"
 TEXT_LIMIT = 4_000

@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.dates.mentions import NamedDay
+from memory_mcp.dates.resolve import parse_range
 from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.update.entity_linking import days_stated, state_relations
@@ -19,13 +21,11 @@ from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.clean import label
-from memory_mcp.text.mention import Mention
 from memory_mcp.text.privacy.redaction import Redaction, relations_redacted
 from memory_mcp.text.relation_notation import with_types
-from memory_mcp.text.timewords import parse_range
 
 # Finds the entities of a name, and of a type or as a day where it tells one.
-Find = Callable[[apsw.Connection, str, str | None, Mention | None], list[int]]
+Find = Callable[[apsw.Connection, str, str | None, NamedDay | None], list[int]]
 
 DATES = "Send 2015-03-31, 2015-03, 2015, or words such as 昨日, last month"
 
@@ -112,13 +112,13 @@ def _ends(connection: apsw.Connection, stated: Stated, said_on: date, find: Find
     return find(connection, told.source, told.source_type, source_day), find(connection, told.target, told.target_type, target_day)
 
 
-def _known(connection: apsw.Connection, name: str, type_: str | None, day: Mention | None) -> list[int]:
+def _known(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None) -> list[int]:
     """Whom stating a relation finds by this name; nobody where it would make one."""
     found = records.find(connection, day.name, day.type) if day else records.find(connection, name, type_)
     return [found.id] if found else []
 
 
-def _told_of(connection: apsw.Connection, name: str, type_: str | None, day: Mention | None) -> list[int]:
+def _told_of(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None) -> list[int]:
     """Whom somebody means who takes a relation back: nobody by what only the trash tells; by a day without its year also those of other years."""
     if day is None:
         found = records.find(connection, name, type_, among=lookup.told_by_name(connection, name))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastmcp.dependencies import Depends
 from pydantic import Field
 
+from memory_mcp.dates.iso import is_iso
 from memory_mcp.domain import Remembered
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember import validation
@@ -39,7 +40,6 @@ from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, privacy_view, recalled_view, similar_view, told
 from memory_mcp.text.clean import label, labels
-from memory_mcp.text.iso_dates import is_iso
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store import lexical
 from memory_mcp.store.graph import mentions, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, entity_vectors, names
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.text.names import bare, fold
 
 # Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
@@ -126,7 +126,7 @@ def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
             renamed.append(own[number])
     connection.execute("DELETE FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
     if renamed:  # the words of what was stated of them are found by their names
-        lexical.refresh(connection, relations.stating(connection, renamed))
+        bm25_index.refresh(connection, relations.stating(connection, renamed))
 
 
 def _unheld(connection: apsw.Connection, entity: int, aliases: Mapping[int, str]) -> set[int]:

@@ -9,7 +9,7 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
-from memory_mcp.store.rows import packed
+from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.mention import Mention
 

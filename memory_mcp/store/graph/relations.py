@@ -15,7 +15,7 @@ import apsw
 from memory_mcp.domain import Stated
 from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.rows import packed
+from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.relation_notation import days
 

@@ -9,11 +9,11 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store import lexical
 from memory_mcp.store.graph import relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, lookup, names, records, type_history
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.overview import PRESENT
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.entity_types import type_called
 from memory_mcp.text.names import bare, fold
@@ -134,7 +134,7 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     )
     names.changed(connection)
     if name != entity.name:  # the words of what was stated of it are found by its name
-        lexical.refresh(connection, relations.stating(connection, [entity.id]))
+        bm25_index.refresh(connection, relations.stating(connection, [entity.id]))
     return lookup.without_the_trash(connection, records.by_ids(connection, [entity.id])[entity.id])
 
 
@@ -145,7 +145,7 @@ def delete(connection: apsw.Connection, entity: Entity) -> None:
     connection.execute("UPDATE entities SET merged_into = NULL WHERE id IN (SELECT value FROM json_each(?))", (group,))
     connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (group,))
     names.changed(connection)
-    lexical.refresh(connection, stating)
+    bm25_index.refresh(connection, stating)
 
 
 def _of_the_trash(connection: apsw.Connection, name: str, type_: str) -> Entity | None:
