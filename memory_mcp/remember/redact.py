@@ -9,7 +9,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Memory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.versions import Version
-from memory_mcp.text.clean import LIST_LIMIT
+from memory_mcp.text.labels import LIST_LIMIT
 from memory_mcp.text.privacy.redaction import FLAG_PREFIX, Redaction, relations_redacted
 
 _JSON_COLUMNS = frozenset({"state", "questions"})

@@ -21,7 +21,7 @@ from memory_mcp.store.graph.entities import editing, entity_merges, lookup, reco
 from memory_mcp.store.graph.entities.entity_merges import Merge
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.types import Type
-from memory_mcp.text.clean import label
+from memory_mcp.text.labels import label
 
 SHOWN, SHOWN_LIMIT = 20, 100
 ENTITIES_SHOWN, ENTITIES_LIMIT = 50, 500

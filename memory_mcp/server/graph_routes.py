@@ -21,8 +21,8 @@ from memory_mcp.server.neighbour_views import neighbours_answer, paths_answer
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
 from memory_mcp.store.graph.entities import records
-from memory_mcp.text.clean import label
-from memory_mcp.transfer.graph_files import graphml, node_link
+from memory_mcp.text.labels import label
+from memory_mcp.transfer.graph_export import graphml, node_link
 
 ANALYTICS_LIMIT, COMMUNITIES_LIMIT, MEMBERS_LIMIT, GROWTH_LIMIT = 100, 50, 50, 1_000
 EXPORTS = {"graphml": ("application/graphml+xml", graphml), "json": ("application/json", node_link)}

@@ -15,7 +15,7 @@ from memory_mcp.store import memories, memory_merges
 from memory_mcp.store.graph import consistency, memory_links
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
-from memory_mcp.text.clean import label
+from memory_mcp.text.labels import label
 from memory_mcp.upkeep.memory_proposals import proposals
 
 SHOWN, SHOWN_LIMIT = 10, 50

@@ -14,7 +14,7 @@ from memory_mcp.server.api_route import ApiRoute, object_of
 from memory_mcp.server.request_persona import call_of
 from memory_mcp.server.upkeep_views import history_view, purge_view
 from memory_mcp.server.views import heading, memory_view
-from memory_mcp.text.clean import label
+from memory_mcp.text.labels import label
 
 
 async def history(request: Request) -> Response:

@@ -5,9 +5,9 @@ from collections.abc import Collection
 
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.clean import storable
 from memory_mcp.text.entity_types import type_called
 from memory_mcp.text.names import NAME_LIMIT, is_invisible
+from memory_mcp.text.unstorable import storable
 
 RELATION_TYPE_LIMIT = 50
 _ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")

@@ -24,9 +24,9 @@ from memory_mcp.store.graph.entities.editing import BY_HAND
 from memory_mcp.store.graph.transfer import graph_export
 from memory_mcp.store.graph.transfer.graph_import import Arrivals
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.clean import storable
 from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.transfer.fields import FLAG, OBJECT, SHARE, TEXT, TEXTS, Check, check_fields, moment_of
+from memory_mcp.text.unstorable import storable
+from memory_mcp.transfer.line_fields import FLAG, OBJECT, SHARE, TEXT, TEXTS, Check, check_fields, moment_of
 
 NAME_LIMIT, ALIASES_LIMIT, TEXT_LIMIT = 300, 100, 10_000
 MERGED_MEMORY = "merged_memory"

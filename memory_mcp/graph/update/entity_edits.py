@@ -17,10 +17,11 @@ from memory_mcp.store.graph.entities import editing, entity_merges, lookup, reco
 from memory_mcp.store.graph.entities.editing import Wanted
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.operations import Operation
-from memory_mcp.text.clean import LIST_LIMIT, json_object, label, storable
+from memory_mcp.text.labels import LIST_LIMIT, json_object, label
 from memory_mcp.text.names import NAME_LIMIT, is_invisible
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.relation_notation import RELATION_TYPE_LIMIT
+from memory_mcp.text.unstorable import storable
 
 DESCRIPTION_LIMIT, SUBTYPE_LIMIT = 2_000, 100
 

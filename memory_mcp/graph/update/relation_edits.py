@@ -20,7 +20,7 @@ from memory_mcp.store import operations
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.operations import Operation
-from memory_mcp.text.clean import label
+from memory_mcp.text.labels import label
 from memory_mcp.text.privacy.redaction import Redaction, relations_redacted
 from memory_mcp.text.relation_notation import with_types
 

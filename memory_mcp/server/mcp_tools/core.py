@@ -39,7 +39,7 @@ from memory_mcp.server.mcp_tools.arguments import (
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, privacy_view, recalled_view, similar_view, told
-from memory_mcp.text.clean import label, labels
+from memory_mcp.text.labels import label, labels
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 

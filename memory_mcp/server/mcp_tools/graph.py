@@ -24,7 +24,7 @@ from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, told
 from memory_mcp.store.graph.entities import records
-from memory_mcp.text.clean import label
+from memory_mcp.text.labels import label
 from memory_mcp.text.relation_notation import stated
 
 RELATIONS_LIMIT = 50

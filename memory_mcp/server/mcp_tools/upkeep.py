@@ -14,7 +14,7 @@ from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.upkeep_views import history_view, purge_view
 from memory_mcp.server.views import heading, memory_view
-from memory_mcp.text.clean import label
+from memory_mcp.text.labels import label
 
 HISTORY_TOKENS = 1_500
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.text.privacy.findings import KINDS, find
+from memory_mcp.text.privacy.detection import KINDS, find
 
 # A memory that holds something flagged carries this and the kind as a tag, so that it can be found.
 FLAG_PREFIX = "contains:"

@@ -15,7 +15,7 @@ from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph.entities.editing import Wanted
 from memory_mcp.store.graph.transfer import graph_export
-from memory_mcp.transfer.graph_files import REPLACEMENT, graphml, node_link
+from memory_mcp.transfer.graph_export import REPLACEMENT, graphml, node_link
 
 HOSTILE = "<田中> & \"鈴木\" 'x' ]]> \u0001\ufffe\u2028\r\n\t終"
 

@@ -1,29 +1,15 @@
-"""Checks of short input texts: characters that can't be stored, labels, lists of labels, JSON objects."""
+"""Checks of the short texts, lists and JSON objects that a caller sends beside a content."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.text.unstorable import storable
 
 LABEL_LIMIT = 500
 LIST_LIMIT = 100
 METADATA_LIMIT = 10_000
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-
-
-def storable(text: str, name: str) -> str:
-    """`text` itself, or InvalidInput when it holds a NUL or half of a surrogate pair (neither can be stored as text)."""
-    bad = _UNSTORABLE.search(text)
-    if bad is None:
-        return text
-    what = "a NUL character" if bad.group() == "\x00" else f"half of a surrogate pair (U+{ord(bad.group()):04X})"
-    raise InvalidInput(
-        f"{name} holds {what} at character {bad.start() + 1}",
-        "it can't be stored or searched as text",
-        "Remove it and send the call again",
-    )
 
 
 def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
