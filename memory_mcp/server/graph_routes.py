@@ -61,7 +61,7 @@ async def graph_picture(request: Request) -> Response:
 
     def told(call: Call, persona: Persona) -> dict[str, Any]:
         with persona.database.read() as connection:
-            shown = arguments.types(types, records.types(connection))
+            shown = arguments.types(types, records.entity_types(connection))
             return {**heading(call, persona), **snapshot_view(snapshot(connection, limit, shown), form, call.settings.zone)}
 
     return await _told(request, told)

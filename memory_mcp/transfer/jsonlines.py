@@ -175,7 +175,7 @@ def export_lines(persona: Persona, leaving: ExportOptions = ExportOptions()) -> 
 def _memory_lines(persona: Persona, leaving: ExportOptions) -> Iterator[str]:
     last = 0
     with persona.database.read() as connection:
-        called = visibility.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
+        called = visibility.export_names(connection, leaving.deleted, leaving.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)

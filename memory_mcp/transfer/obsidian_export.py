@@ -106,7 +106,7 @@ def files(persona: Persona, leaving: ExportOptions, zone: ZoneInfo) -> Iterator[
     if leaving.context and persona.exists:
         yield File("persona.md", written({MARK: MEMORY, CONTEXT: persona.context.read()}, ""), EARLIEST_IN_ZIP)
     with persona.database.read() as connection:
-        called = visibility.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
+        called = visibility.export_names(connection, leaving.deleted, leaving.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)

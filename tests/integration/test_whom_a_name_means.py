@@ -12,7 +12,7 @@ from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.store.graph.entities import records
-from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 
 
@@ -38,7 +38,7 @@ def made(nilou, now):
     """made(name, type, …): somebody made by hand."""
 
     def make(name, type_, *aliases):
-        return entity_edits.create(nilou, Wanted(name, type_, aliases=aliases), now=now, privacy=Privacy())
+        return entity_edits.create(nilou, EntityChange(name, type_, aliases=aliases), now=now, privacy=Privacy())
 
     return make
 

@@ -17,9 +17,9 @@ from memory_mcp.domain import Candidate, Question
 from memory_mcp.graph.extract.extraction import found_in
 from memory_mcp.store.graph import mentions, neighbors
 from memory_mcp.store.graph.entities import names as names_table
-from memory_mcp.store.graph.entities.entity_merges import distinguished
-from memory_mcp.store.graph.entities.lookup import told_and_untold
-from memory_mcp.store.graph.entities.names import KnownNames, of_shorter_or_longer_name
+from memory_mcp.store.graph.entities.entity_merges import distinct_pairs
+from memory_mcp.store.graph.entities.lookup import visible_and_hidden
+from memory_mcp.store.graph.entities.names import KnownNames, people_with_shorter_or_longer_names
 from memory_mcp.text.mention import Mention
 
 # How many of the best candidates lead to further ones.
@@ -85,7 +85,7 @@ def named_in(connection: apsw.Connection, names: KnownNames, query: str) -> Name
     """Whom the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell. Nobody by a name that only
     the trash holds."""
     kin = [mention for mention in found_in(query, ()) if mention.subtype in ("family", "day")]
-    asked = cache(partial(told_and_untold, connection))  # a long question names somebody many times
+    asked = cache(partial(visible_and_hidden, connection))  # a long question names somebody many times
     written = [(entity, mention, asked(query[mention.start : mention.end])) for entity, mention in known_entities(connection, names, query)]
     called = {mention: told for entity, mention, (told, untold) in written if told or entity not in untold}
     called |= {mention: told for mention in kin if (told := asked(mention.name)[0])}
@@ -142,8 +142,8 @@ def _shares(found: Mapping[int, float]) -> dict[int, float]:
 def _with_possible_namesakes(connection: apsw.Connection, weights: Mapping[int, float]) -> dict[int, float]:
     """The weights, with a share for each person whose name is a shorter or longer form, unless the two are known to be different."""
     weighted = dict(weights)
-    namesakes = of_shorter_or_longer_name(connection, weights)
-    distinct = distinguished(connection) if namesakes else set()
+    namesakes = people_with_shorter_or_longer_names(connection, weights)
+    distinct = distinct_pairs(connection) if namesakes else set()
     for entity, possible in namesakes.items():
         others = [other for other in possible if (min(entity, other), max(entity, other)) not in distinct]
         for other in others if len(others) <= NAMESAKES_LIMIT else ():
