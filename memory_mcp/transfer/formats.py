@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_mcp.domain import Clash
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store.legacy import database_import
+from memory_mcp.store.legacy import table_adoption
 from memory_mcp.transfer import chatgpt, claude, documents, knowledge_graph, mem0, slack, vault
 from memory_mcp.transfer.conversations import CONVERSATIONS
 from memory_mcp.transfer.format_names import Format
@@ -38,7 +38,7 @@ def _of_source(read: Callable[[Source, str | None], Iterator[Found]]) -> Callabl
 def _database(path: Path) -> Iterator[Found]:
     number = 0
     try:
-        for number, row in enumerate(database_import.rows(path), start=1):
+        for number, row in enumerate(table_adoption.read_memories(path), start=1):
             yield Found(f"{path.name}, row {number}", row)
     except (InvalidInput, OSError) as error:
         yield Found(f"{path.name}, after row {number}" if number else path.name, refused=str(error))

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import Memory, Stated
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, moved_versions
+from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.transfer.besides import CONTEXT
 from memory_mcp.transfer.jsonlines import EXPORT_PAGE, Leaving
@@ -113,7 +113,7 @@ def files(persona: Persona, leaving: Leaving, zone: ZoneInfo) -> Iterator[File]:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
             former = memories.by_keys(connection, [memory.supersedes for memory in page if memory.supersedes])
             earlier = {
-                memory.key: moved_versions.of_memory(connection, memory.key, leaving.secret)
+                memory.key: versions.for_export(connection, memory.key, leaving.secret)
                 for memory in page
                 if leaving.versions and memory.revision > 1
             }
