@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo
 
-from memory_mcp.store.graph.overview import Came
+from memory_mcp.store.graph.overview import CreationTimes
 
 Interval = Literal["month", "day", "week", "year"]
 INTERVALS: tuple[Interval, ...] = get_args(Interval)
@@ -24,7 +24,7 @@ class Grown:
     relations_in_all: int
 
 
-def growth(came: Came, interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[Grown], int]:
+def growth(came: CreationTimes, interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[Grown], int]:
     """The latest `limit` intervals in which something came, the earliest first, and how many came before those. Days are the zone's."""
     entities, relations = (_counted(found, interval, zone) for found in (came.entities, came.relations))
     steps, entities_in_all, relations_in_all = [], 0, 0

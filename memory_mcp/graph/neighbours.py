@@ -7,7 +7,7 @@ import apsw
 
 from memory_mcp.store.graph import neighbors
 from memory_mcp.store.graph.entities import records
-from memory_mcp.store.graph.entities.lookup import known_as
+from memory_mcp.store.graph.entities.lookup import find_all
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.neighbors import Rules, Step
 
@@ -45,7 +45,7 @@ def neighbours(
     Raises:
         EntityNotFound: nobody is called so.
     """
-    centre, *namesakes = known_as(connection, name)
+    centre, *namesakes = find_all(connection, name)
     rules = Rules(types, min_confidence)
     shown, more = neighbors.nearest(connection, centre.id, depth, rules, limit=limit)
     further = neighbors.further(connection, [one.via for one in shown.values()], rules)

@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.store.graph import neighbors
 from memory_mcp.store.graph.entities import records
-from memory_mcp.store.graph.entities.lookup import known_as
+from memory_mcp.store.graph.entities.lookup import find_all
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.neighbors import Rules, Step
 
@@ -70,7 +70,7 @@ def find_path(
     Raises:
         EntityNotFound: nobody is called so.
     """
-    (one, *like_one), (other, *like_other) = known_as(connection, source), known_as(connection, target)
+    (one, *like_one), (other, *like_other) = find_all(connection, source), find_all(connection, target)
     depth, rules = min(max_depth, neighbors.HOPS_LIMIT), Rules(types, min_confidence)
     search = _Search(connection, other.id, depth, rules)
     if one.id == other.id:  # by two of its names

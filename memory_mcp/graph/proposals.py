@@ -12,7 +12,7 @@ from memory_mcp.dates.mentions import DAY
 from memory_mcp.graph.deadline import Deadline
 from memory_mcp.store.graph import neighbors, overview
 from memory_mcp.store.graph.entities import entity_merges
-from memory_mcp.store.graph.entities.lookup import told
+from memory_mcp.store.graph.entities.lookup import visible
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.text.entities import likeness
 from memory_mcp.text.entities.folding import bare
@@ -51,12 +51,12 @@ def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDL
     Raises:
         AnalysisUnfinished: the deadline came first.
     """
-    present = {entity.id: entity for entity in told(connection, overview.most_connected(connection, ENTITIES_LIMIT))}
+    present = {entity.id: entity for entity in visible(connection, overview.most_connected(connection, ENTITIES_LIMIT))}
     deadline.check()
     around = _Around(connection, present)
     deadline.check()
     alike = _by_names(present.values(), deadline)
-    apart = entity_merges.distinguished(connection)
+    apart = entity_merges.distinct_pairs(connection)
     found = []
     for pair in {*alike, *around.strangers(deadline)} - apart:
         deadline.check()

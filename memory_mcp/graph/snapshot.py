@@ -24,7 +24,7 @@ class Snapshot:
 
 def snapshot(connection: apsw.Connection, limit: int = 50, types: Sequence[str] = ()) -> Snapshot:
     """The `limit` entities that are mentioned and related most, of these types where some are given, and the relations among them."""
-    shown = lookup.told(connection, overview.most_connected(connection, limit, types))
+    shown = lookup.visible(connection, overview.most_connected(connection, limit, types))
     counted = overview.counts(connection)
     return Snapshot(
         entities=tuple(shown),

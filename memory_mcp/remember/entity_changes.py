@@ -15,14 +15,14 @@ from memory_mcp.remember import validation
 from memory_mcp.store import operations
 from memory_mcp.store.graph import types
 from memory_mcp.store.graph.entities import editing, entity_merges, lookup, records
-from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.operations import Operation
-from memory_mcp.text.clean import storable
 from memory_mcp.text.entities.folding import is_invisible
 from memory_mcp.text.entities.marks import NAME_LIMIT
 from memory_mcp.text.entities.stated import RELATION_TYPE_LIMIT
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.unstorable import storable
 
 DESCRIPTION_LIMIT, SUBTYPE_LIMIT = 2_000, 100
 
@@ -49,7 +49,7 @@ class NewType:
     directed: bool = True
 
 
-def create(persona: Persona, wanted: Wanted, *, now: datetime, privacy: Privacy) -> Entity:
+def create(persona: Persona, wanted: EntityChange, *, now: datetime, privacy: Privacy) -> Entity:
     """Makes an entity that stays whether or not a memory names it.
 
     Raises:
@@ -64,7 +64,7 @@ def create(persona: Persona, wanted: Wanted, *, now: datetime, privacy: Privacy)
     return _done(persona, work)
 
 
-def check_new(persona: Persona, wanted: Wanted, *, privacy: Privacy) -> Wanted:
+def check_new(persona: Persona, wanted: EntityChange, *, privacy: Privacy) -> EntityChange:
     """What a new entity would be stored as.
 
     Raises:
@@ -78,7 +78,7 @@ def check_new(persona: Persona, wanted: Wanted, *, privacy: Privacy) -> Wanted:
     return ready
 
 
-def change(persona: Persona, name: str, wanted: Wanted, *, now: datetime, privacy: Privacy) -> Entity:
+def change(persona: Persona, name: str, wanted: EntityChange, *, now: datetime, privacy: Privacy) -> Entity:
     """Changes an entity; from then on it stays whether or not a memory names it.
 
     Raises:
@@ -87,7 +87,7 @@ def change(persona: Persona, name: str, wanted: Wanted, *, now: datetime, privac
     ready = checked(wanted, privacy)
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        before = lookup.the_one(connection, name)
+        before = lookup.find_only(connection, name)
         after = editing.change(connection, before, ready, now)
         return after, Operation("change_entity", None, now, _told(before), _told(after))
 
@@ -102,7 +102,7 @@ def delete(persona: Persona, name: str, *, now: datetime) -> Entity:
     """
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        entity = lookup.the_one(connection, name)
+        entity = lookup.find_only(connection, name)
         editing.delete(connection, entity)
         return entity, Operation("delete_entity", None, now, before=_told(entity))
 
@@ -118,7 +118,7 @@ def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now:
     said = Redaction(privacy).optional(reason)
 
     def work(connection: apsw.Connection) -> tuple[MadeOne, Operation]:
-        merged, kept = lookup.the_one(connection, name), lookup.the_one(connection, into)
+        merged, kept = lookup.find_only(connection, name), lookup.find_only(connection, into)
         if not entity_merges.compatible(merged.type, kept.type):
             raise InvalidInput(
                 f"{merged.name!r} and {kept.name!r} can't be one",
@@ -128,7 +128,7 @@ def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now:
         number = entity_merges.merge(connection, kept.id, merged.id, said, now)
         told = {"names": [merged.name, kept.name], "number": number}
         metadata = {"reason": said} if said else {}
-        one = lookup.without_the_trash(connection, records.by_ids(connection, [kept.id])[kept.id])
+        one = lookup.without_hidden_names(connection, records.by_ids(connection, [kept.id])[kept.id])
         return MadeOne(one, number), Operation("merge_entities", None, now, after=told, metadata=metadata)
 
     return _done(persona, work)
@@ -145,7 +145,7 @@ def take_apart(persona: Persona, number: int, *, now: datetime) -> tuple[Entity 
         kept, merged = entity_merges.undo(connection, number, now)
         found = records.by_ids(connection, [kept, merged])
         told = {"names": [found[merged].name, found[kept].name], "number": number}
-        there = {entity.id: entity for entity in lookup.told(connection, [found[kept], found[merged]])}
+        there = {entity.id: entity for entity in lookup.visible(connection, [found[kept], found[merged]])}
         return (there.get(kept), there.get(merged)), Operation("unmerge_entities", None, now, after=told)
 
     return _done(persona, work)
@@ -160,7 +160,7 @@ def keep_apart(persona: Persona, name: str, other: str, *, reason: str | None, n
     said = Redaction(privacy).optional(reason)
 
     def work(connection: apsw.Connection) -> tuple[None, Operation]:
-        found = [lookup.the_one(connection, one) for one in (name, other)]
+        found = [lookup.find_only(connection, one) for one in (name, other)]
         entity_merges.distinguish(connection, found[0].id, found[1].id, said, now)
         told = {"names": [entity.name for entity in found]}
         return None, Operation("distinguish_entities", None, now, after=told, metadata={"reason": said} if said else {})
@@ -204,7 +204,7 @@ def delete_type(persona: Persona, kind: str, name: str, *, now: datetime) -> Non
     _done(persona, work)
 
 
-def checked(wanted: Wanted, privacy: Privacy) -> Wanted:
+def checked(wanted: EntityChange, privacy: Privacy) -> EntityChange:
     """As it may be stored.
 
     Raises:

@@ -64,8 +64,8 @@ def link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], n
     for memory in current.values():
         if memory.deleted_at or memory.superseded_by or memory.kind == "summary":
             continue
-        against = set(memory_links.against(connection, memory.id, COMPARED))
-        said = memory_links.beside(connection, memory.id, COMPARED)
+        against = set(memory_links.contradicting_memories(connection, memory.id, COMPARED))
+        said = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED)
         against |= {other for other, content in said.items() if contradicting(memory.content, content)}
         found += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]
     memory_links.replace(connection, memory_ids, "contradiction", found, now)

@@ -77,7 +77,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Reader) -> b
     with persona.database.read() as connection:
         wanted = background_tasks.first(connection, "model", 1)
         found = memories.by_ids(connection, wanted)
-        types = records.types(connection)
+        types = records.entity_types(connection)
     if not wanted:
         return False
     memory = found.get(wanted[0])
@@ -128,7 +128,7 @@ def _put_down(connection: apsw.Connection, memory_id: int, asked: Memory | None,
     before = mentions.entities_of(connection, memory_id)
     ids, found = _named(connection, memory, read, now)
     mentions.add(connection, memory_id, found, now)
-    mentions.count_again(connection, before | set(ids.values()))
+    mentions.recount(connection, before | set(ids.values()))
     evidence = [
         Evidence(ids[source], ids[target], type_, WEIGHT, confidence, METHOD, memory=memory_id)
         for source, type_, target, confidence in read.related
@@ -141,7 +141,7 @@ def _put_down(connection: apsw.Connection, memory_id: int, asked: Memory | None,
 def _named(connection: apsw.Connection, memory: Memory, read: Read, now: datetime) -> tuple[dict[str, int], list[tuple[int, Mention]]]:
     """Who is found or made by which name, and where each is named. A name that stands only within another one is nobody's, unless it is
     known or related to somebody."""
-    taken = mentions.places(connection, memory.id)
+    taken = mentions.spans(connection, memory.id)
     related = {end for source, _, target, _ in read.related for end in (source, target)}
     ids: dict[str, int] = {}
     found: list[tuple[int, Mention]] = []
@@ -149,7 +149,7 @@ def _named(connection: apsw.Connection, memory: Memory, read: Read, now: datetim
         start = _free_place(memory.content, name, taken)
         if start is None and (name not in memory.content or not (name in related or records.by_name(connection, name))):
             continue
-        ids[name] = records.find_or_make(connection, name, type_, TRUST["model"], now)
+        ids[name] = records.find_or_create(connection, name, type_, TRUST["model"], now)
         if start is not None:
             taken.append((start, start + len(name)))
             found.append((ids[name], Mention(name, None, start, start + len(name), METHOD)))

@@ -34,7 +34,7 @@ def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
     named = _named(connection, names, draft.content, _day(happened, now), now)
     mentions.add(connection, memory_id, named, now)
     if draft.restored.deleted_at is None:
-        mentions.count_one_more(connection, {entity for entity, _ in named}, happened)
+        mentions.count_new_memory(connection, {entity for entity, _ in named}, happened)
     state_relations(connection, memory_id, draft.relations, now)
     relation_queue.enqueue(connection, [memory_id])
 
@@ -47,15 +47,15 @@ def state_relations(
     if not stated:
         return []
     evidence, of_one = [], []
-    types = records.types(connection)
+    types = records.entity_types(connection)
     said_on = _day_of(connection, memory_id, now) if memory_id else now.date()
     for relation in (with_types(one, types) for one in stated):
         source_day, target_day = days_stated(relation, said_on)
         source = _stated_end(connection, relation.source, relation.source_type, source_day, now)
         target = _stated_end(connection, relation.target, relation.target_type, target_day, now)
         if memory_id is None:
-            records.said_by_hand(connection, source, [relation.source])
-            records.said_by_hand(connection, target, [relation.target])
+            records.mark_names_by_hand(connection, source, [relation.source])
+            records.mark_names_by_hand(connection, target, [relation.target])
         if source == target:
             of_one.append(relation)
         else:
@@ -79,8 +79,8 @@ def days_stated(relation: Stated, said_on: date) -> tuple[NamedDay | None, Named
 def _stated_end(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None, now: datetime) -> int:
     """Who or what a relation's end is."""
     if day is None:
-        return records.find_or_make(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
-    entity = records.find_or_make(connection, day.name, day.type, TRUST["stated"], now, subtype=day.subtype)
+        return records.find_or_create(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
+    entity = records.find_or_create(connection, day.name, day.type, TRUST["stated"], now, subtype=day.subtype)
     records.add_aliases(connection, entity, day.aliases)
     return entity
 
@@ -93,7 +93,7 @@ def check_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:
     """
     if not any("|" in name for one in stated for name in (one.source, one.target)):
         return
-    types = records.types(connection)
+    types = records.entity_types(connection)
     for relation in (with_types(one, types) for one in stated):
         for name in (relation.source, relation.target):
             if "|" in name:
@@ -125,7 +125,7 @@ def name_again(
     mentions.remove(connection, memory_id, besides=() if changed else ("model",))
     named = _named(connection, names, content, _day_of(connection, memory_id, now), now)
     mentions.add(connection, memory_id, named, now)
-    mentions.count_again(connection, before | {entity for entity, _ in named})
+    mentions.recount(connection, before | {entity for entity, _ in named})
     relations.sum_up(
         connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT if changed else ("co_occurrence",)), now
     )
@@ -135,16 +135,16 @@ def name_again(
 def name_further(connection: apsw.Connection, memory_ids: Sequence[int], find: Callable[[str], Iterable[Mention]], now: datetime) -> None:
     """Whom these memories name beside what was found when they were stored."""
     for memory in memories.by_ids(connection, memory_ids).values():
-        taken = mentions.places(connection, memory.id)
+        taken = mentions.spans(connection, memory.id)
         free = [one for one in find(memory.content) if all(one.end <= start or one.start >= end for start, end in taken)]
         named = [
-            (records.find_or_make(connection, mention.name, mention.type, mention.confidence, now), mention)
+            (records.find_or_create(connection, mention.name, mention.type, mention.confidence, now), mention)
             for mention in free
             if memory.kind != "summary"
         ]
         if named:
             mentions.add(connection, memory.id, named, now)
-            mentions.count_again(connection, {entity for entity, _ in named})
+            mentions.recount(connection, {entity for entity, _ in named})
 
 
 def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
@@ -154,7 +154,7 @@ def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int]
     if not ids:
         return
     named = {entity for found in mentions.of_memories(connection, ids).values() for entity in found}
-    mentions.count_again(connection, named)
+    mentions.recount(connection, named)
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
 
 
@@ -176,14 +176,14 @@ def _named(connection: apsw.Connection, names: KnownNames, content: str, said_on
     read = content[:TEXT_LIMIT]
     made: dict[tuple[str, str | None, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
-    types = records.types(connection) if MARK in read else ()
+    types = records.entity_types(connection) if MARK in read else ()
     for mention in found_in(read, types, names.called(connection, read), said_on=said_on):
         called = (mention.name, mention.type, mention.likely)
         entity = mention.entity or made.get(called)
         if mention.entity and mention.likely:
-            records.tell_type(connection, mention.entity, mention.likely, now)
+            records.fill_type(connection, mention.entity, mention.likely, now)
         if entity is None:
-            entity = records.find_or_make(
+            entity = records.find_or_create(
                 connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype, likely=mention.likely
             )
             records.add_aliases(connection, entity, mention.aliases)

@@ -108,7 +108,7 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
 
 def _ends(connection: apsw.Connection, stated: Stated, said_on: date, find: Find) -> tuple[list[int], list[int]]:
     """The entities that may be the source of a relation, and those that may be its target."""
-    told = with_types(stated, records.types(connection))
+    told = with_types(stated, records.entity_types(connection))
     source_day, target_day = days_stated(told, said_on)
     return find(connection, told.source, told.source_type, source_day), find(connection, told.target, told.target_type, target_day)
 
@@ -122,25 +122,25 @@ def _known(connection: apsw.Connection, name: str, type_: str | None, day: Named
 def _told_of(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None) -> list[int]:
     """Whom somebody means who takes a relation back: nobody by what only the trash tells; by a day without its year also those of other years."""
     if day is None:
-        found = records.find(connection, name, type_, among=lookup.told_by_name(connection, name))
+        found = records.find(connection, name, type_, among=lookup.by_name(connection, name))
         return [found.id] if found else []
     of_this_year = records.find(connection, day.name, day.type)
     days = [*([of_this_year] if of_this_year else []), *(one for one in records.by_name(connection, name) if one.type == day.type)]
-    return list(dict.fromkeys(one.id for one in lookup.told_as(connection, days, name)))
+    return list(dict.fromkeys(one.id for one in lookup.visible_as(connection, days, name)))
 
 
 def _refuse_unknown(connection: apsw.Connection, stated: Stated, source_is_known: bool, target_is_known: bool) -> NoReturn:
     """Says which end of a relation is not known, or whom it may mean by a further name of several."""
-    told = with_types(stated, records.types(connection))
+    told = with_types(stated, records.entity_types(connection))
     ends = ((told.source, told.source_type, source_is_known), (told.target, told.target_type, target_is_known))
     unknown = [(name, type_) for name, type_, is_known in ends if not is_known]
     for name, type_ in unknown:
-        fitting = [one for one in lookup.told_by_name(connection, name) if type_ in (None, one.type)]
+        fitting = [one for one in lookup.by_name(connection, name) if type_ in (None, one.type)]
         if len(fitting) > 1:
             who = ", ".join(f"{one.name} ({one.type})" for one in fitting[: lookup.SUGGESTIONS])
             raise InvalidInput(f"{len(fitting)} are called {name[:80]!r}", f"they are {who}", "Name the one that you mean by its own name")
     names = [repr(name[:80]) for name, _ in unknown]
-    near = "" if len(names) > 1 else lookup.near(connection, unknown[0][0])
+    near = "" if len(names) > 1 else lookup.similar_names_text(connection, unknown[0][0])
     raise EntityNotFound(f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} not known", near, "Look at entity_neighbors")
 
 

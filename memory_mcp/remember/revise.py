@@ -77,7 +77,7 @@ def relations_left(persona: Persona, memory: Memory) -> list[str]:
         before = next((version for version in versions.of_key(connection, memory.key) if version.revision == memory.revision - 1), None)
         if before is None or before.content == memory.content:
             return []
-        return relations.standing(connection, memory.id)
+        return relations.current_statements(connection, memory.id)
 
 
 def revise_stored(

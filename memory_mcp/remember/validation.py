@@ -11,8 +11,8 @@ from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS, Draft, Kind, PrivacyLevel
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
-from memory_mcp.text.clean import storable
 from memory_mcp.text.entities.stated import stated
+from memory_mcp.text.unstorable import storable
 
 CONTENT_LIMIT = 200_000
 LABEL_LIMIT = 500

@@ -44,7 +44,7 @@ class Dictionary(Protocol):
 def weave(persona: Persona, now: datetime, dictionary: Dictionary | None = None) -> bool:
     """One batch of what waits; names that a `dictionary` knows are looked for too. Returns whether there is more."""
     with persona.database.read() as connection:
-        memories_wait, names_wait = relation_queue.length(connection) > 0, names.unread(connection, 1) != []
+        memories_wait, names_wait = relation_queue.length(connection) > 0, names.unread_names(connection, 1) != []
     if memories_wait:
         if dictionary:
             dictionary.open()  # not while a write holds up all others
@@ -60,9 +60,9 @@ def _take_in(connection: apsw.Connection, persona: Persona, now: datetime, dicti
         naming.name_again(connection, persona.names, memory, content, now, changed=False)
     if dictionary:
         naming.name_further(connection, waiting, dictionary.find, now)
-    for label, type_ in visibility.filed_under(connection, waiting):
+    for label, type_ in visibility.labels_of(connection, waiting):
         for name, told in _names_of(label, type_):
-            records.find_or_make(connection, name, told, FILED_CONFIDENCE, now)
+            records.find_or_create(connection, name, told, FILED_CONFIDENCE, now)
     relations.sum_up(connection, _pair_up(connection, waiting, now), now)
     memory_links.link(connection, waiting, now)
     linking.link_contradicting(connection, waiting, now)
@@ -83,9 +83,9 @@ def _names_of(label: str, type_: str | None) -> list[tuple[str, str | None]]:
 
 def _read_again(connection: apsw.Connection) -> None:
     """Older memories that hold a name which nobody knew when they were stored wait to be read for names once more."""
-    learned = names.unread(connection, BATCH_NAMES)
-    relation_queue.enqueue_unnamed(connection, names.holding(connection, learned))
-    names.read_until(connection, learned[-1][0])
+    learned = names.unread_names(connection, BATCH_NAMES)
+    relation_queue.enqueue_unnamed(connection, names.memories_containing(connection, learned))
+    names.note_read_until(connection, learned[-1][0])
 
 
 def _pair_up(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> set[Pair]:

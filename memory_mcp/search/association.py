@@ -16,7 +16,7 @@ import apsw
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.search.may_be_meant import with_others
 from memory_mcp.store.graph import mentions, neighbors
-from memory_mcp.store.graph.entities.lookup import told_and_untold
+from memory_mcp.store.graph.entities.lookup import visible_and_hidden
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.text.entities.finding import found_in
 from memory_mcp.text.entities.mention import Mention
@@ -80,7 +80,7 @@ def named_in(connection: apsw.Connection, names: KnownNames, query: str) -> Name
     """Whom the query names, all alike: whoever is called so, and the writer's own relatives, whom rules alone tell. Nobody by a name that only
     the trash holds."""
     kin = [mention for mention in found_in(query, ()) if mention.subtype in ("family", "day")]
-    asked = cache(partial(told_and_untold, connection))  # a long question names somebody many times
+    asked = cache(partial(visible_and_hidden, connection))  # a long question names somebody many times
     written = [(entity, mention, asked(query[mention.start : mention.end])) for entity, mention in names.find(connection, query)]
     called = {mention: told for entity, mention, (told, untold) in written if told or entity not in untold}
     called |= {mention: told for mention in kin if (told := asked(mention.name)[0])}

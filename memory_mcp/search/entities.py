@@ -54,7 +54,7 @@ def meant(persona: Persona, text: str, models: Models) -> Meant:
     order = [place for place in np.argsort(-nearness)[:MEANT_LIMIT].tolist() if nearness[place] >= max(FLOOR, BESIDE_THE_BEST * best)]
     with persona.database.read() as connection:
         found = records.by_ids(connection, [int(ids[place]) for place in order])
-        known = {entity.id: entity for entity in lookup.told(connection, list(found.values()))}
+        known = {entity.id: entity for entity in lookup.visible(connection, list(found.values()))}
     there = [(known[int(ids[place])], place) for place in order if int(ids[place]) in known]
     return Meant(
         tuple((entity, round(float(cosines[place]), 3)) for entity, place in there),

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import apsw
 
-from memory_mcp.store.graph.entities.entity_merges import distinguished
-from memory_mcp.store.graph.entities.names import of_shorter_or_longer_name
+from memory_mcp.store.graph.entities.entity_merges import distinct_pairs
+from memory_mcp.store.graph.entities.names import people_with_shorter_or_longer_names
 
 # What names the one says so much of the other, shared by all who may be meant.
 SHARE = 0.5
@@ -16,8 +16,8 @@ MANY = 20
 def with_others(connection: apsw.Connection, weights: Mapping[int, float]) -> dict[int, float]:
     """The weights of entities, with a share for whoever else may be meant."""
     found = dict(weights)
-    meant = of_shorter_or_longer_name(connection, weights)
-    apart = distinguished(connection) if meant else set()
+    meant = people_with_shorter_or_longer_names(connection, weights)
+    apart = distinct_pairs(connection) if meant else set()
     for entity, named in meant.items():
         others = [other for other in named if (min(entity, other), max(entity, other)) not in apart]
         for other in others if len(others) <= MANY else ():

@@ -32,12 +32,12 @@ def stated_around(connection: apsw.Connection, question: Question, named: Named)
     does, the strongest few."""
     if not named.shares or not tells_relations(question):
         return ()
-    near = relations.around(connection, named.shares, LOOKED_AT)
+    near = relations.strongest_statements(connection, named.shares, LOOKED_AT)
     if not near:
         return ()
     asked = set(query_tokens(named.rest))
     ends = dict.fromkeys(end for one in near for end in (one.source, one.target) if end not in named.shares)
-    beyond = relations.around(connection, list(ends)[:BEYOND], LOOKED_AT_BEYOND)
+    beyond = relations.strongest_statements(connection, list(ends)[:BEYOND], LOOKED_AT_BEYOND)
     shared = {one: found for one in (*near, *beyond) if (found := _shared(one, named.shares, asked))}
     best = sorted(shared, key=lambda one: -shared[one])[:SHOWN]
     chosen = _with_ways(best, near, named.shares) if best else near[:SHOWN_AT_A_GUESS]

@@ -18,7 +18,7 @@ from memory_mcp.server.graph_arguments import name as name_of
 from memory_mcp.server.graph_arguments import within
 from memory_mcp.server.request_persona import call_of
 from memory_mcp.server.views import heading
-from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.entities.editing import EntityChange
 
 KINDS = ("entity", "relation")
 OFFSET_LIMIT = 1_000_000
@@ -150,8 +150,8 @@ async def _answered(told: Callable[[], dict[str, Any]]) -> Response:
     return JSONResponse(await run_in_threadpool(told))
 
 
-def _wanted(asked: dict[str, Any]) -> Wanted:
-    return Wanted(
+def _wanted(asked: dict[str, Any]) -> EntityChange:
+    return EntityChange(
         name=asked.get("name"),
         type=asked.get("type"),
         description=asked.get("description"),

@@ -87,7 +87,7 @@ def listing(call: Call, limit: int | None) -> dict[str, Any]:
 def entities_view(call: Call, query: str, type_: str, limit: int, offset: int) -> dict[str, Any]:
     """Entities by their names, the most mentioned first."""
     with call.reading() as persona, persona.database.read() as connection:
-        wanted = "".join(known_types([type_], records.types(connection))) if type_.strip() else ""
+        wanted = "".join(known_types([type_], records.entity_types(connection))) if type_.strip() else ""
         found, total = editing.listed(connection, query.strip(), wanted, limit, offset)
         return {**heading(call, persona), "entities": [_entity(one, call) for one in found], "in_all": total}
 
@@ -118,7 +118,7 @@ def one_view(call: Call, name: str) -> dict[str, Any]:
     """One entity with its namesakes and what was merged into it or taken apart again."""
 
     def seen(connection: apsw.Connection, known: str) -> dict[str, Any]:
-        found, *namesakes = lookup.known_as(connection, known)
+        found, *namesakes = lookup.find_all(connection, known)
         merges = [_merge(one, call) for one in entity_merges.history(connection, SHOWN_LIMIT, of=found.id)]
         return {"entity": _entity(found, call), **told(namesakes=[_entity(one, call) for one in namesakes], merges=merges)}
 
@@ -142,7 +142,7 @@ def changed_view(call: Call, persona: Persona, entity: Entity, head: dict[str, A
     if not renamed:
         return {**head, "entity": _entity(entity, call)}
     with persona.database.read() as connection:
-        others = lookup.also_called(connection, entity)[:SHOWN]
+        others = lookup.namesakes(connection, entity)[:SHOWN]
     namesakes = {other.id: _entity(other, call) for _, other in others}
     note = _note_of_namesakes(entity, others) if others else None
     return {**head, "entity": _entity(entity, call), **told(namesakes=list(namesakes.values()), note=note)}

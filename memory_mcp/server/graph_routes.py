@@ -22,7 +22,7 @@ from memory_mcp.server.neighbour_views import neighbours_answer, paths_answer
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
 from memory_mcp.store.graph.entities import records
-from memory_mcp.transfer.graph_files import graphml, node_link
+from memory_mcp.transfer.graph_export import graphml, node_link
 
 ANALYTICS_LIMIT, COMMUNITIES_LIMIT, MEMBERS_LIMIT, GROWTH_LIMIT = 100, 50, 50, 1_000
 EXPORTS = {"graphml": ("application/graphml+xml", graphml), "json": ("application/json", node_link)}
@@ -61,7 +61,7 @@ async def graph_picture(request: Request) -> Response:
 
     def told(call: Call, persona: Persona) -> dict[str, Any]:
         with persona.database.read() as connection:
-            shown = arguments.types(types, records.types(connection))
+            shown = arguments.types(types, records.entity_types(connection))
             return {**heading(call, persona), **snapshot_view(snapshot(connection, limit, shown), form, call.settings.zone)}
 
     return await _told(request, told)

@@ -29,7 +29,7 @@ def step(persona: Persona, now: datetime) -> bool:
 
     def write(connection: apsw.Connection) -> None:
         relations.sum_up(connection, pairs, now)
-        mentions.count_again(connection, counts)
+        mentions.recount(connection, counts)
         consistency.note_checked(connection, entities[-1] if more else 0)
 
     if pairs or counts or more or until:

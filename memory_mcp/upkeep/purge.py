@@ -64,7 +64,7 @@ def plan(persona: Persona, keys: Sequence[str]) -> Plan:
         going = {memory.key for memory in erased}.union(summary_rows.citing(connection, [memory.key for memory in erased]))
         quoted = [key for key in erasure.quoting(connection, erased) if key not in going] if erased else []
         said = erasure.texts_of(connection, erased)
-        stated = relations.stated_beside(connection, [memory.id for memory in erased])
+        stated = relations.stated_by_hand_about(connection, [memory.id for memory in erased])
     outcomes = tuple(_outcome(key, found.get(key)) for key in wanted)
     if not erased:
         return Plan((), outcomes, "")

@@ -242,7 +242,7 @@ def test_the_kept_one_stays_while_somebody_who_is_merged_into_it_is_named(people
 def test_who_was_told_apart_is_put_down_as_two_until_they_are_made_one_again(two_names, nilou):
     def apart():
         with nilou.database.read() as connection:
-            return entity_merges.distinguished(connection)
+            return entity_merges.distinct_pairs(connection)
 
     pair = tuple(sorted((two_names.id("田中"), two_names.id("たなっち"))))
     two_names.undo(two_names.merge("田中", "たなっち"))

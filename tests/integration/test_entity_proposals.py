@@ -16,7 +16,7 @@ def there_are(nilou, now):
     """there_are("Person", "田中", …): entities of these names."""
 
     def make(type_, *names):
-        nilou.database.write(lambda connection: [records.make(connection, name, type_, 1.0, now, made_by="user") for name in names])
+        nilou.database.write(lambda connection: [records.create(connection, name, type_, 1.0, now, made_by="user") for name in names])
 
     return make
 

@@ -18,7 +18,7 @@ from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 from memory_mcp.store import erasure, memories
 from memory_mcp.store.graph.entities import entity_vectors, records
-from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexShelf
 
@@ -74,7 +74,7 @@ def dentist(say, minds, nilou, now):
     """みどり, a dentist: her memory and its key. 佐藤 and 京都 are somebody and something else."""
     key = say("[[みどり|Organization]]で歯の治療をした").key
     say("佐藤さんと京都駅へ行った")
-    entity_changes.change(nilou, "みどり", Wanted(description="近所の歯医者"), now=now, privacy=Privacy())
+    entity_changes.change(nilou, "みどり", EntityChange(description="近所の歯医者"), now=now, privacy=Privacy())
     minds.settle()
     return key
 
@@ -142,7 +142,7 @@ def test_a_vector_follows_the_name_the_memories_and_merges_and_is_not_made_again
     assert changes() == ({"佐藤"}, 1)
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert changes() == ({"佐藤"}, 0)
-    entity_changes.change(nilou, "京都駅", Wanted(aliases=("京都の駅",)), now=now, privacy=Privacy())
+    entity_changes.change(nilou, "京都駅", EntityChange(aliases=("京都の駅",)), now=now, privacy=Privacy())
     assert changes() == ({"京都駅"}, 1)
     entity_changes.delete(nilou, "京都駅", now=now)
     assert "京都駅" not in minds.vectors()
@@ -220,7 +220,7 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_again(minds, say):
 def test_many_entities_take_several_steps(minds, nilou, now, say):
     say("はじめに")
     nilou.database.write(
-        lambda connection: [records.make(connection, f"第{number}号", "Object", 1.0, now, made_by="user") for number in range(BATCH + 5)]
+        lambda connection: [records.create(connection, f"第{number}号", "Object", 1.0, now, made_by="user") for number in range(BATCH + 5)]
     )
     assert minds.settle() == 2
     assert len(minds.vectors()) == BATCH + 5

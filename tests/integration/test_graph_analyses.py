@@ -256,7 +256,7 @@ def test_growth_is_told_by_when_things_happened_in_the_days_of_the_zone(say, nil
     while weave(nilou, now):
         pass
     with nilou.database.read() as connection:
-        found = overview.came(connection)
+        found = overview.creation_times(connection)
     months, earlier = grown.growth(found, "month", zone, 10)
     assert [(step.begins.isoformat(), step.entities, step.relations) for step in months] == [("2025-08-01", 2, 1), ("2025-09-01", 1, 1)]
     assert (months[-1].entities_in_all, months[-1].relations_in_all, earlier) == (3, 2, 0)

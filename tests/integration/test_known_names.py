@@ -29,7 +29,7 @@ def given_up(nilou, now):
     def fail(*made):
         def work(connection):
             for name in made:
-                records.make(connection, name, "Object", 1.0, now)
+                records.create(connection, name, "Object", 1.0, now)
             assert len(nilou.names.find(connection, "、".join(made))) == len(made)
             raise InvalidInput("it is given up", "", "")
 
@@ -40,7 +40,7 @@ def given_up(nilou, now):
 
 
 def make(persona, now, *made):
-    persona.database.write(lambda connection: [records.make(connection, name, "Object", 1.0, now) for name in made])
+    persona.database.write(lambda connection: [records.create(connection, name, "Object", 1.0, now) for name in made])
 
 
 def test_a_name_that_was_never_stored_is_not_known_and_the_one_that_took_its_place_is(nilou, now, known, given_up):
@@ -69,7 +69,7 @@ def test_a_change_that_was_taken_back_does_not_hide_the_next_one(nilou, now, kno
 
     def forget(connection, name):
         connection.execute("DELETE FROM entities WHERE name = ?", (name,))
-        names.changed(connection)
+        names.mark_changed(connection)
         assert [mention.name for _, mention in nilou.names.find(connection, "ハチとミケ")] == ["ハチ"]
 
     def given_up(connection):
@@ -81,7 +81,7 @@ def test_a_change_that_was_taken_back_does_not_hide_the_next_one(nilou, now, kno
 
     def done(connection):
         connection.execute("DELETE FROM entities WHERE name = 'ハチ'")
-        names.changed(connection)
+        names.mark_changed(connection)
 
     nilou.database.write(done)
     assert known("ミケとハチとタマ") == ["ミケ", "タマ"]

@@ -16,14 +16,14 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import erasure
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import index_queue
-from memory_mcp.transfer.jsonlines import Leaving, export_lines
+from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
 
 STRAWBERRY, BERRY = "健太は苺が好き", "健太は苺が大好き"
 
 
 @pytest.fixture
 def exported(nilou):
-    return lambda: list(export_lines(nilou, Leaving(deleted=True)))
+    return lambda: list(export_lines(nilou, ExportOptions(deleted=True)))
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.vectors import chunks, index_files, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex
 from memory_mcp.store.vectors.index_cache import IndexShelf
-from memory_mcp.transfer.jsonlines import Arriving, export_lines, import_lines
+from memory_mcp.transfer.jsonlines import ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep import history, purge
 from memory_mcp.upkeep.summarization import step
 
@@ -296,12 +296,14 @@ def test_an_import_does_not_bring_it_back_by_its_key_and_does_without(say, nilou
     (line,) = export_lines(nilou)
     erased(key)
 
-    told = import_lines(lambda: nullcontext(nilou), [(1, line.encode())], Arriving(now, zone, privacy=Privacy()))
+    told = import_lines(lambda: nullcontext(nilou), [(1, line.encode())], ImportOptions(now, zone, privacy=Privacy()))
     assert (told.stored, told.refused) == (0, 1)
     assert "was erased for good" in told.errors[0].reason
     row = json.loads(line)
     del row["key"]
-    assert import_lines(lambda: nullcontext(nilou), [(1, json.dumps(row).encode())], Arriving(now, zone, privacy=Privacy())).stored == 1
+    assert (
+        import_lines(lambda: nullcontext(nilou), [(1, json.dumps(row).encode())], ImportOptions(now, zone, privacy=Privacy())).stored == 1
+    )
 
 
 def test_a_reader_in_the_way_delays_the_sweep_and_it_is_still_due(say, nilou, trash, indexes, now, data_directory):

@@ -8,7 +8,7 @@ from memory_mcp.remember import entity_changes, relating
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.statements import SHOWN, SHOWN_AT_A_GUESS
-from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.text.budget import estimate_tokens
 
@@ -61,7 +61,7 @@ def test_what_was_stated_stays_searchable_after_a_revision_and_goes_with_the_tra
 
 def test_it_is_found_by_the_name_that_an_entity_is_given_and_no_more_when_that_is_deleted(say, ask, nilou, now):
     key = say("まとめ", relations=["健太 > 飼っている > ダイズ"]).key
-    entity_changes.change(nilou, "ダイズ", Wanted(name="小麦", aliases=()), now=now, privacy=Privacy())
+    entity_changes.change(nilou, "ダイズ", EntityChange(name="小麦", aliases=()), now=now, privacy=Privacy())
     assert (keys_of(ask("小麦")), keys_of(ask("ダイズ"))) == ([key], [])
     entity_changes.delete(nilou, "小麦", now=now)
     assert ask("小麦").hits == ()

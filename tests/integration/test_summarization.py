@@ -17,7 +17,7 @@ from memory_mcp.search.context import context
 from memory_mcp.store import erasure, memories, summary_rows
 from memory_mcp.store.summary_rows import Subject
 from memory_mcp.text.summary import CHARACTERS_LIMIT
-from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep.summarization import step
 
 TALK = (
@@ -72,7 +72,7 @@ def work(nilou, now, settings):
 
 
 def in_trash(nilou):
-    return [row["key"] for row in map(json.loads, export_lines(nilou, Leaving(deleted=True))) if row.get("deleted_at")]
+    return [row["key"] for row in map(json.loads, export_lines(nilou, ExportOptions(deleted=True))) if row.get("deleted_at")]
 
 
 def test_a_session_that_has_fallen_silent_is_summarised(talk, work, nilou):
@@ -250,7 +250,7 @@ def test_summaries_are_found_again_after_an_export_and_an_import(talk, work, nil
     talk()
     (summary,) = work()
     lines = [line.encode() for line in export_lines(nilou)]
-    import_lines(lambda: personas.writing("dori"), list(enumerate(lines, 1)), Arriving(now, zone, privacy=Privacy()))
+    import_lines(lambda: personas.writing("dori"), list(enumerate(lines, 1)), ImportOptions(now, zone, privacy=Privacy()))
     with personas.writing("dori") as dori:
         while step(dori, now + timedelta(hours=20), settings):
             pass
@@ -264,7 +264,7 @@ def test_an_imported_summary_leaves_when_anything_is_forgotten_before_its_source
     keys = talk()
     (summary,) = work()
     lines = [line.encode() for line in export_lines(nilou)]
-    import_lines(lambda: personas.writing("dori"), list(enumerate(lines, 1)), Arriving(now, zone, privacy=Privacy()))
+    import_lines(lambda: personas.writing("dori"), list(enumerate(lines, 1)), ImportOptions(now, zone, privacy=Privacy()))
     with personas.writing("dori") as dori:
         forget(dori, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
         assert summary.key in in_trash(dori)
@@ -359,7 +359,7 @@ def test_days_at_the_ends_of_time_and_summaries_of_no_day_keep_nobody_from_their
         for number, subject in enumerate(["x", "9999-12-31", "20251030", "0001-01-01", ""])
     ]
     lines = [(number, json.dumps(row).encode()) for number, row in enumerate(rows, 1)]
-    assert import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone, privacy=Privacy())).refused == 0
+    assert import_lines(lambda: nullcontext(nilou), lines, ImportOptions(now, zone, privacy=Privacy())).refused == 0
     work(hours=14)
     assert {"s1", "終わり"} <= {summary.session_id for summary in work(hours=15)}
 

@@ -12,8 +12,8 @@ from memory_mcp.remember import entity_changes
 from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph.entities import records
-from memory_mcp.store.graph.entities.editing import Wanted
-from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
+from memory_mcp.store.graph.entities.editing import EntityChange
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def made(nilou, now):
     """made(name, type, …): somebody made by hand."""
 
     def make(name, type_, *aliases):
-        return entity_changes.create(nilou, Wanted(name, type_, aliases=aliases), now=now, privacy=Privacy())
+        return entity_changes.create(nilou, EntityChange(name, type_, aliases=aliases), now=now, privacy=Privacy())
 
     return make
 
@@ -244,7 +244,7 @@ def copied(nilou, now, zone, personas):
     """Moves all there is to another persona, by lines, and checks that it has the same graph there."""
 
     def copy():
-        everything = Leaving(deleted=True, secret=True, versions=True)
+        everything = ExportOptions(deleted=True, secret=True, versions=True)
         woven(nilou, now)
         lines = list(export_lines(nilou, everything))
         with personas.writing("さくら") as other:
@@ -302,7 +302,7 @@ def arrived(persona, lines, now, zone):
         yield persona
 
     rows = [(number, line.encode()) for number, line in enumerate(lines, start=1)]
-    return import_lines(opened, rows, Arriving(now, zone, privacy=Privacy()))
+    return import_lines(opened, rows, ImportOptions(now, zone, privacy=Privacy()))
 
 
 def test_a_search_is_led_from_somebody_to_who_may_be_meant_by_a_longer_name(say, ask):

@@ -22,7 +22,7 @@ from memory_mcp.search import questions
 from memory_mcp.server import context_views
 from memory_mcp.server.mcp_server import TOOLSETS, mcp_server, scope_needs
 from memory_mcp.server.mcp_tools import compat, core
-from memory_mcp.transfer.fields import FIELDS
+from memory_mcp.transfer.line_fields import FIELDS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])

@@ -71,7 +71,7 @@ def graph_snapshot(
     """The people, places and things that matter most, and what relates them; drawable by vis.js."""
     form = _form(format)
     with call.reading() as persona, persona.database.read() as connection:
-        shown = _types(types, records.types(connection))
+        shown = _types(types, records.entity_types(connection))
         found = snapshot(connection, _within(limit, "limit", 1, SNAPSHOT_LIMIT, 50), shown)
         return {**heading(call, persona), **snapshot_view(found, form, call.settings.zone)}
 
@@ -91,7 +91,7 @@ def relate(
     with call.reading() as persona:
         before = heading(call, persona)
         with persona.database.read() as connection:
-            types = records.types(connection)
+            types = records.entity_types(connection)
             said = [stated(text, types) for text in relations]
             check_types(connection, said)
     with call.writing() as persona:
@@ -107,7 +107,7 @@ def unrelate(
     """Take a relation back that is wrong; of one that is over, relate says until when. It stays away until relate states it again."""
     with call.changing() as persona:
         with persona.database.read() as connection:
-            said = stated(relation, records.types(connection))
+            said = stated(relation, records.entity_types(connection))
         now, why = call.now.astimezone(call.settings.zone), validation.label(reason, "reason")
         gone = relating.unrelate(persona, said, reason=why, now=now, privacy=call.settings.privacy)
         note = None if gone else "there was no such relation"

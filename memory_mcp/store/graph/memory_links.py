@@ -96,7 +96,7 @@ class Link:
     method: str
 
 
-def beside(connection: apsw.Connection, memory_id: int, limit: int) -> dict[int, str]:
+def texts_with_shared_entities(connection: apsw.Connection, memory_id: int, limit: int) -> dict[int, str]:
     """The texts of the latest current memories that name somebody whom this one names."""
     near: set[int] = set()
     for (entity,) in connection.execute(_NAMED, (memory_id, NAMED_LIMIT)).fetchall():
@@ -107,7 +107,7 @@ def beside(connection: apsw.Connection, memory_id: int, limit: int) -> dict[int,
     return dict(connection.execute(_TEXTS, (json.dumps(wanted),)))
 
 
-def against(connection: apsw.Connection, memory_id: int, limit: int) -> list[int]:
+def contradicting_memories(connection: apsw.Connection, memory_id: int, limit: int) -> list[int]:
     """Current memories that state a relation which does not go with one that this memory states."""
     opposite = [json.dumps(pair, separators=(",", ":")) for one, other in OPPOSITE_TYPES for pair in ((one, other), (other, one))]
     rows = connection.execute(_AGAINST, (memory_id, json.dumps(SINGLE_TYPES), json.dumps(opposite), limit))

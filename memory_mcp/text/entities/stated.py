@@ -5,10 +5,10 @@ from collections.abc import Collection
 
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.clean import storable
 from memory_mcp.text.entities.folding import is_invisible
 from memory_mcp.text.entities.marks import NAME_LIMIT
 from memory_mcp.text.entities.type_words import type_called
+from memory_mcp.text.unstorable import storable
 
 RELATION_TYPE_LIMIT = 50
 _ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.text.privacy.findings import KINDS, find
+from memory_mcp.text.privacy.detection import KINDS, find
 
 # A whole number this long may be a card or a telephone; a smaller one is a number.
 _TELLING_DIGITS = 10

@@ -100,7 +100,7 @@ class KnownNames:
             return self._all, self._recent
 
 
-def of_shorter_or_longer_name(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
+def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
     """Of the people among these, who else may be meant: 田中 may be 田中誠, who is one of two. Merged ones as what they are merged into."""
     own = connection.execute(
         "SELECT id, name FROM entities WHERE type = 'Person' AND id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
@@ -123,24 +123,24 @@ def _may_be_a_part(name: str) -> bool:
     return name.isascii() or "\u4e00" <= name[-1] <= "\u9fff"
 
 
-def changed(connection: apsw.Connection) -> None:
+def mark_changed(connection: apsw.Connection) -> None:
     """Names were taken away, or mean somebody else now: whoever keeps them ready has to begin anew."""
     connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_changed', lower(hex(randomblob(8))))")
 
 
-def unread(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
+def unread_names(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
     """The names that older memories were not read for yet, the first first: number and name."""
     until = connection.execute("SELECT CAST(value AS INTEGER) FROM properties WHERE name = 'names_read_until'").get or 0
     rows = connection.execute("SELECT id, alias FROM entity_aliases WHERE id > ? ORDER BY id LIMIT ?", (until, limit))
     return [(int(number), str(alias)) for number, alias in rows]
 
 
-def read_until(connection: apsw.Connection, number: int) -> None:
+def note_read_until(connection: apsw.Connection, number: int) -> None:
     """Older memories were read for the names up to this one."""
     connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_read_until', ?)", (str(number),))
 
 
-def holding(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
+def memories_containing(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
     """The memories that hold one of these names, letter by letter, and don't name the one who is called so: nobody knew, or another one was
     meant. `learned`: the names by number."""
     rows = connection.execute(

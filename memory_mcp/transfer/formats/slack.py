@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer import rows
-from memory_mcp.transfer.json_items import items
-from memory_mcp.transfer.rows import Found, moment, objects, text_in
-from memory_mcp.transfer.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.json_stream import items
+from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
 
 FORM = "slack"
 DAY_FILE = re.compile(r"(?:.*/)?[^/]+/\d{4}-\d{2}-\d{2}\.json")
@@ -23,7 +23,7 @@ _MARKED = re.compile(r"<([^<>]+)>")
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
 
 
-def read(source: Source, me: str | None) -> Iterator[Found]:  # noqa: ARG001  everybody has a name of their own
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  everybody has a name of their own
     """What was written, by whom, when, and where: a thread is a session of its own, what stands in no thread is the channel's."""
     names = source.names()
     people = _people(source, names)
@@ -37,19 +37,19 @@ def read(source: Source, me: str | None) -> Iterator[Found]:  # noqa: ARG001  ev
                 if isinstance(message, dict):
                     yield from _message(message, f"{name}, message {place}", channels.get(channel, channel), people)
                 else:
-                    yield Found(f"{name}, message {place}", refused="It is no object.")
+                    yield ImportItem(f"{name}, message {place}", refused="It is no object.")
         except InvalidInput as error:
-            yield Found(name, refused=str(error))
+            yield ImportItem(name, refused=str(error))
 
 
-def _message(message: Mapping[str, Any], where: str, channel: str, people: Mapping[str, str]) -> Iterator[Found]:
+def _message(message: Mapping[str, Any], where: str, channel: str, people: Mapping[str, str]) -> Iterator[ImportItem]:
     if message.get("type", "message") != "message" or message.get("subtype") not in SAID:
         return
     stamp, thread = text_in(message.get("ts")), text_in(message.get("thread_ts"))
     if not stamp:
-        yield Found(where, refused="It has no time (ts).")
+        yield ImportItem(where, refused="It has no time (ts).")
         return
-    yield from rows.found(
+    yield from import_rows.memory_rows(
         where,
         FORM,
         (channel, stamp),

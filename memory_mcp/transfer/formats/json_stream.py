@@ -2,10 +2,15 @@
 
 import codecs
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.sources import Source, blocks
+
+CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 
 ITEM_LIMIT_CHARACTERS = 128 * 1024 * 1024
 _BETWEEN = " \t\r\n,"
@@ -44,6 +49,22 @@ def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
             raise _too_long(name, number + 1)
     if rest.strip():
         yield number + 1, rest
+
+
+def read_conversations(source: Source, read: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
+    """What `read` yields for each conversation of the files of conversations, given the conversation and a label for messages.
+
+    A file that can't be read becomes a refused item with its name.
+    """
+    names = source.names()
+    for name in names:
+        if len(names) > 1 and not CONVERSATIONS.fullmatch(name):
+            continue
+        try:
+            for number, conversation in enumerate(items(blocks(source, name), name), start=1):
+                yield from read(conversation, f"{name}, conversation {number}")
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
 
 
 class _Window:

@@ -14,8 +14,8 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.remember.validation import LABEL_LIMIT
 from memory_mcp.text.chunk import CHUNK_CHARACTERS, split
-from memory_mcp.transfer.rows import Found, Row, storable
-from memory_mcp.transfer.sources import TEXT_LIMIT_BYTES
+from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
+from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES
 
 FORM = "text"
 PIECE_CHARACTERS = CHUNK_CHARACTERS
@@ -29,7 +29,7 @@ _HEADINGS_ONLY = re.compile(r"(?:#{1,6} [^\n]*\n?)+")
 _DAY_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.年]?(\d{2})[-_.月]?(\d{2})(?!\d)")
 
 
-def read(path: Path) -> Iterator[Found]:
+def read(path: Path) -> Iterator[ImportItem]:
     """The paragraphs of a text file, or of every one below a directory."""
     if path.is_dir():
         for file in _files(path):
@@ -97,17 +97,17 @@ def decoded(data: bytes, name: str) -> str:
     raise _no_text(name)
 
 
-def _read_file(path: Path, session: str) -> Iterator[Found]:
+def _read_file(path: Path, session: str) -> Iterator[ImportItem]:
     try:
         text, told = storable(_text(path)), told_by_file(path.stem, datetime.fromtimestamp(path.stat().st_mtime, UTC), session)
     except (InvalidInput, OSError) as error:
-        yield Found(session, refused=str(error))
+        yield ImportItem(session, refused=str(error))
         return
     for paragraph in paragraphs(text):
         for piece in split(paragraph, PIECE_CHARACTERS, overlap=0):
             content = paragraph[piece.start : piece.end].strip()
             if content:
-                yield Found(session, {"content": content, **told, "metadata": {ORIGIN: {"format": FORM, "file": session}}})
+                yield ImportItem(session, {"content": content, **told, "metadata": {ORIGIN: {"format": FORM, "file": session}}})
 
 
 def _files(directory: Path) -> list[Path]:

@@ -11,10 +11,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer import rows
-from memory_mcp.transfer.json_items import items, lines
-from memory_mcp.transfer.rows import Found, moment, objects, text_in
-from memory_mcp.transfer.sources import Source, blocks, blocks_of
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.json_stream import items, lines
+from memory_mcp.transfer.formats.sources import Source, blocks, blocks_of
 
 FORM = "mem0"
 PACKED, PLAIN = "memories.jsonl.gz", "memories.json"
@@ -23,19 +23,19 @@ UNFOLDED_LIMIT_BYTES = 1024**3
 IN_TRASH = frozenset({"deleted"})
 
 
-def read(source: Source, me: str | None) -> Iterator[Found]:
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:
     """The memories, with the user's name as their source. `me` is what the user is called, if not by that name."""
     names = source.names()
     packed = [name for name in names if PurePosixPath(name).name == PACKED]
     chosen = packed or [name for name in names if len(names) == 1 or PurePosixPath(name).name == PLAIN]
     if not chosen:
-        yield Found(source.label, refused=f"It has neither {PACKED} nor {PLAIN}.")
+        yield ImportItem(source.label, refused=f"It has neither {PACKED} nor {PLAIN}.")
     for name in chosen:
         try:
             for place, memory in enumerate(_memories(source, name), start=1):
                 yield from _memory(memory, f"{name}, memory {place}", me)
         except (InvalidInput, EOFError, OSError) as error:
-            yield Found(name, refused=str(error))
+            yield ImportItem(name, refused=str(error))
 
 
 def _memories(source: Source, name: str) -> Iterator[Any]:
@@ -78,22 +78,22 @@ def _numbered(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
         yield {"categories": named, **further, **memory, **({"user_id": user_id} if user_id else {})}
 
 
-def _memory(memory: Any, where: str, me: str | None) -> Iterator[Found]:
+def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     fields = memory if isinstance(memory, dict) else {}
     said = next((fields[name] for name in ("memory", "content", "text") if isinstance(fields.get(name), str)), None)
     if said is None:
-        yield Found(where, refused="It has no text (memory or content).")
+        yield ImportItem(where, refused="It has no text (memory or content).")
         return
     created, updated = moment(fields.get("created_at")), moment(fields.get("updated_at"))
     is_deleted = fields.get("state") in IN_TRASH
     deleted = (moment(fields.get("deleted_at")) or updated or created) if is_deleted else None
     if is_deleted and not deleted:
-        yield Found(where, refused="It was deleted there, and nothing says when.")
+        yield ImportItem(where, refused="It was deleted there, and nothing says when.")
         return
     metadata = next((fields[name] for name in ("metadata", "metadata_") if isinstance(fields.get(name), dict) and fields[name]), None)
     app = text_in(fields.get("app")) or text_in(fields.get("app_name"))
     categories = fields.get("categories")
-    yield from rows.found(
+    yield from import_rows.memory_rows(
         where,
         FORM,
         (text_in(fields.get("id")) or text_in(fields.get("hash")) or said,),

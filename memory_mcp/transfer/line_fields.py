@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 from memory_mcp.domain import Draft, Restored, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft, label, labels
-from memory_mcp.text.clean import storable
-from memory_mcp.transfer.vectors import Generations, embedded_in
+from memory_mcp.text.unstorable import storable
+from memory_mcp.transfer.line_vectors import Generations, embedded_in
 
 KEY_LIMIT = 200
 COUNT_LIMIT = 2**31

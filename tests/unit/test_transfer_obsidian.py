@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.transfer import vault
-from memory_mcp.transfer.documents import PIECE_CHARACTERS
-from memory_mcp.transfer.notes import links_in, note_of, tags_in, written
-from memory_mcp.transfer.sources import source_of
+from memory_mcp.transfer.formats import obsidian
+from memory_mcp.transfer.formats.obsidian_notes import links_in, note_of, tags_in, written
+from memory_mcp.transfer.formats.sources import source_of
+from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
 
 CHANGED = datetime(2025, 10, 1, tzinfo=UTC)
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
@@ -30,7 +30,7 @@ class Read:
 
     def __init__(self, path: Path) -> None:
         self.reported: list[str] = []
-        found = list(vault.read(source_of(path), self.reported.append))
+        found = list(obsidian.read(source_of(path), self.reported.append))
         self.refused = [(one.where, one.refused) for one in found if one.refused]
         self.rows = [one.row for one in found if one.row and "content" in one.row]
         self.lengths = [one.row["pieces"] for one in found if one.row and "pieces_of" in one.row]

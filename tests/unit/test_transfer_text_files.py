@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from memory_mcp.transfer import documents
-from memory_mcp.transfer.documents import PIECE_CHARACTERS
-from memory_mcp.transfer.rows import Found
+from memory_mcp.transfer.formats import text_files
+from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
 
 CHANGED = datetime(2025, 10, 1, tzinfo=UTC)
 
@@ -21,11 +21,11 @@ def write(path: Path, text: str | bytes) -> Path:
 
 
 def rows(path: Path) -> list[dict]:
-    return [one.row for one in documents.read(path) if one.row]
+    return [one.row for one in text_files.read(path) if one.row]
 
 
-def refusals(path: Path) -> list[Found]:
-    return [one for one in documents.read(path) if one.refused]
+def refusals(path: Path) -> list[ImportItem]:
+    return [one for one in text_files.read(path) if one.refused]
 
 
 def contents(path: Path) -> list[str]:

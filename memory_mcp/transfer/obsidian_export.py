@@ -18,10 +18,9 @@ from memory_mcp.domain import Memory, Stated
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
-from memory_mcp.transfer.besides import CONTEXT
-from memory_mcp.transfer.jsonlines import EXPORT_PAGE, Leaving
-from memory_mcp.transfer.memory_lines import row_of, row_of_version
-from memory_mcp.transfer.notes import INDEX, MARK, MEMORY, written
+from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, MEMORY, written
+from memory_mcp.transfer.jsonlines import EXPORT_PAGE, ExportOptions, row_of, row_of_version
+from memory_mcp.transfer.other_lines import CONTEXT
 
 TITLE_CHARACTERS = 32
 LABEL_CHARACTERS = 48
@@ -86,7 +85,7 @@ class _Sink(io.RawIOBase):
         return block
 
 
-def archive(persona: Persona, leaving: Leaving, zone: ZoneInfo) -> Iterator[bytes]:
+def archive(persona: Persona, leaving: ExportOptions, zone: ZoneInfo) -> Iterator[bytes]:
     """The vault as a zip, block by block."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as zip_file:
@@ -100,14 +99,14 @@ def archive(persona: Persona, leaving: Leaving, zone: ZoneInfo) -> Iterator[byte
     yield sink.taken()
 
 
-def files(persona: Persona, leaving: Leaving, zone: ZoneInfo) -> Iterator[File]:
+def files(persona: Persona, leaving: ExportOptions, zone: ZoneInfo) -> Iterator[File]:
     """The notes of a vault. Days are those of `zone`."""
     lists = _Lists()
     last = 0
     if leaving.context and persona.exists:
         yield File("persona.md", written({MARK: MEMORY, CONTEXT: persona.context.read()}, ""), EARLIEST_IN_ZIP)
     with persona.database.read() as connection:
-        called = visibility.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
+        called = visibility.export_names(connection, leaving.deleted, leaving.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)

@@ -24,7 +24,7 @@ _LARGEST_SECONDS = 100_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ImportItem:
     """What an import found at one place of a file: a row to store, or why there is none."""
 
     where: str
@@ -32,7 +32,9 @@ class Found:
     refused: str = ""
 
 
-def found(where: str, form: str, identity: tuple[str, ...], content: str, *, origin: Mapping[str, Any], **fields: Any) -> Iterator[Found]:
+def memory_rows(
+    where: str, form: str, identity: tuple[str, ...], content: str, *, origin: Mapping[str, Any], **fields: Any
+) -> Iterator[ImportItem]:
     """The row of one memory, or several where it is longer than a memory may be. Nothing where it says nothing.
 
     `form` and `identity` make the key; `origin` stands in its metadata; fields that are None are left out.
@@ -54,7 +56,7 @@ def found(where: str, form: str, identity: tuple[str, ...], content: str, *, ori
         about = {"format": form, **{name: value for name, value in _storable(dict(origin)).items() if value not in (None, "", [])}}
         about.update({"piece": place} if len(pieces) > 1 else {})
         key = key_of(form, *identity, *([str(place)] if place else []))
-        yield Found(where, {"key": key, "content": part, **told, "metadata": {**further, ORIGIN: about}})
+        yield ImportItem(where, {"key": key, "content": part, **told, "metadata": {**further, ORIGIN: about}})
 
 
 def key_of(form: str, *identity: str) -> str:

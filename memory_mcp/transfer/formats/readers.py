@@ -10,16 +10,13 @@ from typing import Any
 from memory_mcp.domain import Clash
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import table_adoption
-from memory_mcp.transfer import chatgpt, claude, documents, knowledge_graph, mem0, slack, vault
-from memory_mcp.transfer.conversations import CONVERSATIONS
-from memory_mcp.transfer.format_names import Format
-from memory_mcp.transfer.json_items import items
-from memory_mcp.transfer.rows import Found, Report
-from memory_mcp.transfer.sources import Source, blocks, source_of
+from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, chatgpt, claude, knowledge_graph, mem0, obsidian, slack, text_files
+from memory_mcp.transfer.formats.import_rows import ImportItem, Report
+from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items
+from memory_mcp.transfer.formats.sources import Source, blocks, source_of
 
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 SQLITE_MAGIC = b"SQLite format 3\x00"
-ZIP_SUFFIX = ".zip"
 HEAD_BYTES = 4096
 
 
@@ -27,27 +24,27 @@ HEAD_BYTES = 4096
 class Reading:
     """How a format is read, and what an import does with a memory whose key is there already."""
 
-    read: Callable[[Path, str | None, Report], Iterator[Found]]
+    read: Callable[[Path, str | None, Report], Iterator[ImportItem]]
     clash: Clash
 
 
-def _of_source(read: Callable[[Source, str | None], Iterator[Found]]) -> Callable[[Path, str | None, Report], Iterator[Found]]:
+def _of_source(read: Callable[[Source, str | None], Iterator[ImportItem]]) -> Callable[[Path, str | None, Report], Iterator[ImportItem]]:
     return lambda path, me, report: read(source_of(path), me)
 
 
-def _database(path: Path) -> Iterator[Found]:
+def _database(path: Path) -> Iterator[ImportItem]:
     number = 0
     try:
         for number, row in enumerate(table_adoption.read_memories(path), start=1):
-            yield Found(f"{path.name}, row {number}", row)
+            yield ImportItem(f"{path.name}, row {number}", row)
     except (InvalidInput, OSError) as error:
-        yield Found(f"{path.name}, after row {number}" if number else path.name, refused=str(error))
+        yield ImportItem(f"{path.name}, after row {number}" if number else path.name, refused=str(error))
 
 
 # JSON lines are sent as they are: the server reads them itself.
 READINGS = {
-    Format.TEXT: Reading(lambda path, me, report: documents.read(path), "refuse"),
-    Format.OBSIDIAN: Reading(lambda path, me, report: vault.read(source_of(path), report), "revise"),
+    Format.TEXT: Reading(lambda path, me, report: text_files.read(path), "refuse"),
+    Format.OBSIDIAN: Reading(lambda path, me, report: obsidian.read(source_of(path), report), "revise"),
     Format.CHATGPT: Reading(_of_source(chatgpt.read), "keep"),
     Format.CLAUDE: Reading(_of_source(claude.read), "keep"),
     Format.SLACK: Reading(_of_source(slack.read), "keep"),
@@ -72,7 +69,7 @@ def format_of(path: Path, told: Format = Format.AUTO) -> Format:
         needs_file = told in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
         if path.is_dir() and needs_file:
             raise InvalidInput(f"{path} can't be read as {told}", "it is a directory", "Choose another --format")
-        if path.is_file() and told in _OF_DIRECTORIES and path.suffix.lower() not in {ZIP_SUFFIX, vault.SUFFIX}:
+        if path.is_file() and told in _OF_DIRECTORIES and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
             raise InvalidInput(f"{path} can't be read as {told}", "it is a file", "Name a directory or a zip, or choose another --format")
         return told
     found = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() == ZIP_SUFFIX else _of_file(path)
@@ -98,12 +95,12 @@ def _of_many(source: Source, path: Path) -> Format | None:
     if mem0.PACKED in last:
         return Format.MEM0
     suffixes = {PurePosixPath(name).suffix.lower() for name in names}
-    if vault.SUFFIX in suffixes:
+    if obsidian.SUFFIX in suffixes:
         return Format.OBSIDIAN
     if mem0.PLAIN in last:
         return _of_json(source, next(name for name in names if PurePosixPath(name).name == mem0.PLAIN))
     # Texts are read from the disk only, where their dates are.
-    return Format.TEXT if suffixes & documents.TEXT_SUFFIXES and path.is_dir() else None
+    return Format.TEXT if suffixes & text_files.TEXT_SUFFIXES and path.is_dir() else None
 
 
 def _of_file(path: Path) -> Format | None:
@@ -115,7 +112,7 @@ def _of_file(path: Path) -> Format | None:
     if head.startswith(SQLITE_MAGIC):
         return Format.DATABASE
     suffix = path.suffix.lower()
-    if suffix in documents.TEXT_SUFFIXES:
+    if suffix in text_files.TEXT_SUFFIXES:
         return Format.TEXT
     if _is_graph(head):
         return Format.MCP_MEMORY
@@ -147,7 +144,7 @@ def _is_memory(first: dict[str, Any]) -> bool:
     return any(isinstance(first.get(name), str) for name in ("memory", "content")) and "id" in first
 
 
-def lines_of(found: Iterator[Found], refused: Callable[[Found], None], place: Callable[[str], None]) -> Iterator[bytes]:
+def lines_of(found: Iterator[ImportItem], refused: Callable[[ImportItem], None], place: Callable[[str], None]) -> Iterator[bytes]:
     """The rows as JSON lines. What is refused here goes to `refused`; where each line came from to `place`, before it is sent."""
     for one in found:
         if one.row is None:

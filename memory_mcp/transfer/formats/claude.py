@@ -3,30 +3,30 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memory_mcp.transfer import rows
-from memory_mcp.transfer.conversations import each
-from memory_mcp.transfer.rows import Found, moment, objects, text_in
-from memory_mcp.transfer.sources import Source
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.json_stream import read_conversations
+from memory_mcp.transfer.formats.sources import Source
 
 FORM = "claude"
 NAME = "Claude"
 
 
-def read(source: Source, me: str | None) -> Iterator[Found]:
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:
     """What was said, by whom and when. `me` is what the user is called."""
-    yield from each(source, lambda conversation, where: _conversation(conversation, where, me))
+    yield from read_conversations(source, lambda conversation, where: _conversation(conversation, where, me))
 
 
-def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Found]:
+def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     if not isinstance(conversation, dict) or not isinstance(conversation.get("chat_messages"), list):
-        yield Found(where, refused="It has no list of messages (chat_messages).")
+        yield ImportItem(where, refused="It has no list of messages (chat_messages).")
         return
     title = text_in(conversation.get("name"))
-    session = text_in(conversation.get("uuid")) or rows.key_of(FORM, title, str(conversation.get("created_at")))
+    session = text_in(conversation.get("uuid")) or import_rows.key_of(FORM, title, str(conversation.get("created_at")))
     for place, message in enumerate(objects(conversation["chat_messages"]), start=1):
         by_user = message.get("sender") in ("human", "user")
         message_id = text_in(message.get("uuid"))
-        yield from rows.found(
+        yield from import_rows.memory_rows(
             f"{where}, message {place}",
             FORM,
             (session, message_id or str(place)),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from memory_mcp.text.privacy import addresses, numbers, secrets
-from memory_mcp.text.privacy.shadow import shadow
+from memory_mcp.text.privacy.ascii_view import shadow
 
 Span = tuple[int, int]
 

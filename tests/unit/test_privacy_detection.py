@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from private_lines import lines
 
-from memory_mcp.text.privacy.findings import KINDS, find
-from memory_mcp.text.privacy.shadow import shadow
+from memory_mcp.text.privacy.ascii_view import shadow
+from memory_mcp.text.privacy.detection import KINDS, find
 
 LINES = lines()
 # What a rule must reach on these lines before it may take something out of a memory.

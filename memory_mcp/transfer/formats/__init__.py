@@ -1,10 +1,12 @@
-"""The names of what can be imported, apart from what reads it: a command that only names them needs none of that."""
+"""The formats that an import reads, each read by the module of its name. This module only names them: `--help` needs no reader."""
 
 from enum import StrEnum
 
+ZIP_SUFFIX = ".zip"
+
 
 class Format(StrEnum):
-    """The names that `--format` takes."""
+    """The values of `--format`."""
 
     AUTO = "auto"
     JSON_LINES = "jsonl"

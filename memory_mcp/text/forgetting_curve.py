@@ -6,7 +6,7 @@ from datetime import datetime
 SECONDS_PER_DAY = 86_400.0
 
 
-def retention(last_touched: datetime, importance: float, usage_count: int, now: datetime, half_life_days: float) -> float:
+def forgetting_curve(last_touched: datetime, importance: float, usage_count: int, now: datetime, half_life_days: float) -> float:
     """From 1, just touched, towards 0: half after the half-life, which importance and use make longer (after Ebbinghaus 1885).
 
     Importance 0.5 leaves the half-life as it is, 1 doubles it, 0 halves it; each doubling of the uses adds one more.

@@ -7,36 +7,36 @@ the file, and gives up at the first message without a time or with a picture.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memory_mcp.transfer import rows
-from memory_mcp.transfer.conversations import each
-from memory_mcp.transfer.rows import Found, moment, objects, text_in
-from memory_mcp.transfer.sources import Source
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.json_stream import read_conversations
+from memory_mcp.transfer.formats.sources import Source
 
 FORM = "chatgpt"
 NAME = "ChatGPT"
 
 
-def read(source: Source, me: str | None) -> Iterator[Found]:
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:
     """What was said, by whom and when. `me` is what the user is called."""
-    yield from each(source, lambda conversation, where: _conversation(conversation, where, me))
+    yield from read_conversations(source, lambda conversation, where: _conversation(conversation, where, me))
 
 
-def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Found]:
+def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     if not isinstance(conversation, dict):
-        yield Found(where, refused="It is no object.")
+        yield ImportItem(where, refused="It is no object.")
         return
     messages = _shown(conversation)
     if messages is None:
-        yield Found(where, refused="It has neither a tree of messages (mapping) nor a list of them (messages).")
+        yield ImportItem(where, refused="It has neither a tree of messages (mapping) nor a list of them (messages).")
         return
     title = text_in(conversation.get("title"))
     known_as = next((text_in(conversation[name]) for name in ("conversation_id", "id") if text_in(conversation.get(name))), "")
-    session = known_as or rows.key_of(FORM, title, str(conversation.get("create_time")))
+    session = known_as or import_rows.key_of(FORM, title, str(conversation.get("create_time")))
     for place, (message_id, message) in enumerate(messages, start=1):
         role = _role(message)
         said = _text(message) if role in ("user", "assistant") and _is_shown(message) else ""
         model = message.get("metadata", {}).get("model_slug") if isinstance(message.get("metadata"), dict) else None
-        yield from rows.found(
+        yield from import_rows.memory_rows(
             f"{where}, message {place}",
             FORM,
             (session, message_id or str(place)),

@@ -20,14 +20,14 @@ from memory_mcp.domain import Remembered
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.transfer import vault
-from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
-from memory_mcp.transfer.notes import links_in
-from memory_mcp.transfer.sources import source_of
-from memory_mcp.transfer.vault_files import archive, files
+from memory_mcp.transfer.formats import obsidian
+from memory_mcp.transfer.formats.obsidian_notes import links_in
+from memory_mcp.transfer.formats.sources import source_of
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
+from memory_mcp.transfer.obsidian_export import archive, files
 
 Say = Callable[..., Remembered]
-ALL = Leaving(deleted=True, versions=True, context=True)
+ALL = ExportOptions(deleted=True, versions=True, context=True)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def eventful(nilou: Persona, say: Say, now: datetime) -> Persona:
 
 @pytest.fixture
 def unpacked(zone: ZoneInfo, tmp_path: Path) -> Callable[..., Path]:
-    def unpacked(persona: Persona, leaving: Leaving = ALL, name: str = "vault") -> Path:
+    def unpacked(persona: Persona, leaving: ExportOptions = ALL, name: str = "vault") -> Path:
         with zipfile.ZipFile(io.BytesIO(b"".join(archive(persona, leaving, zone)))) as notes:
             assert notes.testzip() is None
             assert len(set(map(str.casefold, notes.namelist()))) == len(notes.namelist())
@@ -62,10 +62,10 @@ def read(now: datetime, zone: ZoneInfo) -> Callable[[Persona, Path], ImportResul
         def refuse(sentence: str) -> None:
             pytest.fail(sentence)
 
-        found = list(vault.read(source_of(place), refuse))
+        found = list(obsidian.read(source_of(place), refuse))
         assert [one.refused for one in found if one.refused] == []
         lines = [json.dumps(one.row, ensure_ascii=False).encode() for one in found]
-        return import_lines(lambda: nullcontext(into), list(enumerate(lines, start=1)), Arriving(now, zone, Privacy(), "revise"))
+        return import_lines(lambda: nullcontext(into), list(enumerate(lines, start=1)), ImportOptions(now, zone, Privacy(), "revise"))
 
     return read
 
@@ -97,7 +97,7 @@ def test_a_vault_read_into_its_own_persona_changes_nothing(eventful: Persona, un
 
 
 def test_a_note_that_was_edited_moved_and_renamed_revises_its_memory(eventful: Persona, unpacked: Any, read: Any) -> None:
-    place = unpacked(eventful, Leaving())
+    place = unpacked(eventful, ExportOptions())
     (note,) = [path for path in place.rglob("*.md") if "誕生日" in path.name]
     text = note.read_text(encoding="utf-8").replace("誕生日は九月", "誕生日は八月")
     note.unlink()
@@ -121,7 +121,7 @@ def test_a_vault_has_a_note_for_each_memory_day_session_and_speaker(eventful: Pe
 
 
 def test_the_links_of_a_note_lead_to_notes_and_a_day_lists_its_memories_in_order(eventful: Persona, unpacked: Any) -> None:
-    place = unpacked(eventful, Leaving())
+    place = unpacked(eventful, ExportOptions())
     known = {path.relative_to(place).with_suffix("").as_posix() for path in place.rglob("*.md")}
     known |= {Path(name).name for name in known}
     texts = {path.name: path.read_text(encoding="utf-8") for path in place.rglob("*.md")}
@@ -157,8 +157,8 @@ def test_whatever_a_memory_says_its_note_lies_inside_the_vault_and_reads_back(
     nilou: Persona, now: datetime, zone: ZoneInfo, content: str, label: str
 ) -> None:
     line = json.dumps({"content": content, "source": label, "session_id": label, "tags": [label]}).encode()
-    import_lines(lambda: nullcontext(nilou), [(1, line)], Arriving(now, zone, privacy=Privacy()))
-    for file in files(nilou, Leaving(), zone):
+    import_lines(lambda: nullcontext(nilou), [(1, line)], ImportOptions(now, zone, privacy=Privacy()))
+    for file in files(nilou, ExportOptions(), zone):
         folder, _, name = file.path.rpartition("/")
         assert re.fullmatch(r"memories/\d{4}-\d{2}|days|sessions|sources", folder)
         assert not re.search(r'[\\/:*?"<>|\x00-\x1f]', name)
@@ -171,7 +171,7 @@ def test_a_vault_has_relations_and_no_earlier_state_that_was_secret(
 ) -> None:
     key = say("隠していたこと", privacy_level="secret", relations=["田中 > works_on > プロジェクトA"]).key
     revise(nilou, key, Revision(content="もう言えること", privacy_level="public"), now=now, privacy=Privacy())
-    leaving = Leaving(versions=True)
+    leaving = ExportOptions(versions=True)
     notes = [file.text for file in files(nilou, leaving, zone)]
     assert "隠していたこと" not in "".join(notes)
     assert any("田中 > works_on > プロジェクトA" in note for note in notes)
