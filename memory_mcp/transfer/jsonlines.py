@@ -21,7 +21,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import memories, moved_versions
+from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.store.vectors import stored_vectors
@@ -191,7 +191,7 @@ def _memory_lines(persona: Persona, leaving: ExportOptions) -> Iterator[str]:
             yield line_of(memory, stated.get(memory.id, ()), further)
             if leaving.versions and memory.revision > 1:
                 with persona.database.read() as connection:
-                    earlier = moved_versions.of_memory(connection, memory.key, leaving.secret)
+                    earlier = versions.for_export(connection, memory.key, leaving.secret)
                 yield from map(line_of_version, earlier)
         last = page[-1].id
 

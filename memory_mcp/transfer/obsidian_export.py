@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import Memory, Stated
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, moved_versions
+from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, MEMORY, written
 from memory_mcp.transfer.jsonlines import EXPORT_PAGE, ExportOptions, row_of, row_of_version
@@ -112,7 +112,7 @@ def files(persona: Persona, leaving: ExportOptions, zone: ZoneInfo) -> Iterator[
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
             former = memories.by_keys(connection, [memory.supersedes for memory in page if memory.supersedes])
             earlier = {
-                memory.key: moved_versions.of_memory(connection, memory.key, leaving.secret)
+                memory.key: versions.for_export(connection, memory.key, leaving.secret)
                 for memory in page
                 if leaving.versions and memory.revision > 1
             }

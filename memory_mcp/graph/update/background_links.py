@@ -10,10 +10,10 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunk_owners, memories
+from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
-from memory_mcp.store.vectors import index_queue, stored_vectors
+from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.contradiction import contradicting
 
@@ -37,7 +37,7 @@ def link_alike(persona: Persona, indexes: IndexShelf, least: float, now: datetim
             return False
         wanted = background_tasks.first(connection, "links", BATCH_MEMORIES)
         pieces, vectors = stored_vectors.of_memories(connection, generation, wanted)
-        owners = chunk_owners.owners(connection, pieces.tolist())
+        owners = chunks.owners(connection, pieces.tolist())
     index = indexes.get(persona.database, generation) if wanted else None
     if index is None:
         return False
@@ -76,7 +76,7 @@ def _contradiction(one: int, other: int) -> Link:
 
 
 def _nearest(connection: apsw.Connection, memory: int, cosines: dict[int, float], least: float) -> Iterable[Link]:
-    owners = chunk_owners.owners(connection, list(cosines))
+    owners = chunks.owners(connection, list(cosines))
     best: dict[int, float] = {}
     for piece, owner in owners.items():
         if owner != memory and cosines[piece] >= least:

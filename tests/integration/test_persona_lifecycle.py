@@ -11,6 +11,7 @@ from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown, StoreError
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle, recovery
+from memory_mcp.personas.lifecycle import merge
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
@@ -27,7 +28,6 @@ from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.relation_notation import stated
 from memory_mcp.upkeep import history, purge, summarization
-from memory_mcp.upkeep.persona_merging import merge
 
 
 @pytest.fixture

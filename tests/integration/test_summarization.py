@@ -14,7 +14,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.context import context
-from memory_mcp.store import derivations, memories, summary_rows
+from memory_mcp.store import erasure, memories, summary_rows
 from memory_mcp.store.summary_rows import Subject
 from memory_mcp.text.summary import CHARACTERS_LIMIT
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
@@ -181,7 +181,7 @@ def test_a_purge_is_told_which_summaries_to_erase_and_the_next_ones_are_made_of_
     (first,) = work()
 
     def purge(connection):
-        found = derivations.release(connection, [keys[0]])
+        found = erasure.release_derived(connection, [keys[0]])
         for key in (*found, keys[0]):
             connection.execute("DELETE FROM memories WHERE key = ?", (key,))
         return found

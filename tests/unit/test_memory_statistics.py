@@ -8,15 +8,14 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import apsw
-from memory_mcp.store import sqlite_library
-from memory_mcp.store.sqlite.database import Database
+from memory_mcp.store.sqlite.database import Database, disable_memory_statistics
 from memory_mcp.store.files.encryption_keys import PersonaKey
 if {early}:
-    sqlite_library.allocate_uncounted()
+    disable_memory_statistics()
 database = Database(Path(sys.argv[1]), PersonaKey(bytes(32)) if {sealed} else None)
 database.write(lambda connection: connection.execute("CREATE TABLE kept AS SELECT 'ハル' AS name"))
 if not {early}:
-    sqlite_library.allocate_uncounted()
+    disable_memory_statistics()
 with database.read() as connection:
     print(connection.execute("SELECT name FROM kept").get, apsw.memory_used() > 0)
 database.close()

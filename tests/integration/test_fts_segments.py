@@ -6,7 +6,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Filters
 from memory_mcp.errors import StoreError
 from memory_mcp.remember.forget import forget
-from memory_mcp.store import residue
+from memory_mcp.store import erasure
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.text.tokens import query_tokens
 from memory_mcp.upkeep import fts_segments
@@ -115,4 +115,4 @@ def test_what_is_swept_comes_to_an_end_although_others_write(say, nilou, monkeyp
         return write(work)
 
     monkeypatch.setattr(nilou.database, "write", written_between)
-    assert residue.sweep(nilou.database)
+    assert erasure.sweep_file(nilou.database)
