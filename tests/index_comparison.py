@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 @dataclass(frozen=True, slots=True)

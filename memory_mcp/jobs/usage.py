@@ -12,7 +12,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.store import tidying
+from memory_mcp.store import memory_usage
 
 # Keys of one persona between two writes; further ones are not counted.
 KEYS_LIMIT = 10_000
@@ -60,7 +60,7 @@ class Usage:
         if not counts or not persona.exists:
             return
         try:
-            persona.database.write(lambda connection: tidying.note_use(connection, counts))
+            persona.database.write(lambda connection: memory_usage.note_use(connection, counts))
         except MemoryMCPError:  # the caller reports it; the next attempt writes these counts
             self._restore(persona.name, counts)
             raise

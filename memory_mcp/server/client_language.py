@@ -2,8 +2,8 @@
 
 from starlette.datastructures import Headers
 
+from memory_mcp.dates.format import Language, language_of
 from memory_mcp.server.request_persona import Call
-from memory_mcp.text.ago import Language, language_of
 
 _KNOWN: tuple[Language, ...] = ("ja", "en")
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from memory_mcp.dates.format import Language, elapsed, language_of
+from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import STATE_FIELDS
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
@@ -12,11 +14,9 @@ from memory_mcp.server.client_language import client_language
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, hit_view, local, told, without_blanks
 from memory_mcp.store import memories
-from memory_mcp.store.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
-from memory_mcp.text.ago import Language, elapsed, language_of
-from memory_mcp.text.clean import storable
+from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
 from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.timewords import parse_moment
+from memory_mcp.text.unstorable import storable
 
 DEFAULT_TOKENS = 800
 FIELD_LIMIT = 2_000

@@ -6,15 +6,15 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.graph.neighbours import Neighbour, Neighbourhood
-from memory_mcp.graph.paths import Paths
-from memory_mcp.graph.snapshot import Snapshot
+from memory_mcp.graph.query.neighbors import Neighbour, Neighbourhood
+from memory_mcp.graph.query.paths import Paths
+from memory_mcp.graph.query.snapshot import Snapshot
 from memory_mcp.server.views import local, told
-from memory_mcp.store.graph import queue
-from memory_mcp.store.graph.entities import Entity
-from memory_mcp.store.graph.hops import HOPS_LIMIT, Step
+from memory_mcp.store.graph import relation_queue
+from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.graph.neighbors import HOPS_LIMIT, Step
 from memory_mcp.store.graph.overview import Relation
-from memory_mcp.text.entities.stated import days
+from memory_mcp.text.relation_notation import days
 
 DEFAULT_COLOR = "#adb5bd"
 
@@ -99,7 +99,7 @@ def _counted(types: Mapping[str, int]) -> str:
 
 def unread_note(connection: apsw.Connection) -> str | None:
     """What may still come of memories that were not yet read for whom they name together; None where there are none."""
-    waiting = queue.length(connection)
+    waiting = relation_queue.length(connection)
     if not waiting:
         return None
     memories = "1 memory waits" if waiting == 1 else f"{waiting} memories wait"

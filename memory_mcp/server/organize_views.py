@@ -8,15 +8,15 @@ import apsw
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import validation
 from memory_mcp.remember.merge import MERGE, UNDO, Merged, merge, undo
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, outcome_view, told
 from memory_mcp.store import memories, memory_merges
-from memory_mcp.store.graph import links, quality
+from memory_mcp.store.graph import consistency, memory_links
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
-from memory_mcp.upkeep.proposals import proposals
+from memory_mcp.text.labels import label
+from memory_mcp.upkeep.memory_proposals import proposals
 
 SHOWN, SHOWN_LIMIT = 10, 50
 KEYS_LIMIT = 100
@@ -79,11 +79,11 @@ def listing(call: Call, shown: int | None) -> dict[str, Any]:
 
 def _of_graph(connection: apsw.Connection, call: Call, limit: int) -> tuple[dict[str, Any], dict[str, int]]:
     """What might be wrong with the graph, and how much of each kind there is."""
-    pairs, contradictions = links.contradictions(connection, limit)
+    pairs, contradictions = memory_links.contradictions(connection, limit)
     found = memories.by_ids(connection, {memory for pair in pairs for memory in pair})
-    opposed, opposed_count = quality.opposed(connection, limit)
-    unsure, unsure_count = quality.unsure(connection, limit)
-    orphans, orphans_count = quality.orphans(connection, limit)
+    opposed, opposed_count = consistency.opposed(connection, limit)
+    unsure, unsure_count = consistency.unsure(connection, limit)
+    orphans, orphans_count = consistency.orphans(connection, limit)
     shown = {
         "contradictions": [[brief(found[memory], call) for memory in pair] for pair in pairs],
         "opposed_relations": [[" > ".join(one) for one in pair] for pair in opposed],
@@ -99,9 +99,7 @@ def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason
         raise InvalidInput(f"merge has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Send fewer")
     if not into:
         raise InvalidInput("into is missing", "one of them has to stay", "Name its key with into")
-    return merge(
-        persona, [key.strip() for key in keys], into, reason=validation.label(reason, "reason"), now=call.now, privacy=call.settings.privacy
-    )
+    return merge(persona, [key.strip() for key in keys], into, reason=label(reason, "reason"), now=call.now, privacy=call.settings.privacy)
 
 
 def brief(memory: Memory, call: Call) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.client_language import client_language
 from memory_mcp.server.request_persona import Call
-from memory_mcp.text.ago import Language, ago, language_of
 from memory_mcp.text.privacy.redaction import Redaction
 
 

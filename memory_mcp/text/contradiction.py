@@ -6,7 +6,8 @@ Both must be one sentence, and alike in all but that: a hint that is wrong costs
 import re
 from typing import Literal
 
-from memory_mcp.text.tokens import is_japanese, normalise
+from memory_mcp.characters import is_japanese
+from memory_mcp.text.tokens import normalise
 
 Why = Literal["opposite", "another value"]
 

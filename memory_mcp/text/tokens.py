@@ -13,22 +13,21 @@ from functools import lru_cache
 
 import snowballstemmer
 
+from memory_mcp.characters import HAN, KANA
+
 # Part of every index built from these tokens: raise it whenever `tokens` answers differently, and stores rebuild.
 TOKENS_VERSION = "2"
 QUERY_TOKENS_LIMIT = 300
 
-_KANA = "\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff"
-_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〆\U00020000-\U0003ffff"
 _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai, Lao, Burmese, Khmer, Hangul
-UNSPACED = _KANA + _HAN + _OTHER_UNSPACED
+UNSPACED = KANA + HAN + _OTHER_UNSPACED
 _RUN = re.compile(
     rf"(?P<unspaced>[{UNSPACED}]+)"
     rf"|(?P<word>(?:(?![{UNSPACED}])[^\W_])+(?:'[a-z]+)*)"
     r"|(?P<symbol>[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
-_KANJI = re.compile(f"[{_HAN}]")
+_KANJI = re.compile(f"[{HAN}]")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
-_JAPANESE = re.compile(f"[{_KANA}{_HAN}]")
 
 # English function words: they match everything and say nothing. Dropped from queries only, so that the index stays
 # complete and this list can change without a rebuild.
@@ -66,11 +65,6 @@ def query_tokens(text: str) -> list[str]:
 def is_single_kanji(token: str) -> bool:
     """Whether a token is one kanji: frequent, weak, and dispensable beside its pairs."""
     return len(token) == 1 and _KANJI.match(token) is not None
-
-
-def is_japanese(text: str) -> bool:
-    """Whether a text has a kana or a kanji in it."""
-    return _JAPANESE.search(text) is not None
 
 
 def jaccard(one: Set[str], other: Set[str]) -> float:

@@ -7,10 +7,10 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.proposals import proposals
-from memory_mcp.remember.relating import relate, unrelate
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import entities
+from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
+from memory_mcp.store.graph.entities import records
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def called(nilou):
 
     def called(name):
         with nilou.database.read() as connection:
-            return sorted((one.name, one.type) for one in entities.by_name(connection, name))
+            return sorted((one.name, one.type) for one in records.by_name(connection, name))
 
     return called
 
@@ -30,7 +30,7 @@ def test_one_date_of_two_years_is_two_days_and_however_it_is_written_it_is_one(s
     say("プロジェクトAの会議は令和7年10月17日")
     assert called("10月17日") == [("2024-10-17", "TimeUnit"), ("2025-10-17", "TimeUnit")]
     with nilou.database.read() as connection:
-        (day,) = entities.by_name(connection, "2025-10-17")
+        (day,) = records.by_name(connection, "2025-10-17")
         assert day.extraction_count == 2
         assert proposals(connection, 10) == ([], 0)
 

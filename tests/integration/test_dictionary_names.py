@@ -3,12 +3,12 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.graph.extract import dictionary
+from memory_mcp.graph.extract.dictionary import Dictionary, ProperNouns
+from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import entities
-from memory_mcp.text.entities import dictionary
-from memory_mcp.text.entities.dictionary import Dictionary, ProperNouns
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.store.graph.entities import records
+from memory_mcp.text.mention import Mention
 
 needs_sudachi = pytest.mark.skipif(
     dictionary.installed() is None, reason="SudachiPy is not installed: pip install -r requirements-sudachi.txt"
@@ -54,7 +54,7 @@ def test_a_name_that_only_the_dictionary_knows_is_found_in_the_background(say, n
     assert named(found) == [("健太", "Person", "dictionary")]
     assert found.opened > 0
     with nilou.database.read() as connection:
-        (kenta,) = entities.by_name(connection, "健太")
+        (kenta,) = records.by_name(connection, "健太")
     assert (kenta.extraction_count, kenta.confidence) == (1, 0.6)
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.validation import draft
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store import erasure, memories
-from memory_mcp.store.graph import entities, merging
+from memory_mcp.store.graph.entities import entity_merges, records
 
 LATER = timedelta(hours=1)
 NOON, TOKYO = datetime(2025, 10, 30, 3, tzinfo=UTC), ZoneInfo("Asia/Tokyo")
@@ -49,11 +49,11 @@ class People:
 
     def merge(self, kept, merged):
         return self.persona.database.write(
-            lambda connection: merging.merge(connection, self.id(kept), self.id(merged), "the same", self.now)
+            lambda connection: entity_merges.merge(connection, self.id(kept), self.id(merged), "the same", self.now)
         )
 
     def undo(self, number):
-        return self.persona.database.write(lambda connection: merging.undo(connection, number, self.now))
+        return self.persona.database.write(lambda connection: entity_merges.undo(connection, number, self.now))
 
     def groups(self):
         with self.persona.database.read() as connection:
@@ -103,7 +103,7 @@ class People:
 
     def found(self, name):
         with self.persona.database.read() as connection:
-            return [entity.name for entity in entities.by_name(connection, name)]
+            return [entity.name for entity in records.by_name(connection, name)]
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_the_kept_one_stays_while_somebody_who_is_merged_into_it_is_named(people
 def test_who_was_told_apart_is_put_down_as_two_until_they_are_made_one_again(two_names, nilou):
     def apart():
         with nilou.database.read() as connection:
-            return merging.distinguished(connection)
+            return entity_merges.distinct_pairs(connection)
 
     pair = tuple(sorted((two_names.id("田中"), two_names.id("たなっち"))))
     two_names.undo(two_names.merge("田中", "たなっち"))
@@ -259,8 +259,8 @@ def test_the_history_tells_every_merge_and_which_were_undone(two_names, nilou):
     second = two_names.merge("たなっち", "田中")
     two_names.merge("京都", "苺")
     with nilou.database.read() as connection:
-        told = merging.history(connection, 10, of=two_names.id("田中"))
-        every = merging.history(connection, 10)
+        told = entity_merges.history(connection, 10, of=two_names.id("田中"))
+        every = entity_merges.history(connection, 10)
     assert [(one.number, one.kept_name, one.merged_name, one.undone_at is None) for one in told] == [
         (second, "たなっち", "田中", True),
         (first, "田中", "たなっち", False),

@@ -6,14 +6,15 @@ from graph_work import sum_up_from_the_ground
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.graph.neighbours import neighbours
-from memory_mcp.graph.paths import find_path
-from memory_mcp.graph.snapshot import snapshot
+from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.query.paths import find_path
+from memory_mcp.graph.query.snapshot import snapshot
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import entities, merging, relations
+from memory_mcp.store.graph import relations
+from memory_mcp.store.graph.entities import entity_merges, records
 
 
 class Graph:
@@ -31,7 +32,7 @@ class Graph:
 
     def of(self, name):
         with self.persona.database.read() as connection:
-            return entities.by_name(connection, name)
+            return records.by_name(connection, name)
 
     def neighbours(self, name, depth=1, **rules):
         with self.persona.database.read() as connection:
@@ -136,13 +137,13 @@ def test_two_names_of_one_person_become_one_and_two_again(say, graph, nilou, now
     before = graph.summed_up()
     one, other = graph.of("田中")[0].id, graph.of("たなっち")[0].id
 
-    number = nilou.database.write(lambda connection: merging.merge(connection, one, other, "the same", now))
+    number = nilou.database.write(lambda connection: entity_merges.merge(connection, one, other, "the same", now))
     assert set(graph.neighbours("田中")) == {"京都", "プロジェクトA"}
     assert graph.of("たなっち")[0].name == "田中"
     assert graph.of("田中")[0].extraction_count == 2
 
     def undo(connection):
-        merging.undo(connection, number, now)
+        entity_merges.undo(connection, number, now)
 
     nilou.database.write(undo)
     assert graph.summed_up() == before
@@ -220,7 +221,7 @@ def test_memories_that_are_older_than_the_graph_are_read_for_names(say, graph, n
 def test_the_strongest_path_may_be_longer_than_the_shortest(graph, nilou, now):
     relate(nilou, [Stated("A子", "knows", "B子"), Stated("B子", "knows", "C子")], now=now, privacy=Privacy())
     with nilou.database.read() as connection:
-        ends = [entities.by_name(connection, name)[0].id for name in ("A子", "C子")]
+        ends = [records.by_name(connection, name)[0].id for name in ("A子", "C子")]
     weak = relations.Evidence(ends[0], ends[1], "knows", 0.1, 1.0, "stated")
     nilou.database.write(lambda connection: relations.sum_up(connection, relations.add(connection, [weak], now), now))
     assert graph.paths("A子", "C子", "shortest") == [["A子", "C子"]]

@@ -4,12 +4,13 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Lasting, Stated
+from memory_mcp.graph.update import consistency_check
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.relating import relate
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import entities, quality, relations
+from memory_mcp.store.graph import consistency, relations
+from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.upkeep import graph_check
 
 EXTRA = (
     "INSERT INTO relations SELECT 1000, 4, 1, 'nonsense', subtype, directed, weight, evidence_count, confidence, NULL, NULL, method, "
@@ -29,7 +30,7 @@ def rows(persona):
 
 def check(persona, now):
     steps = 1
-    while graph_check.step(persona, now):
+    while consistency_check.step(persona, now):
         steps += 1
         assert steps < 100
     return steps
@@ -81,7 +82,10 @@ def test_sums_that_are_wrong_are_put_right_and_told(woven, now, spoil, caplog):
 
 def test_many_entities_are_looked_at_a_few_at_a_time(nilou, now):
     relate(
-        nilou, [Stated(f"人{number}", "knows", f"友{number}") for number in range(graph_check.ENTITIES_AT_ONCE)], now=now, privacy=Privacy()
+        nilou,
+        [Stated(f"人{number}", "knows", f"友{number}") for number in range(consistency_check.ENTITIES_AT_ONCE)],
+        now=now,
+        privacy=Privacy(),
     )
     before = rows(nilou)
     nilou.database.write(lambda connection: connection.execute("UPDATE relations SET weight = 0.5 WHERE id > 90"))
@@ -100,21 +104,21 @@ def test_what_may_be_wrong_is_listed_with_how_much_there_is(nilou, say, now):
     key = say("高橋さんが来た").key
 
     def guess(connection):
-        one, other = (entities.by_name(connection, name)[0].id for name in ("東京", "苺"))
+        one, other = (records.by_name(connection, name)[0].id for name in ("東京", "苺"))
         relations.sum_up(connection, relations.add(connection, [Evidence(one, other, "contains", 0.5, 0.3, "model")], now), now)
 
     nilou.database.write(guess)
     with nilou.database.read() as connection:
-        assert quality.opposed(connection, 10) == ([(("鈴木", "lives_in", "東京"), ("鈴木", "lives_in", "大阪"))], 1)
-        assert quality.unsure(connection, 10) == ([(("東京", "contains", "苺"), 0.3)], 1)
-        assert quality.orphans(connection, 10) == ([], 0)
+        assert consistency.opposed(connection, 10) == ([(("鈴木", "lives_in", "東京"), ("鈴木", "lives_in", "大阪"))], 1)
+        assert consistency.unsure(connection, 10) == ([(("東京", "contains", "苺"), 0.3)], 1)
+        assert consistency.orphans(connection, 10) == ([], 0)
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
-        assert quality.orphans(connection, 10) == ([], 0)  # it may come out of the trash
+        assert consistency.orphans(connection, 10) == ([], 0)  # it may come out of the trash
     nilou.database.write(lambda connection: connection.execute("DELETE FROM memories WHERE key = ?", (key,)))
     with nilou.database.read() as connection:
-        assert quality.orphans(connection, 0) == ([], 1)
-        assert quality.orphans(connection, 10) == (["高橋"], 1)
+        assert consistency.orphans(connection, 0) == ([], 1)
+        assert consistency.orphans(connection, 10) == (["高橋"], 1)
 
 
 def test_what_one_memory_half_says_is_unsure_and_two_who_are_only_named_together_are_not(nilou, say, now):
@@ -123,14 +127,14 @@ def test_what_one_memory_half_says_is_unsure_and_two_who_are_only_named_together
 
     def guess(memory, type_):
         def work(connection):
-            ends = [entities.by_name(connection, name)[0].id for name in ("高橋", "佐藤")]
+            ends = [records.by_name(connection, name)[0].id for name in ("高橋", "佐藤")]
             relations.sum_up(connection, relations.add(connection, [Evidence(*ends, type_, 0.5, 0.5, "model", memory=memory)], now), now)
 
         nilou.database.write(work)
 
     def unsure():
         with nilou.database.read() as connection:
-            return quality.unsure(connection, 10)
+            return consistency.unsure(connection, 10)
 
     assert unsure() == ([], 0)
     guess(1, "knows")
@@ -154,14 +158,14 @@ def test_of_two_relations_that_held_one_after_the_other_none_is_wrong(nilou, now
     relate(nilou, [Stated("私", "works_at", "Y社")], now=now, privacy=Privacy(), when=one)
     relate(nilou, [Stated("私", "works_at", "X社")], now=now, privacy=Privacy(), when=other)
     with nilou.database.read() as connection:
-        assert quality.opposed(connection, 10)[1] == opposed
+        assert consistency.opposed(connection, 10)[1] == opposed
 
 
 def test_whom_only_the_trash_relates_is_no_orphan(nilou, say, now):
     key = say("楽しい日だった", relations=["乙野 > likes > 梨"]).key
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
-        assert quality.orphans(connection, 10) == ([], 0)
+        assert consistency.orphans(connection, 10) == ([], 0)
 
 
 @pytest.mark.parametrize("in_the_trash", [False, True])
@@ -172,9 +176,9 @@ def test_whom_a_memory_is_filed_under_is_no_orphan(nilou, say, now, in_the_trash
     if in_the_trash:
         forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
-        assert entities.by_name(connection, "健太")
-        assert entities.by_name(connection, "ダイズ日記")
-        assert quality.orphans(connection, 10) == ([], 0)
+        assert records.by_name(connection, "健太")
+        assert records.by_name(connection, "ダイズ日記")
+        assert consistency.orphans(connection, 10) == ([], 0)
     nilou.database.write(lambda connection: connection.execute("DELETE FROM memories WHERE key = ?", (key,)))
     with nilou.database.read() as connection:
-        assert quality.orphans(connection, 10) == (["健太", "ダイズ日記"], 2)
+        assert consistency.orphans(connection, 10) == (["健太", "ダイズ日記"], 2)

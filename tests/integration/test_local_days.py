@@ -6,11 +6,11 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Stated
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.remember.relating import relate
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import entities
+from memory_mcp.store.graph.entities import records
 
 # Five o'clock on New Year's morning in Tokyo.
 MORNING = datetime(2025, 12, 31, 20, tzinfo=UTC)
@@ -22,7 +22,7 @@ def days(nilou):
 
     def days(name):
         with nilou.database.read() as connection:
-            return [one.name for one in entities.by_name(connection, name) if one.type == "TimeUnit"]
+            return [one.name for one in records.by_name(connection, name) if one.type == "TimeUnit"]
 
     return days
 

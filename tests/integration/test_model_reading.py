@@ -7,12 +7,12 @@ import pytest
 
 from memory_mcp.config.settings import Llm, Privacy, Settings
 from memory_mcp.errors import ChatFailed
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.llm_extraction import parsed, step
 from memory_mcp.llm.chat import Chat
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.model_reading import parsed, step
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph import quality
+from memory_mcp.store.graph import consistency
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 
 FAKE = "langchain_core.language_models.fake_chat_models:FakeListChatModel"
@@ -211,4 +211,4 @@ def test_a_name_within_another_is_named_where_it_stands_alone_and_else_nobody_s(
     read(Model({"entities": [{"name": name, "type": "Person"} for name in ("ハナ", "緑川ハナ", "緑川")]}))
     assert [row[:3] for row in found_by_model(nilou)[0]] == [("緑川ハナ", "Person", 0), ("ハナ", "Person", 11)]
     with nilou.database.read() as connection:
-        assert quality.orphans(connection, 10) == ([], 0)
+        assert consistency.orphans(connection, 10) == ([], 0)

@@ -12,8 +12,9 @@ from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import chunks, index_queue, memories, stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store import memories
+from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 class RecordingEmbedder(HashingEmbedder):
@@ -267,7 +268,7 @@ def test_vectors_that_can_not_be_right_are_refused(say, apply, nilou, embedder, 
     assert waiting(nilou) == 1
 
 
-@pytest.mark.parametrize("crashing", ["_store", "_update", "_strike_off"])
+@pytest.mark.parametrize("crashing", ["_store", "_update", "_dequeue"])
 def test_a_crash_between_any_two_steps_only_repeats_work(say, apply, drain, nilou, indexes, embedder, equal, monkeypatch, crashing):
     for number in range(5):
         say(f"記憶{number}")

@@ -7,8 +7,8 @@ from index_comparison import compare, lag
 
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store.graph import quality
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.graph import consistency
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 def faults(data: Path) -> list[str]:
@@ -38,8 +38,8 @@ def graph_faults(data: Path) -> dict[str, object]:
     try:
         for name in personas.names():
             with personas.reading(name) as persona, persona.database.read() as connection:
-                everybody = quality.after(connection, 0, 1_000_000)
-                wrong = quality.wrong_sums(connection, everybody), quality.wrong_counts(connection, everybody)
+                everybody = consistency.after(connection, 0, 1_000_000)
+                wrong = consistency.wrong_sums(connection, everybody), consistency.wrong_counts(connection, everybody)
             found.update({name: wrong} if any(wrong) else {})
     finally:
         personas.close()

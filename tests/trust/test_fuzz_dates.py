@@ -9,8 +9,8 @@ import pytest
 from fuzzing import TEXT, explore
 from hypothesis import strategies as st
 
+from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.timewords import named_dates, parse_moment, parse_range
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

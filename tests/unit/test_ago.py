@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.text.ago import ago, elapsed, language_of
+from memory_mcp.dates.format import ago, elapsed, language_of
 
 
 @pytest.mark.parametrize(

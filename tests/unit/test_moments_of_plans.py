@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from memory_mcp.dates.resolve import parse_moment, parse_range
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.timewords import parse_moment, parse_range
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOW = datetime(2026, 11, 22, 8, tzinfo=UTC)

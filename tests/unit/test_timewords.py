@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.yearless import YEARS_MEANT
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.timewords import named_dates, parse_moment, parse_range
-from memory_mcp.text.yearless import YEARS_MEANT
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.yearless import YEARS_MEANT
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.timewords import named_dates, parse_moment, parse_range
-from memory_mcp.text.yearless import YEARS_MEANT
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.text.tokens import is_japanese, is_single_kanji, jaccard, normalise, query_tokens, tokens
+from memory_mcp.characters import is_japanese
+from memory_mcp.text.tokens import is_single_kanji, jaccard, normalise, query_tokens, tokens
 
 
 def test_a_japanese_run_becomes_its_kanji_and_all_overlapping_pairs():

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import apsw
 
-from memory_mcp.store.graph import entities
-from memory_mcp.store.graph.entities import Entity
+from memory_mcp.store.graph.entities import records
+from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.timestamps import from_text
 
 # An entity that something current speaks of, or that somebody made by hand, it or what is merged into it.
 PRESENT = (
@@ -82,7 +84,7 @@ def most_connected(connection: apsw.Connection, limit: int, types: Sequence[str]
         (json.dumps(list(types)), limit),
     )
     ids = [int(row[0]) for row in rows]
-    found = entities.by_ids(connection, ids)
+    found = records.by_ids(connection, ids)
     return [found[one] for one in ids]
 
 
@@ -105,3 +107,52 @@ def colors(connection: apsw.Connection) -> dict[str, str]:
 def relation_of(row: Sequence[Any]) -> Relation:
     """A row of the columns `RELATION`."""
     return Relation(row[0], row[1], row[2], bool(row[3]), *row[4:])
+
+
+# Of a minute nobody asks more, and every zone's days begin at the beginning of one.
+_MINUTE = 16
+_BYTES_OF_A_MINUTE = 150
+# Who is only an end of a relation was first spoken of by whoever told that.
+_ENTITIES = f"""
+SELECT substr(coalesce(e.first_mentioned_at, (
+    SELECT min(coalesce(m.occurred_at, m.created_at)) FROM relation_evidence v JOIN memories m ON m.id = v.memory
+    WHERE (v.source = e.id OR v.target = e.id) AND m.deleted_at IS NULL
+), e.created_at), 1, {_MINUTE}), count(*) FROM entities e WHERE {PRESENT} GROUP BY 1
+"""
+# What is told of one pair before a merge stands under other numbers: then the relation's own row says when.
+_RELATIONS = f"""
+SELECT substr(coalesce((
+    SELECT min(coalesce(m.occurred_at, m.created_at, v.created_at)) FROM relation_evidence v LEFT JOIN memories m ON m.id = v.memory
+    WHERE v.source = r.source AND v.target = r.target AND v.type = r.type AND m.deleted_at IS NULL
+), r.created_at), 1, {_MINUTE}), count(*) FROM relations r GROUP BY 1
+"""
+
+Minutes = tuple[tuple[datetime, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreationTimes:
+    """Minutes, aware, UTC, and how many of the entities of today were first spoken of in each (one made by hand: made), and how many of the
+    relations of today first told (one that is stated outside of any memory: stated)."""
+
+    entities: Minutes
+    relations: Minutes
+
+    @property
+    def nbytes(self) -> int:
+        return _BYTES_OF_A_MINUTE * (len(self.entities) + len(self.relations))
+
+
+def creation_times(connection: apsw.Connection) -> CreationTimes:
+    """When the graph of today came to be."""
+    return CreationTimes(_minutes(connection, _ENTITIES), _minutes(connection, _RELATIONS))
+
+
+def _minutes(connection: apsw.Connection, query: str) -> Minutes:
+    rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+    return tuple((from_text(f"{minute}:00+00:00"), many) for minute, many in rows)
+
+
+def revision(connection: apsw.Connection) -> str:
+    """The mark of the state that this connection sees; empty in a file that can't be brought up to date."""
+    return str(connection.execute("SELECT value FROM properties WHERE name = 'graph_revision'").get or "")

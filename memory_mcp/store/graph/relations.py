@@ -13,9 +13,11 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Stated
-from memory_mcp.store.graph.entities import OWN_TYPE, UNKNOWN_TYPE
+from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
+from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
+from memory_mcp.text.relation_notation import days
 
 Pair = tuple[int, int]
 # The ways of finding a relation that follow from a memory's text, and are found anew when that changes.
@@ -52,7 +54,7 @@ class Evidence:
     target_said: str | None = None
 
 
-def in_order(ends: Ends, *, is_directed: bool) -> Ends:
+def ordered_ends(ends: Ends, *, is_directed: bool) -> Ends:
     """As they are kept: of a relation without a direction the smaller one first."""
     source, target, source_said, target_said = ends
     return ends if is_directed or source <= target else (target, source, target_said, source_said)
@@ -64,7 +66,7 @@ def add(connection: apsw.Connection, evidence: Sequence[Evidence], now: datetime
     moment = to_text(now)
     rows = []
     for one in evidence:
-        ends = in_order((one.source, one.target, one.source_said, one.target_said), is_directed=directed.get(one.type, True))
+        ends = ordered_ends((one.source, one.target, one.source_said, one.target_said), is_directed=directed.get(one.type, True))
         said = (one.subtype, one.weight, one.confidence, one.valid_from, one.valid_to, one.method, one.validation_status, one.notes)
         rows.append((one.memory, *ends, one.type, *said, moment))
     connection.executemany(
@@ -109,7 +111,7 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Ma
     return found
 
 
-def stating(connection: apsw.Connection, entities: Iterable[int]) -> list[int]:
+def memories_stating(connection: apsw.Connection, entities: Iterable[int]) -> list[int]:
     """The memories that state a relation of one of these entities, merges aside."""
     rows = connection.execute(
         "SELECT DISTINCT memory FROM relation_evidence WHERE method = ?1 AND memory IS NOT NULL "
@@ -119,7 +121,7 @@ def stating(connection: apsw.Connection, entities: Iterable[int]) -> list[int]:
     return [row[0] for row in rows]
 
 
-def stated_beside(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
+def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
     """What somebody stated outside of any memory about those whom, of all memories, only these name."""
     rows = connection.execute(
         "WITH told AS (SELECT value AS memory FROM json_each(?1)), named(entity) AS ("
@@ -192,7 +194,7 @@ def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) ->
     if not changed:
         return
     wanted = json.dumps(sorted(changed))
-    rows = folded(connection, changed)
+    rows = summed_evidence(connection, changed)
     connection.execute(_FORGET, (wanted,))
     connection.executemany(
         "INSERT INTO relations(source, target, type, directed, weight, evidence_count, confidence, subtype, valid_from, valid_to, method, "
@@ -201,7 +203,7 @@ def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) ->
     )
 
 
-def folded(connection: apsw.Connection, pairs: Iterable[Pair]) -> list[tuple[Any, ...]]:
+def summed_evidence(connection: apsw.Connection, pairs: Iterable[Pair]) -> list[tuple[Any, ...]]:
     """What the relations of these pairs come to, as rows: source, target, type, directed, weight, evidence_count, confidence, and more."""
     return connection.execute(_FOLD, (json.dumps(sorted(set(pairs))),)).fetchall()
 
@@ -233,7 +235,7 @@ def allow(connection: apsw.Connection, source: int, target: int, type_: str) -> 
     )
 
 
-def sum_up_anew(connection: apsw.Connection, entities: Sequence[int], now: datetime) -> None:
+def rebuild_sums(connection: apsw.Connection, entities: Sequence[int], now: datetime) -> None:
     """All relations of these entities: who is one with whom has changed."""
     connection.execute(
         "DELETE FROM relations WHERE source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1))",
@@ -251,3 +253,61 @@ def stated_count(connection: apsw.Connection, memory_id: int) -> int:
     """How many relations this memory states."""
     counted = connection.execute("SELECT count(*) FROM relation_evidence WHERE memory = ? AND method = ?", (memory_id, STATED))
     return int(counted.get)
+
+
+# Of every entity its strongest relations in either direction, straight from an index. One of a pair that was only named together says nothing.
+_STRONGEST = """SELECT x.id FROM json_each(:here) h CROSS JOIN relations x ON x.id IN (
+    SELECT y.id FROM relations y WHERE y.{end} = +h.value AND y.type <> 'co_occurrence' ORDER BY y.weight * y.confidence DESC LIMIT :most)"""
+_AROUND = f"""
+SELECT r.source, s.name AS source_name, r.type, r.target, t.name AS target_name, r.directed, r.valid_from, r.valid_to
+FROM ({_STRONGEST.format(end="source")} UNION {_STRONGEST.format(end="target")}) f
+JOIN relations r ON r.id = f.id JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target
+ORDER BY r.weight * r.confidence DESC, r.id
+"""
+# What a memory states and nobody has taken back. A day goes by its own name: one such as 10月17日 may mean another year by now.
+_STANDING = """
+SELECT iif(s.subtype IS 'day', s.name, coalesce(v.source_said, s.name)), v.type, iif(t.subtype IS 'day', t.name, coalesce(v.target_said, t.name))
+FROM relation_evidence v JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target
+WHERE v.memory = ? AND v.method = 'stated' AND EXISTS (SELECT 1 FROM relations r WHERE r.type = v.type AND (
+    (r.source = coalesce(s.merged_into, s.id) AND r.target = coalesce(t.merged_into, t.id))
+    OR (NOT r.directed AND r.source = coalesce(t.merged_into, t.id) AND r.target = coalesce(s.merged_into, s.id))))
+ORDER BY v.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A relation with the names of its ends. `valid_from` and `valid_to` are the first and the last day on which it holds, None where nobody
+    said."""
+
+    source: int
+    source_name: str
+    type: str
+    target: int
+    target_name: str
+    directed: bool
+    valid_from: str | None = None
+    valid_to: str | None = None
+
+    @property
+    def line(self) -> str:
+        """As it is told: 健太 > likes > 苺; `—` where it has no direction; its days behind one that holds for a time."""
+        arrow = ">" if self.directed else "—"
+        return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{days(self.valid_from, self.valid_to)}"
+
+
+def strongest_statements(connection: apsw.Connection, entities: Iterable[int], most: int) -> list[Statement]:
+    """The relations of these entities, the strongest first, at most so many of each in either direction. Only what something current
+    speaks for; merged entities are one."""
+    here = json.dumps(list(entities))
+    columns = "source, source_name, type, target, target_name, directed, valid_from, valid_to"
+    rows = packed(connection, columns, _AROUND, {"here": here, "most": most})
+    return [
+        Statement(source, source_name, type_, target, target_name, bool(directed), valid_from, valid_to)
+        for source, source_name, type_, target, target_name, directed, valid_from, valid_to in rows
+    ]
+
+
+def current_statements(connection: apsw.Connection, memory_id: int) -> list[str]:
+    """The relations that a memory states and that hold, as `unrelate` takes them."""
+    return [" > ".join(row) for row in connection.execute(_STANDING, (memory_id,))]

@@ -2,7 +2,7 @@
 
 import apsw
 
-from memory_mcp.text.entities.folding import bare
+from memory_mcp.text.names import bare
 
 # What an entity can be: name, Japanese name, description, colour in a drawing.
 ENTITY_TYPES = (
@@ -265,3 +265,50 @@ def names_compared_anew(connection: apsw.Connection) -> None:
     known = connection.execute("SELECT id, alias, bare FROM entity_aliases").fetchall()
     changed = [(today, id_) for id_, alias, compared in known if (today := bare(str(alias))) != compared]
     connection.executemany("UPDATE entity_aliases SET bare = ? WHERE id = ?", changed)
+
+
+# done: the revision of the memory that it was done for. tries: how often it failed; what fails waits behind what does not.
+_BACKGROUND_TASKS = """
+CREATE TABLE graph_background (
+    task TEXT NOT NULL,
+    memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
+    done INTEGER,
+    tries INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (task, memory)
+) WITHOUT ROWID;
+CREATE INDEX graph_background_by_memory ON graph_background(memory);
+CREATE INDEX graph_background_waiting ON graph_background(task, tries, memory) WHERE done IS NULL;
+"""
+
+
+def background_tasks(connection: apsw.Connection) -> None:
+    """The list, with all memories that there are on it. Released: a change is a further migration."""
+    connection.execute(_BACKGROUND_TASKS)
+    connection.execute(
+        'INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each(\'["links", "model"]\') t JOIN memories m'
+    )
+
+
+_NEW_REVISION = "UPDATE properties SET value = lower(hex(randomblob(16))) WHERE name = 'graph_revision'"
+_REVISION = f"""
+INSERT OR REPLACE INTO properties(name, value) VALUES ('graph_revision', lower(hex(randomblob(16))));
+CREATE TRIGGER graph_gains_relation AFTER INSERT ON relations BEGIN {_NEW_REVISION}; END;
+CREATE TRIGGER graph_changes_relation AFTER UPDATE ON relations BEGIN {_NEW_REVISION}; END;
+CREATE TRIGGER graph_loses_relation AFTER DELETE ON relations BEGIN {_NEW_REVISION}; END;
+CREATE TRIGGER graph_gains_entity AFTER INSERT ON entities BEGIN {_NEW_REVISION}; END;
+CREATE TRIGGER graph_loses_entity AFTER DELETE ON entities BEGIN {_NEW_REVISION}; END;
+CREATE TRIGGER graph_changes_entity AFTER UPDATE OF merged_into, made_by, type, extraction_count, first_mentioned_at ON entities
+    WHEN old.merged_into IS NOT new.merged_into OR old.made_by <> new.made_by OR old.type <> new.type
+        OR (old.extraction_count > 0) <> (new.extraction_count > 0) OR old.first_mentioned_at IS NOT new.first_mentioned_at
+    BEGIN {_NEW_REVISION}; END;
+"""
+# The strongest relations of an entity, and the weight of all, without looking at the others' rows.
+_STRENGTH_INDEXES = """
+CREATE INDEX relations_by_source_strength ON relations(source, weight * confidence DESC, weight, confidence, type);
+CREATE INDEX relations_by_target_strength ON relations(target, weight * confidence DESC, weight, confidence, type);
+"""
+
+
+def graph_revision(connection: apsw.Connection) -> None:
+    """The mark with what changes it, and the indexes of strength. Released: a change is a further migration."""
+    connection.execute(_REVISION + _STRENGTH_INDEXES)

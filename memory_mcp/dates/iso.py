@@ -1,0 +1,80 @@
+"""Moments as ISO writes them, and local days in UTC."""
+
+import re
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from memory_mcp.dates.nested_days import Days
+from memory_mcp.domain import TimeRange
+from memory_mcp.errors import InvalidInput
+
+_OFFSETS = {
+    "JST": "+09:00",
+    "UTC": "+00:00",
+    "GMT": "+00:00",
+    "CET": "+01:00",
+    "CEST": "+02:00",
+    "EST": "-05:00",
+    "EDT": "-04:00",
+    "PST": "-08:00",
+    "PDT": "-07:00",
+}
+_ZONE = re.compile(rf"(?<=\d)(?: ?(?P<name>{'|'.join(_OFFSETS)})| (?P<offset>[+-]\d\d:?\d\d))\Z")
+_END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
+
+
+def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
+    """A moment, and as much after it as it leaves open: an hour, a minute, a second. A day of eight digits is left to the words.
+
+    Raises:
+        InvalidInput: it is outside the calendar.
+    """
+    if re.fullmatch(r"\d{8}", text) or not re.match(r"\d{4}", text):
+        return None
+    text, days_on = _in_full(text.upper())
+    try:
+        moment = datetime.fromisoformat(text.replace("/", "-")) + timedelta(days=days_on)
+        start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+        clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
+        if clock is None:
+            days = 7 if re.fullmatch(r"\d{4}-?W\d{2}", text) else 1
+            return TimeRange(start, (start.astimezone(zone) + timedelta(days=days)).astimezone(UTC))
+        return TimeRange(
+            start, start + (timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1))
+        )
+    except OverflowError:
+        raise outside_calendar() from None
+    except ValueError:
+        return None
+
+
+def _in_full(text: str) -> tuple[str, int]:
+    """With the zone as an offset, and without the hour 24, which is the first one so many days later."""
+    zone = _ZONE.search(text)
+    if zone:
+        text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])
+    midnight = _END_OF_DAY.search(text)
+    return (f"{text[: midnight.start()]}00:00{text[midnight.end() :]}", 1) if midnight else (text, 0)
+
+
+def in_utc(span: Days, zone: ZoneInfo) -> TimeRange:
+    """Local days as a span of UTC. Raises InvalidInput where they are outside the calendar."""
+    try:
+        start, end = (datetime.combine(day, time(), tzinfo=zone).astimezone(UTC) for day in span)
+    except OverflowError:
+        raise outside_calendar() from None
+    return TimeRange(start, end)
+
+
+def is_iso(text: str) -> bool:
+    """Whether a date is written so that it can be read in one way only."""
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def outside_calendar() -> InvalidInput:
+    """The refusal of a day that UTC has no time for."""
+    return InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31")

@@ -1,0 +1,169 @@
+"""Whether a sentence speaks of a day that is to come or of one that is past: 10月17日に会う, 10月17日に会った, due on 10月17日.
+
+What decides is the first verb behind the day, as in 10月17日に行った店にまた行く予定, in English the last one before it; then what is planned.
+Rules of a few words: what they don't know says neither.
+"""
+
+import re
+from typing import Literal
+
+from memory_mcp.characters import KANJI
+
+Direction = Literal["next", "last"]
+
+PLANNED = "予定|締切|締め切り|締切り|〆切|しめきり|納期|期限|期日|までに|本番|予約|約束|発売|開催|公開|リリース|開幕|開業|オープン|納品|提出|実施|入籍|まで有効|まであと|空いて|支払い?日?[はが：:]"
+_EVENTS = (
+    "式|会議|打ち?合わせ|ミーティング|面談|面接|試験|テスト|検査|検診|健診|手術|診察|ライブ|コンサート|公演|旅行|出張|引っ?越し|飲み会|同窓会|送別会|歓迎会"
+    "|忘年会|新年会|発表会?|デート|試合|大会|運動会|文化祭|パーティー?|歯医者|病院|集合|出発|帰国|締め|退院|入院|会食|ランチ会?|セミナー|研修|イベント|祭り?"
+)
+_SPEECH = re.compile(
+    r"(?:だ|です)?(?:と|って)(?:の?こと|いう(?:話|連絡|こと)|聞|き[いか]|言|い[わっ]|教え|伝え|知|連絡|メモ|書|返事|話し|約束|思[いうっ]|決ま|決め|考え|頼|誘)"
+)
+# Behind a verb in its plain form: the end, a noun, or what goes on from a whole sentence.
+_GOES_ON = rf"(?=\s*(?:$|[{KANJI}ァ-ヶ、，,.)）」』…ー~〜！!？?]|こと|の[はをでがに]|ので|から|けど|が|し|よ|ね|な[ぁあ]?$|か|ため|そう|らしい|みたい|はず|つもり|とき|まえ|んだ|んで|って|わ|ぞ))"
+_TO_COME = re.compile(
+    rf"(?:[行書聞着働歩続開届動弾引描泣置招磨咲]く|[{KANJI}かもらま]う|[{KANJI}ご]す|[立待持勝打育]つ|[{KANJI}]む|[{KANJI}]ぶ|[泳急継注]ぐ|死ぬ"
+    rf"|[がもは]ある|(?:[{KANJI}]|[うくけげさざすせちねびべまみめらりれえきぎしじなやわかがった]|(?<![てで])い|(?<=[捨育立建当])て)る){_GOES_ON}"
+    r"|(?<!てい)(?<!でい)(?<!てお)(?<!でお)(?<!で)(?<!ござい)ます|(?<!てい)(?<!でい)ません(?!でし)|[おこそとのぼもろごよ]う(?=$|[よねか、]|と)|(?:て|で)(?:ください|下さい|ほしい|欲しい|ね?$)|ましょう"
+    r"|[きしちにみりいびぎじえけせてねべめれげ]たい(?=$|[なねよ、]|と|です|ので|けど)|[らかさまばわがえけせてれべめいきしみりぜ]ない(?=$|[よねな、]|と|です|ので|から|予定)"
+    r"|なきゃ|なければ|なくては|なくちゃ|べき|だろう|でしょう|つもり"
+)
+_WAS = re.compile(
+    rf"(?:[っいしきえけせてめれべねげみりちびじ]|[{KANJI}])た(?![いちくぶりめだほ]|ら(?!しい)|方が|が[りるっ])|[{KANJI}しらこ]んだ(?!ろ)|[{KANJI}なそ]いだ(?!ろ)|でした|てる?た"
+)
+# What was done so that something comes.
+_PLAN_MADE = re.compile(
+    r"(?:予約|約束|予定|申し?込み?|エントリー|チケット|切符|航空券|席|宿|ホテル|部屋|便)[^、]{0,8}?(?:した|しました|取[っれ]|とっ|とれ|買っ|入[れっ]|立て|でき|押さえ|決ま|決め)"
+    r"|申し込[んみ]|応募し|エントリーし|登録し|延期|リスケ|ずら[しれさ]|繰り下げ|繰り上げ"
+)
+_FIXED = re.compile(
+    r"^(?:\s?[(（][^)）]*[)）])?(?:に|へ|と)(?:決ま|決め|決定|なっ|なり|し(?:た|ま)|設定|変更|変わ|延び|伸び|移[っしさ]|確定|組ま|セット)"
+)
+_MAYBE_AHEAD = re.compile("誘わ|招待|招か|呼ば|頼ま")
+_CALLED_OFF = re.compile("延期|中止|変更|キャンセル|なくな|流れ")
+_WAS_UNTIL_MOVED = re.compile(
+    r"^(?:まで)?(?:だった|でした)(?:が|けど|けれど|のが|のを|のに|もの)(?:.*(?:延|伸び|変|ずれ|なっ|早ま)|[、\s]*$)"
+)
+_WAS_INTENDED = re.compile("(?:予定|つもり|はず)(?:だった|でした)")
+_OF_IT = re.compile(rf"^の|^(?:[がに]|\s)?(?:{PLANNED})(?:の|を|、)")
+_IT_WAS = re.compile(r"(?:は|も|で|では|が)[^、]*$")
+_TAKEN_PART = re.compile("に(?:勝|負|出た|行[っき]|参加)")
+_SINCE = re.compile(r"^(?:以来|から[^、]*(?:(?:て|で)(?:い(?:る|ます|ない|ません)|る|ます|ない)|[がも]な(?:い|かった)|[がも]ありません))")
+# What was to be, and was not, or was otherwise: on that day or not, nobody can tell.
+_CONTRAST = re.compile(r"(?:のに|けど|けれど|(?<=[たいだる])が)[、\s]*(?P<rest>[^。]*)$")
+_SEEN = re.compile(r"のを[^、]{0,6}(?:見た|見て|見まし|聞いた|聞こえ|手伝っ|忘れ|待っ)")
+_RECORD = re.compile("^(?:の[^、]*)?(?:議事録|感想|写真|日記|振り返り|反省)")
+_LATELY = re.compile("先日|この前|このまえ|こないだ|この間|前回|先週|先月|昨日|きのう|さっき|以前|過ぎ")
+_NEXT_TIME = re.compile("次|次回|今度|来週|来月|もうすぐ|まもなく|楽しみ|待ち遠し")
+_IT_HAPPENED = re.compile(rf"(?:{_WAS.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
+_WILL_HAPPEN = re.compile(rf"(?:{_TO_COME.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
+_HAPPENS_ON = re.compile(rf"(?:{_EVENTS})(?:は|が|の日は|の日程は|日程は|日は|も)[、\s]*$")
+_PLAIN = re.compile(
+    r"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{0,2}時半?(?:\d{1,2}分)?)?(?:に|から|で|まで)?(?:です|だ|である)?(?:よ|ね|よね|から|ので|そう(?:だ|です)?|らしい|、.*)?\s*$"
+)
+_IS_THE_DAY = re.compile(
+    rf"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?)?(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?(?:{_EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
+)
+_PLANS = re.compile(PLANNED)
+
+_NOT_PAST = "need|needed|indeed|speed|feed|exceed|hundred|naked|red|bed|wed|shed|united|limited"
+_ENGLISH = re.compile(
+    r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned|planning)|(?:should|could|would|might) have|had (?:planned|scheduled|booked)|(?:had|missed)(?: an?| my| the)?(?: \w+)? (?:appointment|deadline|reservation)|used to)"
+    r"|(?P<plan>due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|booked|reserved|reservation|invited"
+    r"|postponed|rescheduled|moved (?:to|until)(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|todo"
+    r"|(?:is|are|it's)(?: on| at| set for)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|has (?:an? )?(?:surgery|exam|appointment|meeting|game|flight)|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
+    rf"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote|ran|flew|drove|spoke|heard"
+    rf"|broke|fell|found|paid|sent|spent|sold|taught|thought|built|kept|slept|died|(?!(?:{_NOT_PAST})\b)[a-z]{{2,}}ed))\b",
+    re.IGNORECASE,
+)
+_BY = re.compile(r"\b(?:by|until|till|before)\s*$", re.IGNORECASE)
+_SINCE_IN_ENGLISH = re.compile(r"\bsince\s*$", re.IGNORECASE)
+_ENGLISH_CLAUSE = re.compile(r"[,;:]|\bbut\b|\bwho\b|\bso\b|\bbecause\b", re.IGNORECASE)
+_BUT = re.compile(r"\b(?:but|however)\b", re.IGNORECASE)
+_KANA = re.compile("[\u3041-\u30ff]")
+_RELATION_PLANNED = re.compile(rf"{PLANNED}|due|deadline|schedule|plan|appointment|reserv|expire|until", re.IGNORECASE)
+
+
+def direction(before: str, after: str) -> Direction | None:
+    """Whether the sentence that goes on `before` and `after` a day takes it for the next such day or the last; None where it says neither."""
+    return _english(before, after) or _japanese(before, after)
+
+
+def direction_of_relation(type_: str, beside: str) -> Direction | None:
+    """The same for a day at the end of a relation, which has no sentence: deadlines and plans are of the next one. `beside`: its other end."""
+    words = type_.replace("_", " ")
+    if _RELATION_PLANNED.search(words) or _PLANS.search(beside):
+        return "next"
+    found = _ENGLISH.search(words)
+    return ("next" if found["plan"] else "last") if found else _tense(words)
+
+
+def _japanese(before: str, after: str) -> Direction | None:
+    whole = after
+    if spoken := _SPEECH.search(after):
+        after = after[: spoken.start()]
+    if _WAS_UNTIL_MOVED.match(after) or _WAS_INTENDED.search(after):
+        return None
+    if _FIXED.match(after) and re.search(f"{PLANNED}|{_EVENTS}", before):
+        return "next"
+    if _SINCE.match(after):
+        return "last"
+    told = _tense(after)
+    if told == "next" and after.startswith("のこと"):
+        return None
+    if told == "next" and _SEEN.search(after):
+        return "last"
+    if told == "last":
+        told = _though_it_was(after)
+    told = told or _without_a_verb(before, after)
+    otherwise = _CONTRAST.search(whole) if told == "next" else None
+    return None if otherwise and _WAS.search(otherwise["rest"]) else told
+
+
+def _tense(after: str) -> Direction | None:
+    """By the first verb that has one."""
+    was, comes = _WAS.search(after), _TO_COME.search(after)
+    if was and (comes is None or was.start() <= comes.start()):
+        return "last"
+    return "next" if comes else None
+
+
+def _though_it_was(after: str) -> Direction | None:
+    """Something was done: on that day, for it, or nobody can tell."""
+    made, was = _PLAN_MADE.search(after), _WAS.search(after)
+    if made and was and was.start() >= made.start() and not _CALLED_OFF.search(after):
+        return "next"
+    if _MAYBE_AHEAD.search(after):
+        return None
+    if _OF_IT.match(after) and not _TAKEN_PART.search(after):
+        return "last" if _IT_WAS.search(after) and not _CALLED_OFF.search(after) else None
+    return "last"
+
+
+def _without_a_verb(before: str, after: str) -> Direction | None:
+    if _RECORD.match(after) or _IT_HAPPENED.search(before):
+        return "last"
+    if _LATELY.search(before):
+        return "last"
+    here = before.rstrip("、 ").rpartition("、")[2] + " " + after.lstrip("、 ").partition("、")[0]
+    if _PLANS.search(here) or _NEXT_TIME.search(here) or _WILL_HAPPEN.search(before):
+        return "next"
+    happens = (_HAPPENS_ON.search(before) and _PLAIN.match(after)) or _IS_THE_DAY.match(after)
+    return "next" if happens else None
+
+
+def _english(before: str, after: str) -> Direction | None:
+    """By the last verb before the day in its clause, else the first behind it, else by those of the whole sentence."""
+    if not re.search("[a-z]{2}", before + after, re.IGNORECASE) or _KANA.search(before + after):
+        return None
+    if _SINCE_IN_ENGLISH.search(before):
+        return "last"
+    near = _ENGLISH_CLAUSE.split(before)[-1], _ENGLISH_CLAUSE.split(after)[0]
+    for one, other in (near, (before, after)):
+        found = [*reversed(list(_ENGLISH.finditer(one))), *_ENGLISH.finditer(other)]
+        if found:
+            if found[0]["plan"] is None:
+                return None if _BY.search(one) else "last"
+            otherwise = _BUT.split(before + " " + after, maxsplit=1)[1:]
+            return None if otherwise and any(verb["past"] for verb in _ENGLISH.finditer(otherwise[0])) else "next"
+    return "next" if _BY.search(before) else None

@@ -1,0 +1,127 @@
+"""A vector for each entity and generation: what it is called and what is said of it, and what the memories say that name it.
+
+Part of the persona's database: it goes with the entity, and is made anew when one of the memories is erased.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import apsw
+import numpy as np
+
+from memory_mcp.store.graph.overview import PRESENT
+from memory_mcp.store.vectors.stored_vectors import BLOB_TYPE, SEARCHABLE, Ids, Matrix
+
+NAME_WEIGHT, MEMORIES_WEIGHT = 0.7, 0.3
+# Of an entity that everything names the latest pieces tell what it is.
+PIECES_LIMIT = 100
+
+# What an entity is called, with all names of what is merged into it, and what is said of it; and a mark of the vectors of the memories
+# that name it, which is another one as soon as one of them comes, goes or changes: pieces are never renumbered.
+_NOW = f"""
+kept AS MATERIALIZED (
+    SELECT c.memory_id AS memory, count(*) AS many, sum(c.id) AS total, max(c.id) AS latest FROM vectors v JOIN chunks c ON c.id = v.chunk
+    JOIN memories m ON m.id = c.memory_id WHERE v.generation = ?1 AND c.question IS NULL AND {SEARCHABLE} GROUP BY c.memory_id),
+named AS (
+    SELECT DISTINCT coalesce(e.merged_into, e.id) AS id, em.memory FROM entity_mentions em JOIN entities e ON e.id = em.entity),
+pieces AS MATERIALIZED (
+    SELECT n.id, sum(k.many) || ':' || sum(k.total) || ':' || max(k.latest) AS mark FROM named n JOIN kept k ON k.memory = n.memory GROUP BY n.id),
+now AS (
+    SELECT e.id, e.name || coalesce((SELECT ' ' || group_concat(alias, ' ') FROM (
+        SELECT DISTINCT a.alias FROM entities g CROSS JOIN entity_aliases a ON a.entity = g.id
+        WHERE coalesce(g.merged_into, g.id) = +e.id AND a.alias <> e.name ORDER BY a.alias)), '') || coalesce(': ' || e.description, '') AS said,
+        coalesce(p.mark, '') AS mark FROM entities e LEFT JOIN pieces p ON p.id = +e.id WHERE {PRESENT})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """An entity whose vector is missing or of something else. `name_vector` is None where the model has to be asked for `said`."""
+
+    entity: int
+    said: str
+    mark: str
+    name_vector: Matrix | None
+
+
+def outdated(connection: apsw.Connection, generation: str, limit: int) -> list[Outdated]:
+    """The entities that want a vector in a generation, at most so many. Looks at every mention."""
+    rows = connection.execute(
+        f"WITH {_NOW} SELECT n.id, n.said, n.mark, CASE WHEN v.said = n.said THEN v.name_blob END FROM now n "
+        "LEFT JOIN entity_vectors v ON v.entity = n.id AND v.generation = ?1 "
+        "WHERE v.entity IS NULL OR v.said <> n.said OR v.made_from <> n.mark ORDER BY n.id LIMIT ?2",
+        (generation, limit),
+    )
+    return [Outdated(entity, said, mark, None if blob is None else _vector(blob)) for entity, said, mark, blob in rows]
+
+
+def of_memories(connection: apsw.Connection, generation: str, entity: int) -> Matrix:
+    """The vectors of the latest pieces of current memories that name the entity, or what is merged into it."""
+    rows = connection.execute(
+        "SELECT v.blob FROM (SELECT DISTINCT em.memory AS id FROM entities e JOIN entity_mentions em ON em.entity = e.id "
+        "WHERE coalesce(e.merged_into, e.id) = ?2) n CROSS JOIN memories m ON m.id = n.id "
+        "CROSS JOIN chunks c ON c.memory_id = m.id AND c.question IS NULL CROSS JOIN vectors v ON v.generation = ?1 AND v.chunk = c.id "
+        f"WHERE {SEARCHABLE} ORDER BY v.chunk DESC LIMIT ?3",
+        (generation, entity, PIECES_LIMIT),
+    )
+    blobs = [blob for (blob,) in rows]
+    return np.frombuffer(b"".join(blobs), BLOB_TYPE).astype(np.float32).reshape(len(blobs), -1) if blobs else np.empty((0, 0), np.float32)
+
+
+def mixed(name: Matrix, pieces: Matrix) -> Matrix:
+    """The vector of an entity, of length 1: the name's and the mean of the memories' that name it, which counts for less."""
+    mean = pieces.mean(axis=0) if len(pieces) else np.zeros_like(name)
+    length = float(np.linalg.norm(mean))
+    whole = NAME_WEIGHT * name + (MEMORIES_WEIGHT / length * mean if length else 0.0)
+    return np.asarray(whole / max(float(np.linalg.norm(whole)), 1e-12), np.float32)
+
+
+def write(connection: apsw.Connection, generation: str, made: Iterable[tuple[Outdated, Matrix, Matrix]]) -> None:
+    """Stores what was made of each: the name's vector and the whole. Entities that are gone meanwhile have none."""
+    rows = [
+        (generation, one.mark, whole.astype(BLOB_TYPE).tobytes(), one.said, name.astype(BLOB_TYPE).tobytes(), one.entity)
+        for one, name, whole in made
+    ]
+    connection.executemany(
+        "INSERT OR REPLACE INTO entity_vectors(generation, made_from, blob, said, name_blob, entity) SELECT ?,?,?,?,?,id FROM entities WHERE id = ?",
+        rows,
+    )
+
+
+def useless(connection: apsw.Connection, keep: Sequence[str]) -> bool:
+    """Whether there are vectors of generations that nobody needs, or of entities that are one with another or named no more."""
+    return connection.execute(f"SELECT 1 {_USELESS} LIMIT 1", (json.dumps(list(keep)),)).get is not None
+
+
+def drop_useless(connection: apsw.Connection, keep: Sequence[str]) -> None:
+    """Deletes those."""
+    connection.execute(f"DELETE {_USELESS}", (json.dumps(list(keep)),))
+
+
+def drop(connection: apsw.Connection, entities: Collection[int]) -> None:
+    """Deletes the vectors of these, and of what they are merged into: a memory that had a share in them is erased."""
+    connection.execute(
+        "DELETE FROM entity_vectors WHERE entity IN (SELECT value FROM json_each(?1) "
+        "UNION SELECT merged_into FROM entities WHERE merged_into IS NOT NULL AND id IN (SELECT value FROM json_each(?1)))",
+        (json.dumps(list(entities)),),
+    )
+
+
+def everything(connection: apsw.Connection, generation: str) -> tuple[Ids, Matrix]:
+    """The vectors of all entities in a generation: ids of shape (n,), vectors of shape (n, dimension), each of length 1."""
+    rows = list(connection.execute("SELECT entity, blob FROM entity_vectors WHERE generation = ? ORDER BY entity", (generation,)))
+    ids = np.array([entity for entity, _ in rows], np.int64)
+    if not rows:
+        return ids, np.empty((0, 0), np.float32)
+    return ids, np.frombuffer(b"".join(blob for _, blob in rows), BLOB_TYPE).astype(np.float32).reshape(len(rows), -1)
+
+
+_USELESS = (
+    "FROM entity_vectors WHERE generation NOT IN (SELECT value FROM json_each(?1)) "
+    f"OR entity NOT IN (SELECT e.id FROM entities e WHERE {PRESENT})"
+)
+
+
+def _vector(blob: bytes) -> Matrix:
+    return np.frombuffer(blob, BLOB_TYPE).astype(np.float32)

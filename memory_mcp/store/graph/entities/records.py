@@ -1,0 +1,308 @@
+"""Entities and their names: found by a name, made when a text names somebody new."""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.dates.mentions import day_called
+from memory_mcp.store.graph.entities import type_history
+from memory_mcp.store.timestamps import optional_from_text, to_text
+from memory_mcp.text import mention
+from memory_mcp.text.names import bare, fold
+
+UNKNOWN_TYPE = mention.UNKNOWN_TYPE
+# The type of an entity e as it is without what is merged into it.
+OWN_TYPE = f"iif({{e}}.type_from IS 'merge', '{UNKNOWN_TYPE}', {{e}}.type)"
+# +e.id: with the affinity of a column SQLite would not use the index of the groups.
+_COLUMNS = (
+    "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
+    "e.first_mentioned_at, e.last_mentioned_at, e.merged_into, "
+    "(SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name ORDER BY a.alias)), "
+    "(SELECT json_group_array(alias) FROM (SELECT DISTINCT a.alias FROM entities g CROSS JOIN entity_aliases a ON a.entity = g.id "
+    "WHERE coalesce(g.merged_into, g.id) = +e.id AND g.id <> e.id ORDER BY a.alias))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Someone or something that memories speak of. `confidence` and `importance` run from 0 to 1; times are aware, UTC.
+
+    `aliases` are further names of its own, `merged_names` all those of what was merged into it.
+    """
+
+    id: int
+    entity_id: str
+    type: str
+    name: str
+    subtype: str | None = None
+    description: str | None = None
+    confidence: float = 0.5
+    extraction_count: int = 0
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    importance: float = 0.5
+    first_mentioned_at: datetime | None = None
+    last_mentioned_at: datetime | None = None
+    merged_into: int | None = None
+    aliases: tuple[str, ...] = ()
+    merged_names: tuple[str, ...] = ()
+
+
+def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]:
+    """The entities with these ids, merged ones included."""
+    # As one text: between two rows other threads have their turn.
+    rows = connection.execute(
+        f"SELECT json_group_array(json_array({_COLUMNS})) FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    ).get
+    return {entity.id: entity for entity in map(_entity, json.loads(str(rows)))}
+
+
+def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
+    """Whoever is called so, most mentioned first: exactly so if anybody is, else with other honorifics, else the day that is meant, however
+    it is written. Merged ones answer as the kept."""
+    return next(by_name_forms(connection, name), [])
+
+
+def by_name_forms(connection: apsw.Connection, name: str) -> Iterator[list[Entity]]:
+    """Whoever is called exactly so, then whoever is with other honorifics, then the day; each only where there is somebody."""
+    for column, wanted in _forms(name):
+        found = _selected(
+            connection,
+            f"IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a JOIN entities f ON f.id = a.entity WHERE a.{column} = ?) "
+            "ORDER BY e.extraction_count DESC, e.id",
+            wanted,
+        )
+        if found:
+            yield found
+
+
+def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
+    """The entity with this id, or what it is merged into; none where there is no such id."""
+    return _selected(connection, "= (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)", entity_id)
+
+
+def by_similar_name(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
+    """Entities with a name that holds this bare one or is held by it, the most mentioned first."""
+    return _selected(
+        connection,
+        "IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a JOIN entities f ON f.id = a.entity "
+        "WHERE instr(a.bare, ?1) OR (length(a.bare) > 1 AND instr(?1, a.bare))) ORDER BY e.extraction_count DESC, e.id LIMIT ?2",
+        name,
+        limit,
+    )
+
+
+def _selected(connection: apsw.Connection, which: str, *wanted: str | int) -> list[Entity]:
+    return [_entity(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM entities e WHERE e.id {which}", wanted)]
+
+
+def _forms(name: str) -> Iterator[tuple[str, str]]:
+    """How a name may be looked for: the column and what stands there."""
+    yield "folded", fold(name)
+    yield "bare", bare(name)
+    if day := day_called(name, None):
+        yield "folded", fold(day.name)
+
+
+def find_or_create(
+    connection: apsw.Connection,
+    name: str,
+    type_: str | None,
+    confidence: float,
+    now: datetime,
+    *,
+    subtype: str | None = None,
+    likely: str | None = None,
+) -> int:
+    """The id of the entity of this name, and of this type where one is told; a new one if there is none. Of merged ones it is the one whose
+    own the name is, so that they can be told apart again. `likely` is its type where nobody has told one."""
+    entity = find(connection, name, type_, likely=likely)
+    if entity is None:
+        return create(connection, name, type_ or likely or UNKNOWN_TYPE, confidence, now, subtype=subtype)
+    if told := type_ or likely:
+        fill_type(connection, entity.id, told, now)
+    own = _whose_own(connection, entity, name)
+    if confidence > entity.confidence:
+        connection.execute("UPDATE entities SET confidence = max(confidence, ?) WHERE id = ?", (confidence, own))
+    return own
+
+
+def find(
+    connection: apsw.Connection, name: str, type_: str | None, *, likely: str | None = None, among: Sequence[Entity] | None = None
+) -> Entity | None:
+    """Who is meant by this name, and of this type where one is told, or was until somebody told another: whose own name it is before whose
+    further name, then who is mentioned most. None where there is nobody, or where it is a further name of several, which may be either, unless the hand gave it to one alone.
+    `among`: those of whoever is called so who may be meant."""
+    called = by_name(connection, name) if among is None else among
+    found = [entity for entity in called if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
+    wanted = type_ or likely
+    once = (
+        type_history.ids_with_type(connection, name, wanted)
+        if wanted and called and all(entity.type != wanted for entity in called)
+        else set()
+    )
+    if once:
+        found = [entity for entity in called if entity.id in once] or found
+    elif type_ is None and likely == "Person":
+        # 福島さん is not the place.
+        found = [entity for entity in found if entity.type != "Location"]
+    if wanted and not once:
+        found = (
+            [entity for entity in found if entity.type == wanted] or [entity for entity in found if entity.type == UNKNOWN_TYPE] or found
+        )
+    if len(found) == 1 and (bare(found[0].name) == bare(name) or not is_day_without_year(name)):
+        return found[0]
+    called_so = ids_by_own_name(connection, name) if found else set()
+    own = [entity for entity in found if entity.id in called_so]
+    if own:
+        return own[0]
+    if is_day_without_year(name):
+        return None
+    given = _given(connection, found, name)
+    return given[0] if len(given) == 1 else None
+
+
+def ids_by_own_name(connection: apsw.Connection, name: str) -> set[int]:
+    """Whose own name it is, or that of one who was merged into them: what was a further name before a merge is one after it."""
+    rows = connection.execute(
+        "SELECT coalesce(e.merged_into, e.id), e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ?",
+        (bare(name),),
+    )
+    return {root for root, called in rows if bare(called) == bare(name)}
+
+
+def _given(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
+    """Those to whom somebody gave this name by hand: a name that only the trash holds may be given to another one."""
+    rows = connection.execute(
+        "SELECT coalesce(e.merged_into, e.id) FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ? AND a.by_hand",
+        (bare(name),),
+    )
+    given = {row[0] for row in rows}
+    return [entity for entity in found if entity.id in given]
+
+
+def is_day_without_year(name: str) -> bool:
+    """Whether it is the name of a day such as 10月17日: by its own name one that comes back each year, and none that has it as a further name."""
+    day = day_called(name, None)
+    return day is not None and "月" in day.name
+
+
+def fill_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
+    """The type of an entity, or of what it is merged into, of which nobody has told one. What the hand told stays."""
+    connection.execute(
+        f"UPDATE entities SET type = ?1, type_from = NULL, types_told = {type_history.WAS_UNKNOWN}, updated_at = ?2 WHERE type_from IS NOT 'hand' "
+        "AND ((type = ?3 AND type <> ?1) OR (type_from = 'merge' AND type = ?1)) "
+        "AND id = (SELECT coalesce(merged_into, id) FROM entities WHERE id = ?4)",
+        (type_, to_text(now), UNKNOWN_TYPE, entity_id),
+    )
+
+
+def create(
+    connection: apsw.Connection,
+    name: str,
+    type_: str,
+    confidence: float,
+    now: datetime,
+    *,
+    subtype: str | None = None,
+    description: str | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    made_by: str = "text",
+) -> int:
+    """A new entity with its name as its first alias. Returns its id."""
+    moment = to_text(now)
+    connection.execute(
+        "INSERT INTO entities(entity_id, type, subtype, name, description, confidence, attributes, made_by, created_at, updated_at) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?)",
+        (
+            str(uuid.uuid4()),
+            type_,
+            subtype,
+            name,
+            description,
+            confidence,
+            json.dumps(attributes, ensure_ascii=False) if attributes else None,
+            made_by,
+            moment,
+            moment,
+        ),
+    )
+    entity_id = connection.last_insert_rowid()
+    if made_by == "text":
+        add_aliases(connection, entity_id, [name])
+    else:
+        add_names_by_hand(connection, entity_id, [name])
+    return entity_id
+
+
+def add_aliases(connection: apsw.Connection, entity_id: int, aliases: Sequence[str]) -> None:
+    """Further names of an entity; the ones that it has already change nothing."""
+    rows = [(fold(alias), entity_id, bare(alias), alias) for alias in aliases if fold(alias)]
+    connection.executemany("INSERT OR IGNORE INTO entity_aliases(folded, entity, bare, alias, mark) VALUES (?,?,?,?,random())", rows)
+
+
+def add_names_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
+    """Names that somebody gives an entity: they stay told, whatever memories are forgotten."""
+    add_aliases(connection, entity_id, names)
+    mark_names_by_hand(connection, entity_id, names)
+
+
+def mark_names_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
+    """Those of an entity's names that somebody called it by stay told, too."""
+    folded = json.dumps([fold(name) for name in names])
+    connection.execute(
+        "UPDATE entity_aliases SET by_hand = 1 WHERE entity = ? AND folded IN (SELECT value FROM json_each(?))", (entity_id, folded)
+    )
+
+
+def names_by_hand(connection: apsw.Connection, entity_id: int) -> list[str]:
+    """Those of an entity's own names, merges aside, that somebody put down."""
+    return [
+        row[0] for row in connection.execute("SELECT alias FROM entity_aliases WHERE entity = ? AND by_hand ORDER BY alias", (entity_id,))
+    ]
+
+
+def _whose_own(connection: apsw.Connection, entity: Entity, name: str) -> int:
+    if not entity.merged_names:
+        return entity.id
+    owner = connection.execute(
+        "SELECT a.entity FROM entities e JOIN entity_aliases a ON a.entity = e.id WHERE coalesce(e.merged_into, e.id) = ?1 "
+        "AND a.bare = ?3 ORDER BY a.folded = ?2 DESC, a.entity = ?1 DESC, a.entity LIMIT 1",
+        (entity.id, fold(name), bare(name)),
+    ).get
+    return int(owner or entity.id)
+
+
+def entity_types(connection: apsw.Connection) -> dict[str, str]:
+    """The types that an entity can have: by name, how each is shown."""
+    return dict(connection.execute("SELECT name, display_name FROM entity_types ORDER BY name"))
+
+
+def _entity(row: Sequence[Any]) -> Entity:
+    return Entity(
+        id=row[0],
+        entity_id=row[1],
+        type=row[2],
+        subtype=row[3],
+        name=row[4],
+        description=row[5],
+        confidence=row[6],
+        extraction_count=row[7],
+        attributes=json.loads(row[8]) if row[8] else {},
+        importance=row[9],
+        first_mentioned_at=optional_from_text(row[10]),
+        last_mentioned_at=optional_from_text(row[11]),
+        merged_into=row[12],
+        aliases=_names(row[13]),
+        merged_names=_names(row[14]),
+    )
+
+
+def _names(told: Any) -> tuple[str, ...]:
+    """A list as JSON text; within another such text it is a list already."""
+    return tuple(json.loads(told) if isinstance(told, str) else told)

@@ -1,0 +1,205 @@
+"""What an import tells of the graph beside the memories, put down: what is said here already stays, what is open is filled.
+
+Rows are those that `leaving` writes, checked. Entities are found by their names and types, or made.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.store import memories
+from memory_mcp.store.graph import mentions
+from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
+from memory_mcp.store.graph.relations import Pair, rebuild_sums, sum_up
+from memory_mcp.store.graph.transfer import graph_merge
+from memory_mcp.text.names import fold
+
+Row = Mapping[str, Any]
+
+
+class GraphImport:
+    """What one batch brings; `settle` sums up what follows from all of it. Call both in one transaction."""
+
+    def __init__(self, connection: apsw.Connection, now: datetime) -> None:
+        self._connection, self._now = connection, now
+        self._pairs: set[Pair] = set()
+        self._merged: set[int] = set()
+
+    def take(self, kind: str, row: Row) -> bool:
+        """Whether the row said anything new.
+
+        Raises:
+            InvalidInput: it names a memory that is not here. Nothing of it was put down.
+        """
+        takers = {
+            "entity_type": self._type,
+            "relation_type": self._type,
+            "entity": self._entity,
+            "relation": self._relation,
+            "merged_entity": self._merge,
+            "distinct_entity": self._distinguish,
+            "link": self._link,
+        }
+        return takers[kind](row)
+
+    def settle(self) -> None:
+        """Relations, counts and names as they are now."""
+        if self._merged:
+            entity_merges.regroup(self._connection)
+            entity_merges.update_merged_types(self._connection, self._merged)
+            rebuild_sums(self._connection, sorted(self._merged), self._now)
+            mentions.recount(self._connection, self._merged)
+            names.mark_changed(self._connection)
+        sum_up(self._connection, self._pairs, self._now)
+
+    def _type(self, row: Row) -> bool:
+        is_entity = "entity_type" in row
+        name = row["entity_type" if is_entity else "relation_type"]
+        further = ("color", row.get("color")) if is_entity else ("directed", int(row.get("directed", True)))
+        self._connection.execute(
+            f"INSERT OR IGNORE INTO {'entity_types' if is_entity else 'relation_types'}(name, display_name, description, {further[0]}, user_defined) "
+            "VALUES (?,?,?,?,1)",
+            (name, row.get("display_name") or name, row.get("description"), further[1]),
+        )
+        return self._connection.changes() > 0
+
+    def _entity(self, row: Row) -> bool:
+        if row.get("type_by_hand") and "type" in row:
+            type_history.adopt_type(self._connection, row["entity"], row["type"], row.get("former_types", ()))
+        id_ = self._own(row["entity"], row.get("type"))
+        if id_ is None:
+            self._make(row)
+            return True
+        before = self._told_of(id_)
+        self._fill(id_, row)
+        return self._told_of(id_) != before
+
+    def _make(self, row: Row) -> int:
+        id_ = records.create(
+            self._connection,
+            row["entity"],
+            row.get("type") or records.UNKNOWN_TYPE,
+            row.get("confidence", 1.0),
+            self._now,
+            subtype=row.get("subtype"),
+        )
+        self._connection.execute(
+            "UPDATE OR IGNORE entities SET entity_id = coalesce(?, entity_id), created_at = coalesce(?, created_at), importance = 0 WHERE id = ?",
+            (row.get("entity_id"), row.get("created_at"), id_),
+        )
+        self._fill(id_, row)
+        return id_
+
+    def _fill(self, id_: int, row: Row) -> None:
+        found = records.Entity(
+            id=id_,
+            entity_id="",
+            type=row.get("type") or records.UNKNOWN_TYPE,
+            name=row["entity"],
+            subtype=row.get("subtype"),
+            description=row.get("description"),
+            attributes=row.get("attributes", {}),
+            importance=row.get("importance", 0.5),
+            aliases=tuple(row.get("aliases", ())),
+        )
+        made_by = row.get("made_by", "text")
+        # An older export says nothing of who put a name down.
+        by_hand = row.get("names_by_hand", () if made_by == "text" else (found.name, *found.aliases))
+        graph_merge.fill_entity(self._connection, id_, found, made_by, by_hand, self._now, type_by_hand=row.get("type_by_hand", False))
+        type_history.add(self._connection, id_, row.get("former_types", ()))
+
+    def _told_of(self, id_: int) -> object:
+        entity = records.by_ids(self._connection, [id_])[id_]
+        made_by = self._connection.execute("SELECT made_by, type_from, types_told FROM entities WHERE id = ?", (id_,)).get
+        by_hand = records.names_by_hand(self._connection, id_)
+        return entity.type, entity.subtype, entity.description, entity.attributes, entity.importance, entity.aliases, made_by, by_hand
+
+    def _relation(self, row: Row) -> bool:
+        source, target = (self._end(row[end], row.get(f"{end}_type")) for end in ("source", "target"))
+        before = self._connection.total_changes()
+        said = [
+            row.get(name) for name in ("subtype", "weight", "confidence", "valid_from", "valid_to", "method", "validation_status", "notes")
+        ]
+        pairs = graph_merge.add_stated_relations(
+            self._connection, [(None, source, target, None, None, row["relation"], *said, row["created_at"])]
+        )
+        if self._connection.total_changes() == before:
+            return False
+        self._pairs |= pairs
+        return True
+
+    def _merge(self, row: Row) -> bool:
+        merged, kept = self._end(row["merged_entity"], row.get("type")), self._end(row["into_entity"], row.get("into_type"))
+        known = self._connection.execute(
+            "SELECT 1 FROM entity_merges WHERE kept = ? AND merged = ? AND (merged_at = ? OR undone_at IS NULL)",
+            (kept, merged, row["merged_at"]),
+        ).get
+        if kept == merged or known:
+            return False
+        if not row.get("undone_at"):
+            # Whoever is one with another here already goes along with it: nobody has two above, nor himself.
+            merged, root = entity_merges.root_by_merges(self._connection, merged), entity_merges.root_by_merges(self._connection, kept)
+            if merged == root or entity_merges.are_distinct(self._connection, merged, root):
+                return False
+        self._connection.execute(
+            "INSERT INTO entity_merges(kept, merged, reason, merged_at, undone_at) VALUES (?,?,?,?,?)",
+            (kept, merged, row.get("reason"), row["merged_at"], row.get("undone_at")),
+        )
+        self._merged |= {kept, merged}
+        return True
+
+    def _distinguish(self, row: Row) -> bool:
+        ends = (row["distinct_entity"], row.get("type")), (row["from_entity"], row.get("from_type"))
+        one, other = sorted(self._end(*end) for end in ends)
+        if entity_merges.root_by_merges(self._connection, one) == entity_merges.root_by_merges(self._connection, other):
+            return False
+        self._connection.execute(
+            "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
+            (one, other, row.get("reason"), row["decided_at"]),
+        )
+        return self._connection.changes() > 0
+
+    def _link(self, row: Row) -> bool:
+        ends = memories.by_keys(self._connection, [row["source"], row["target"]])
+        missing = {row["source"], row["target"]} - ends.keys()
+        if missing:
+            raise InvalidInput(
+                "the link can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
+            )
+        self._connection.execute(
+            "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,?,?,?,?)",
+            (
+                ends[row["source"]].id,
+                ends[row["target"]].id,
+                row["link"],
+                row.get("weight", 1.0),
+                row.get("confidence", 1.0),
+                row["method"],
+                row["created_at"],
+            ),
+        )
+        return self._connection.changes() > 0
+
+    def _end(self, name: str, type_: str | None) -> int:
+        return self._own(name, type_) or self._make({"entity": name, "type": type_})
+
+    def _own(self, name: str, type_: str | None) -> int | None:
+        """The entity of this name and type, as it was before any merge, or until somebody told another type."""
+        had = type_history.HAD.format("?3")
+        own = records.OWN_TYPE.format(e="e")
+        found = self._connection.execute(
+            f"SELECT e.id, {own}, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 "
+            f"AND (?3 IS NULL OR {own} IN (?3, ?4) OR {had}) ORDER BY e.name = ?2 DESC, {own} = ?3 DESC, {had} DESC, e.id LIMIT 1",
+            (fold(name), name, type_, records.UNKNOWN_TYPE),
+        ).fetchone()
+        if found is None or (found[2] != name and records.is_day_without_year(name)):
+            return None
+        if type_ not in (None, found[1]) and found[1] == records.UNKNOWN_TYPE:
+            self._connection.execute(
+                f"UPDATE entities SET type = ?, type_from = NULL, types_told = {type_history.WAS_UNKNOWN} WHERE id = ? AND type_from IS NOT 'hand'",
+                (type_, found[0]),
+            )
+        return int(found[0])
