@@ -1,4 +1,4 @@
-"""The figures that the trust tests are for: each is counted by the run that it is printed after.
+"""Figures that tests count, such as killed rounds or fuzz cases, and that the end of the run prints.
 
 pytest tests/trust               as many rounds as fit beside all other tests
 pytest tests/trust --thorough    more of everything: what the README's figures come from (`make trust`)
@@ -10,6 +10,7 @@ import pytest
 
 Figure = Callable[[str, object], None]
 
+_PREFIX = "figure: "
 FIGURES = pytest.StashKey[list[tuple[str, object]]]()
 
 
@@ -19,16 +20,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A place for the figures."""
+    """Creates the list of figures, and the object that collects them from the tests' reports."""
     config.stash[FIGURES] = []
+    config.pluginmanager.register(_Collector(config.stash[FIGURES]), "figure-collector")
+
+
+class _Collector:
+    def __init__(self, figures: list[tuple[str, object]]) -> None:
+        self._figures = figures
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collects a test's figures once, with its last report; under pytest-xdist that report comes from a worker process."""
+        if report.when == "teardown":
+            self._figures += [(name.removeprefix(_PREFIX), value) for name, value in report.user_properties if name.startswith(_PREFIX)]
 
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Figure:
-    """Notes a figure by its name, such as `figure("kill rounds", 25)`; all are printed at the end of the run, counts of one name as their sum."""
+    """Records a figure under a name, such as `figure("kill rounds", 25)`. The end of the run prints all; counts under one name are added up."""
 
     def figure(name: str, value: object) -> None:
-        request.config.stash[FIGURES].append((name, value))
+        request.node.user_properties.append((_PREFIX + name, value))
 
     return figure
 
