@@ -22,16 +22,16 @@ from memory_mcp.encoders.loading.model_registry import ModelShelf
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import StartupError
-from memory_mcp.graph.analyses import Analyses
+from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import background_chores
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store import sqlite_library
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys
+from memory_mcp.store.sqlite import database
 from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.tokens import forget_stems
 from memory_mcp.upkeep import encryption, legacy_adoption
@@ -61,7 +61,7 @@ def serve(
         StartupError: the address or the data directory can't be had, or the key of what is encrypted.
     """
     native_heap.share_heaps()
-    sqlite_library.allocate_uncounted()
+    database.disable_memory_statistics()
     configure_logging("info")
     config = LiveConfig(config_path)
     settings = config.current()

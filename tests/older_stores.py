@@ -17,7 +17,7 @@ import apsw
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store import migrations
-from memory_mcp.transfer.jsonlines import Leaving, export_lines
+from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
 from memory_mcp.upkeep import legacy_adoption
 from memory_mcp.upkeep.legacy_layout import Older
 
@@ -290,7 +290,7 @@ def adopt(data: Path) -> list[Older]:
 def exported(personas: Personas, name: str) -> list[dict[str, Any]]:
     """Everything that a persona's memories say, as an export has it."""
     with personas.reading(name) as persona:
-        return [json.loads(line) for line in export_lines(persona, Leaving(deleted=True))]
+        return [json.loads(line) for line in export_lines(persona, ExportOptions(deleted=True))]
 
 
 def database_of(data: Path, name: str) -> Path:

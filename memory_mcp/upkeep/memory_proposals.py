@@ -22,8 +22,8 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, memory_usage
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
+from memory_mcp.text.forgetting_curve import forgetting_curve
 from memory_mcp.text.low_value import LowValue, low_value
-from memory_mcp.text.retention import retention
 from memory_mcp.text.tokens import jaccard, normalise, tokens
 
 SAME_WORDS, SAME_MEANING = 0.8, 0.95
@@ -221,5 +221,9 @@ def _worth(row: memory_usage.Row) -> tuple[float, int, int]:
 def _faded(rows: Sequence[memory_usage.Row], settings: Settings, now: datetime) -> list[tuple[int, float]]:
     """What might be forgotten: little retention is left, and nobody called it important. The faintest first."""
     half_life = settings.decay.half_life_days
-    left = [(row.id, retention(row.last_touched, row.importance, row.usage_count, now, half_life)) for row in rows if row.importance < 0.7]
+    left = [
+        (row.id, forgetting_curve(row.last_touched, row.importance, row.usage_count, now, half_life))
+        for row in rows
+        if row.importance < 0.7
+    ]
     return sorted(((memory_id, value) for memory_id, value in left if value < FADED_BELOW), key=lambda found: found[1])

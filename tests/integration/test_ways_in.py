@@ -12,14 +12,14 @@ import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import STATE_FIELDS, Draft, Stated
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember, remember_many
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.text.privacy.findings import KINDS
-from memory_mcp.transfer.jsonlines import Arriving, ImportResult, import_lines
+from memory_mcp.text.privacy.detection import KINDS
+from memory_mcp.transfer.jsonlines import ImportOptions, ImportResult, import_lines
 from memory_mcp.upkeep import summarization
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
@@ -41,7 +41,7 @@ class Writer:
 
     def import_rows(self, *rows: dict[str, Any]) -> ImportResult:
         lines = [(number, json.dumps(row).encode()) for number, row in enumerate(rows, start=1)]
-        return import_lines(lambda: nullcontext(self.persona), lines, Arriving(self.now, self.zone, self.rules))
+        return import_lines(lambda: nullcontext(self.persona), lines, ImportOptions(self.now, self.zone, self.rules))
 
     def forget(self, key: str, reason: str) -> None:
         forget(self.persona, [key], reason=reason, dry_run=False, now=self.now, privacy=self.rules)

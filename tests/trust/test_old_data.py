@@ -43,7 +43,7 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories, migrations
 from memory_mcp.store.legacy import row_conversion
-from memory_mcp.transfer.jsonlines import Arriving, import_lines
+from memory_mcp.transfer.jsonlines import ImportOptions, import_lines
 from memory_mcp.upkeep import legacy_adoption
 from memory_mcp.upkeep.legacy_layout import older_things
 
@@ -158,7 +158,7 @@ def test_an_adopted_store_can_be_exported_and_brought_in_elsewhere(data_director
         lines = exported(personas, "nilou")
         wanted = [line for line in lines if line["content"].strip()]
         numbered = [(number, json.dumps(line).encode()) for number, line in enumerate(wanted, start=1)]
-        result = import_lines(lambda: personas.writing("copy"), numbered, Arriving(NOON, zone, privacy=Privacy()))
+        result = import_lines(lambda: personas.writing("copy"), numbered, ImportOptions(NOON, zone, privacy=Privacy()))
         assert (result.stored, result.errors) == (len(wanted), ())
         assert exported(personas, "copy") == wanted
 
