@@ -1,15 +1,17 @@
-"""Figures that tests count, such as killed rounds or fuzz cases, and that the end of the run prints.
+"""Figures that tests count, such as killed rounds or fuzz cases, and that the end of the run prints; `--thorough`, for more rounds.
 
-pytest tests/trust               as many rounds as fit beside all other tests
-pytest tests/trust --thorough    more of everything: what the README's figures come from (`make trust`)
+pytest tests/trust             as many rounds as fit in `make test`: what the README's figures come from
+pytest -m trust --thorough     more of everything (`make trust`)
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 Figure = Callable[[str, object], None]
 
+_TRUST = Path(__file__).parent / "trust"
 _PREFIX = "figure: "
 FIGURES = pytest.StashKey[list[tuple[str, object]]]()
 
@@ -23,6 +25,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Creates the list of figures, and the object that collects them from the tests' reports."""
     config.stash[FIGURES] = []
     config.pluginmanager.register(_Collector(config.stash[FIGURES]), "figure-collector")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks as `trust` what --thorough makes longer, and skips what is marked `thorough` without it."""
+    for item in items:
+        if _TRUST in item.path.parents or "thorough" in getattr(item, "fixturenames", ()) or item.get_closest_marker("thorough"):
+            item.add_marker(pytest.mark.trust)
+        if item.get_closest_marker("thorough") and not config.getoption("--thorough"):
+            item.add_marker(pytest.mark.skip(reason="too long for `make test`; pass --thorough, as `make trust` does"))
 
 
 class _Collector:
@@ -60,5 +72,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in figures:
             before = summed.get(name)
             summed[name] = before + value if isinstance(before, int) and isinstance(value, int) else value
-        for name, value in summed.items():
+        for name, value in sorted(summed.items()):
             terminalreporter.line(f"{name}: {value}")
