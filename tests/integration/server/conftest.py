@@ -142,9 +142,9 @@ def own_server(tmp_path: Path) -> Iterator[Served]:
         yield served
 
 
-@pytest.fixture(params=["auto", "legacy"])
+@pytest.fixture(params=["auto", pytest.param("legacy", marks=pytest.mark.slow)])
 def era(request: pytest.FixtureRequest) -> str:
-    """Both eras of the protocol: 2026-07-28, which a client finds out about itself, and 2025-11-25."""
+    """Both eras of the protocol: 2026-07-28, which a client finds out about itself, and 2025-11-25; `make check` runs the first alone."""
     return request.param
 
 
