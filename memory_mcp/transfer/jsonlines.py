@@ -16,7 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Clash, Draft, Memory, Outcome, Stated, Version
+from memory_mcp.domain import Clash, Draft, Memory, Outcome, StatedRelation, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
@@ -196,7 +196,7 @@ def _memory_lines(persona: Persona, leaving: ExportOptions) -> Iterator[str]:
         last = page[-1].id
 
 
-def line_of(memory: Memory, stated: Sequence[Stated] = (), further: Mapping[str, Any] | None = None) -> str:
+def line_of(memory: Memory, stated: Sequence[StatedRelation] = (), further: Mapping[str, Any] | None = None) -> str:
     """A memory, with the relations that it states, as a JSON line. `further` fields are left out where they would make it too long."""
     row = row_of(memory, stated)
     if further:
@@ -206,7 +206,7 @@ def line_of(memory: Memory, stated: Sequence[Stated] = (), further: Mapping[str,
     return json.dumps(row, ensure_ascii=False)
 
 
-def row_of(memory: Memory, stated: Sequence[Stated] = ()) -> dict[str, Any]:
+def row_of(memory: Memory, stated: Sequence[StatedRelation] = ()) -> dict[str, Any]:
     """A memory as the object of its line: fields in the order of `FIELDS`, unset ones left out, times in UTC."""
     values = {
         "key": memory.key,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.text.privacy.detection import KINDS, find
 
 # A memory that holds something flagged carries this and the kind as a tag, so that it can be found.
@@ -102,7 +102,7 @@ def _unused(told: Mapping[Any, str], name: Any) -> str:
     return told[name] if place == 0 else f"{told[name]}_{place + 1}"
 
 
-def relations_redacted(relations: Sequence[Stated], found: Redaction) -> tuple[Stated, ...]:
+def relations_redacted(relations: Sequence[StatedRelation], found: Redaction) -> tuple[StatedRelation, ...]:
     """The relations as they may be kept."""
     return tuple(
         replace(one, source=found.text(one.source), relation=found.text(one.relation), target=found.text(one.target)) for one in relations
