@@ -53,7 +53,7 @@ def take_in(here: apsw.Connection, there: apsw.Connection, name: str, now: datet
     _take_beside(here, there, keys, known_keys)
     _take_chunks(here, there, ids)
     graph_queue.enqueue_unnamed(here, ids.values())
-    graph_merge.take_in(here, there, ids, now)
+    graph_merge.merge_graph(here, there, ids, now)
     replaced = memories.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
     relations.sum_up(here, relations.pairs_of_memories(here, replaced), now)
     changed = dict.fromkeys([*ids.values(), *replaced])

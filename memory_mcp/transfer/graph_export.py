@@ -97,7 +97,7 @@ class _GraphExport:
         self._ids: dict[int, str] = {}
         with persona.database.read() as connection:
             self._colors = overview.colors(connection)
-            self._open = None if include_secret else graph_export.what_is_open(connection)
+            self._open = None if include_secret else graph_export.export_filter(connection)
 
     def entities(self) -> Iterator[list[tuple[str, Attributes]]]:
         last = 0

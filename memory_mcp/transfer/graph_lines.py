@@ -22,7 +22,7 @@ from memory_mcp.remember.forget import refresh_after_trash
 from memory_mcp.store import memories, memory_merges
 from memory_mcp.store.graph.entities.editing import BY_HAND
 from memory_mcp.store.graph.transfer import graph_export
-from memory_mcp.store.graph.transfer.graph_import import Arrivals
+from memory_mcp.store.graph.transfer.graph_import import GraphImport
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
@@ -128,9 +128,9 @@ def import_graph_lines(persona: Persona, lines: Sequence[GraphLine], now: dateti
     """Imports the lines in one commit, which a dry run rolls back. Returns for each line whether it changed anything, or its refusal."""
 
     def work(connection: apsw.Connection) -> list[bool | InvalidInput]:
-        arrivals = Arrivals(connection, now)
-        results = [_import_line(connection, arrivals, line, now, dry_run) for line in lines]
-        arrivals.settle()
+        graph_import = GraphImport(connection, now)
+        results = [_import_line(connection, graph_import, line, now, dry_run) for line in lines]
+        graph_import.settle()
         if dry_run:
             raise _RolledBack(results)
         return results
@@ -165,13 +165,13 @@ class _RolledBack(Exception):
 
 
 def _import_line(
-    connection: apsw.Connection, arrivals: Arrivals, line: GraphLine, now: datetime, dry_run: Foreseen | None
+    connection: apsw.Connection, graph_import: GraphImport, line: GraphLine, now: datetime, dry_run: Foreseen | None
 ) -> bool | InvalidInput:
     memory_keys = [line.row[name] for name in _MEMORY_KEYS.get(line.kind, ())]
     if dry_run and any(map(dry_run.would_store, memory_keys)):
         return True
     try:
-        return _merge_memory(connection, line.row, now) if line.kind == MERGED_MEMORY else arrivals.take(line.kind, line.row)
+        return _merge_memory(connection, line.row, now) if line.kind == MERGED_MEMORY else graph_import.take(line.kind, line.row)
     except InvalidInput as error:
         return error
 

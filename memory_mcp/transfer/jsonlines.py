@@ -20,12 +20,12 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import memories, moved_versions
+from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.text.entities.stated import told
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.relation_notation import told
 from memory_mcp.transfer import graph_lines, other_lines
 from memory_mcp.transfer.graph_lines import GraphLine
 from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, version_of
@@ -174,7 +174,7 @@ def export_lines(persona: Persona, options: ExportOptions = ExportOptions()) -> 
 def _memory_lines(persona: Persona, options: ExportOptions) -> Iterator[str]:
     last = 0
     with persona.database.read() as connection:
-        entity_names = visibility.called_where_it_leaves(connection, options.deleted, options.secret)
+        entity_names = visibility.export_names(connection, options.deleted, options.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, options.deleted, options.secret)
@@ -190,7 +190,7 @@ def _memory_lines(persona: Persona, options: ExportOptions) -> Iterator[str]:
             yield line_of(memory, stated.get(memory.id, ()), vectors)
             if options.versions and memory.revision > 1:
                 with persona.database.read() as connection:
-                    earlier = moved_versions.of_memory(connection, memory.key, options.secret)
+                    earlier = versions.for_export(connection, memory.key, options.secret)
                 yield from map(line_of_version, earlier)
         last = page[-1].id
 

@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import Draft, Restored, Version
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft, label, labels
+from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft
+from memory_mcp.text.labels import label, labels
 from memory_mcp.text.unstorable import storable
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 

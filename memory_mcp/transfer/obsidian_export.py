@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import Memory, Stated
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, moved_versions
+from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, MEMORY, format_note
 from memory_mcp.transfer.jsonlines import EXPORT_PAGE, ExportOptions, row_of, row_of_version
@@ -106,17 +106,17 @@ def files(persona: Persona, options: ExportOptions, zone: ZoneInfo) -> Iterator[
     if options.context and persona.exists:
         yield File("persona.md", format_note({MARK: MEMORY, CONTEXT: persona.context.read()}, ""), EARLIEST_IN_ZIP)
     with persona.database.read() as connection:
-        called = visibility.called_where_it_leaves(connection, options.deleted, options.secret)
+        entity_names = visibility.export_names(connection, options.deleted, options.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, options.deleted, options.secret)
             former = memories.by_keys(connection, [memory.supersedes for memory in page if memory.supersedes])
             earlier = {
-                memory.key: moved_versions.of_memory(connection, memory.key, options.secret)
+                memory.key: versions.for_export(connection, memory.key, options.secret)
                 for memory in page
                 if options.versions and memory.revision > 1
             }
-            stated = relations.stated_in(connection, [memory.id for memory in page], called)
+            stated = relations.stated_in(connection, [memory.id for memory in page], entity_names)
         if not page:
             break
         # The name of a note contains its first words: a note must not link to a memory that is not exported.

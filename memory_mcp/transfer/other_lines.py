@@ -18,7 +18,7 @@ from memory_mcp.remember.deduplication import NOTES, ORIGIN, leftovers
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget_stored
 from memory_mcp.remember.redact import check_key
-from memory_mcp.store import memories, moved_versions
+from memory_mcp.store import memories, versions
 from memory_mcp.store.files.persona_context import PEOPLE
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.privacy.redaction import Redaction
@@ -125,9 +125,9 @@ def _import_version(persona: Persona, version: Version, dry_run: Foreseen | None
         if memory is None or memory.revision <= version.revision:
             why = f"the memory has revision {memory.revision}" if memory else "this persona has no memory with that key"
             raise InvalidInput(f"revision {version.revision} of {version.key} can't be stored", why, "Import the memory with its versions")
-        if any(earlier.revision == version.revision for earlier in moved_versions.of_memory(connection, version.key)):
+        if any(earlier.revision == version.revision for earlier in versions.for_export(connection, version.key)):
             return False
-        return dry_run is not None or moved_versions.add(connection, version)
+        return dry_run is not None or versions.add_imported(connection, version)
 
     if dry_run:
         with persona.database.read() as connection:

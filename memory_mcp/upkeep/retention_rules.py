@@ -108,7 +108,7 @@ def _expire(connection: apsw.Connection, rules: Retention, now: datetime, limit:
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
     bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
-    mentions.count_again(connection, {entity for found in mentions.of_memories(connection, ids).values() for entity in found})
+    mentions.recount(connection, {entity for found in mentions.of_memories(connection, ids).values() for entity in found})
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
     done = [
         Operation("delete", one.memory.key, now, before={"content": one.memory.content}, metadata={"rule": one.rule, "by": "retention"})

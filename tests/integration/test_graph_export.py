@@ -9,11 +9,11 @@ import rustworkx
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.remember.entity_changes import change, make_one
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.entity_edits import change, make_one
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.relating import relate, unrelate
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.graph.transfer import graph_export
 from memory_mcp.transfer.graph_export import REPLACEMENT, graphml, node_link
 
@@ -106,8 +106,8 @@ def test_what_somebody_did_by_hand_takes_nothing_secret_along(say, written, nilo
     say("[[田中|Person]]と花子が来た")
     say("[[田中|たなっち]]と[[隠れ名|Person]]のこと", privacy_level="secret")
     unrelate(nilou, Stated("内緒の人", "loves", "花子"), reason=None, now=now, privacy=Privacy())
-    change(nilou, "内緒の人", Wanted(importance=0.9), now=now, privacy=Privacy())
-    change(nilou, "田中", Wanted(description="隣の人"), now=now, privacy=Privacy())
+    change(nilou, "内緒の人", EntityChange(importance=0.9), now=now, privacy=Privacy())
+    change(nilou, "田中", EntityChange(description="隣の人"), now=now, privacy=Privacy())
     make_one(nilou, "隠れ名", "田中", reason=None, now=now, privacy=Privacy())
     for graph in written():
         told = {told["name"]: told for _, told in graph.nodes(data=True)}

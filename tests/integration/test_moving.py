@@ -9,6 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from index_comparison import compare
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
@@ -18,7 +19,7 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import moved_versions
+from memory_mcp.store import versions
 from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
 
@@ -126,7 +127,7 @@ def test_what_moved_with_its_vectors_is_in_the_index(eventful: Persona, sakura: 
     read(sakura, *exported(eventful), generations={embedder.generation: 16})
     while sync.apply_queue(sakura, embedder, indexes, zone=zone).waiting:
         pass
-    assert not sync.compare(sakura, embedder.generation, indexes)
+    assert not compare(sakura, embedder.generation, indexes)
     index = indexes.get(sakura.database, embedder.generation)
     assert index is not None
     assert len(index.ids()) == 3
@@ -211,7 +212,7 @@ def test_an_edited_note_is_a_revision_of_the_same_memory(nilou: Persona, read: R
     (row,) = map(json.loads, exported(nilou, ExportOptions()))
     assert (row["content"], row["tags"], row["revision"]) == ("二", ["語"], 2)
     with nilou.database.read() as connection:
-        assert [version.content for version in moved_versions.of_memory(connection, "note_0")] == ["一"]
+        assert [version.content for version in versions.for_export(connection, "note_0")] == ["一"]
 
 
 def test_a_note_may_close_a_memory_and_never_opens_one(nilou: Persona, read: Read) -> None:

@@ -8,14 +8,14 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.entity_edits import keep_apart
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.dry_run import Foreseen
-from memory_mcp.remember.entity_changes import keep_apart
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
-from memory_mcp.remember.relating import relate, unrelate
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store import persona_merge
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.graph.entities import entity_merges, names, records
@@ -73,22 +73,22 @@ def told(nilou, say, now):
     def own_types(connection):
         connection.execute("INSERT INTO entity_types VALUES ('Pet', 'ペット', NULL, '#aabbcc', 1)")
         connection.execute("INSERT INTO relation_types VALUES ('rivals', 'ライバル', 'they compete', 0, 1)")
-        made = records.make(
+        made = records.create(
             connection, "ダイズ", "Pet", 1.0, now, description="柴犬\u2028三歳", attributes={"色": "茶", "x": [1]}, made_by="user"
         )
         records.add_aliases(connection, made, ["だいちゃん"])
 
     def one_and_another(connection):
-        kept, merged = (records.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "たなっち"))
+        kept, merged = (records.find_or_create(connection, name, "Person", 1.0, now) for name in ("田中", "たなっち"))
         entity_merges.merge(connection, kept, merged, "同じ人", now)
-        relations.sum_up_anew(connection, [kept, merged], now)
-        mentions.count_again(connection, [kept, merged])
-        other = records.find_or_make(connection, "鈴木", "Person", 1.0, now)
+        relations.rebuild_sums(connection, [kept, merged], now)
+        mentions.recount(connection, [kept, merged])
+        other = records.find_or_create(connection, "鈴木", "Person", 1.0, now)
         number = entity_merges.merge(connection, other, kept, None, now)
         entity_merges.undo(connection, number, now)
-        relations.sum_up_anew(connection, [kept, merged, other], now)
-        mentions.count_again(connection, [kept, merged, other])
-        names.changed(connection)
+        relations.rebuild_sums(connection, [kept, merged, other], now)
+        mentions.recount(connection, [kept, merged, other])
+        names.mark_changed(connection)
 
     nilou.database.write(own_types)
     say("田中さんと散歩した。[[ダイズ]]も来た", relations=["田中 > walks > ダイズ"])
@@ -148,14 +148,14 @@ def test_two_whose_merge_was_undone_are_not_proposed_again_after_an_import(nilou
     say("田中さんと[[田中太郎|Person]]は別の日に来た")
 
     def one_and_two_again(connection):
-        kept, merged = (records.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "田中太郎"))
+        kept, merged = (records.find_or_create(connection, name, "Person", 1.0, now) for name in ("田中", "田中太郎"))
         entity_merges.undo(connection, entity_merges.merge(connection, kept, merged, None, now), now)
 
     nilou.database.write(one_and_two_again)
     read(sakura, *exported(nilou))
     for persona in (nilou, sakura):
         with persona.database.read() as connection:
-            assert len(entity_merges.distinguished(connection)) == 1
+            assert len(entity_merges.distinct_pairs(connection)) == 1
 
 
 def test_a_second_import_of_a_graph_changes_nothing_and_a_dry_run_tells_what_would_come(told, sakura, read):
@@ -188,7 +188,7 @@ def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, 
     def describe(connection):
         found = records.by_name(connection, "山田太郎")[0].id
         connection.execute("UPDATE entities SET description = 'ひみつの人', made_by = 'user' WHERE id = ?", (found,))
-        other = records.find_or_make(connection, "太郎", "Person", 1.0, now)
+        other = records.find_or_create(connection, "太郎", "Person", 1.0, now)
         entity_merges.merge(connection, found, other, "ひみつ", now)
         records.add_aliases(connection, records.by_name(connection, "花子")[0].id, ["はなちゃん"])
 

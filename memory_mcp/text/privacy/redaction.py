@@ -1,13 +1,16 @@
 """Replaces private data with placeholders, and counts what was replaced."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Stated
 from memory_mcp.text.privacy.detection import KINDS, find
 
+# A memory that contains flagged data gets this prefix and the kind as a tag, so that it can be found.
+FLAG_PREFIX = "contains:"
 # An integer this long may be a card or telephone number.
 _PRIVATE_DIGITS = 10
 # Few texts need a second pass; texts that people write never need a third.
@@ -97,3 +100,16 @@ def _unique(redacted_names: Mapping[Any, str], name: Any) -> str:
     redacted = redacted_names[name]
     index = [other for other in redacted_names if redacted_names[other] == redacted].index(name)
     return redacted if index == 0 else f"{redacted}_{index + 1}"
+
+
+def relations_redacted(relations: Sequence[Stated], redaction: Redaction) -> tuple[Stated, ...]:
+    """The relations without private data."""
+    return tuple(
+        replace(
+            relation,
+            source=redaction.text(relation.source),
+            relation=redaction.text(relation.relation),
+            target=redaction.text(relation.target),
+        )
+        for relation in relations
+    )

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory_mcp.remember.deduplication import ORIGIN
-from memory_mcp.remember.validation import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.text.chunk import split
+from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.text.unstorable import UNSTORABLE
 
 Row = dict[str, Any]

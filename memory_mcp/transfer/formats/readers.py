@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_mcp.domain import Clash
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store.legacy import database_import
+from memory_mcp.store.legacy import table_adoption
 from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, chatgpt, claude, knowledge_graph, mem0, obsidian, slack, text_files
 from memory_mcp.transfer.formats.import_rows import ImportItem, Report
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items
@@ -35,7 +35,7 @@ def _of_source(read: Callable[[Source, str | None], Iterator[ImportItem]]) -> Ca
 def _database(path: Path) -> Iterator[ImportItem]:
     number = 0
     try:
-        for number, row in enumerate(database_import.rows(path), start=1):
+        for number, row in enumerate(table_adoption.read_memories(path), start=1):
             yield ImportItem(f"{path.name}, row {number}", row)
     except (InvalidInput, OSError) as error:
         yield ImportItem(f"{path.name}, after row {number}" if number else path.name, refused=str(error))

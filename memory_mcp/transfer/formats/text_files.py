@@ -12,8 +12,8 @@ from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.deduplication import ORIGIN
-from memory_mcp.remember.validation import LABEL_LIMIT
 from memory_mcp.text.chunk import CHUNK_CHARACTERS, split
+from memory_mcp.text.labels import LABEL_LIMIT
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
 from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES
 
