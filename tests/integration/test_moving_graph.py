@@ -165,7 +165,7 @@ def test_two_whose_merge_was_undone_are_not_proposed_again_after_an_import(nilou
 
 def test_a_second_import_of_a_graph_changes_nothing_and_a_dry_run_tells_what_would_come(told, sakura, read):
     first = exported(told)
-    foreseen = read(sakura, *first, foreseen=Foreseen())
+    foreseen = read(sakura, *first, dry_run=Foreseen())
     assert exported(sakura) == []
     assert (foreseen.stored, foreseen.graph, foreseen.refused) == (4, len(first) - 4, 0)
     assert read(told, *first) == ImportResult(already_known=len(first))
@@ -239,8 +239,8 @@ def test_of_who_states_a_relation_and_who_takes_it_back_the_later_counts(nilou, 
     [
         ({"relation": "likes", "source": "田中"}, "target is missing"),
         ({"relation": "likes", "source": "田中", "target": "田中"}, "are the same"),
-        ({"relation": "likes", "source": "田中", "target": "苺", "weight": 1.5}, "runs from 0 to 1"),
-        ({"relation": "likes", "source": "田中", "target": "苺", "created_at": "いつか"}, "no ISO time"),
+        ({"relation": "likes", "source": "田中", "target": "苺", "weight": 1.5}, "must be from 0 to 1"),
+        ({"relation": "likes", "source": "田中", "target": "苺", "created_at": "いつか"}, "not an ISO time"),
         ({"entity": " "}, "blank or too long"),
         ({"entity": "田中", "aliases": ["x"] * 101}, "101 aliases"),
         ({"entity": "田中", "attributes": {"x": "y" * 10_001}}, "attributes is too long"),
@@ -252,7 +252,7 @@ def test_of_who_states_a_relation_and_who_takes_it_back_the_later_counts(nilou, 
         ({"entity": "鈴木", "entity_id": "田中"}, "names are looked up as ids"),
         ({"entity": "鈴木", "made_by": "somebody"}, "it is one of text, user"),
         ({"distinct_entity": "田中"}, "from_entity is missing"),
-        ({"distinct_entity": "田中", "from_entity": "鈴木", "decided_at": "いつか"}, "no ISO time"),
+        ({"distinct_entity": "田中", "from_entity": "鈴木", "decided_at": "いつか"}, "not an ISO time"),
         ({"relation_type": "rivals", "directed": "no"}, "must be true or false"),
     ],
 )
