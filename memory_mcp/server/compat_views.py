@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_mcp.server.views import told
-from memory_mcp.store.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS
+from memory_mcp.store.files.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS
 
 HEADING = ("persona", "new_persona", "did_you_mean")
 SEARCHED = ("mode", "reranked", "degraded", "more", "best_score")

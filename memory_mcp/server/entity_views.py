@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 import apsw
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.graph.proposals import proposals
+from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.query.entities_by_meaning import meant
+from memory_mcp.graph.update import entity_edits
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import entity_changes, validation
-from memory_mcp.search.entities import meant
 from memory_mcp.server.graph_arguments import name as name_of
 from memory_mcp.server.graph_arguments import types as known_types
 from memory_mcp.server.graph_arguments import within
@@ -21,6 +21,7 @@ from memory_mcp.store.graph.entities import editing, entity_merges, lookup, reco
 from memory_mcp.store.graph.entities.entity_merges import Merge
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.types import Type
+from memory_mcp.text.labels import label
 
 SHOWN, SHOWN_LIMIT = 20, 100
 ENTITIES_SHOWN, ENTITIES_LIMIT = 50, 500
@@ -49,17 +50,17 @@ def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool,
         if undo is not None:
             if not 0 < undo <= NUMBER_LIMIT:
                 raise InvalidInput(f"undo is {undo}", "it is the number of a merge", "Look at the merges that are listed")
-            one, other = entity_changes.take_apart(persona, undo, now=call.now)
+            one, other = entity_edits.take_apart(persona, undo, now=call.now)
             return {
                 **heading(call, persona),
                 "undone": undo,
                 **told(into=one and _entity(one, call), entity=other and _entity(other, call)),
             }
-        why, privacy = validation.label(reason, "reason"), call.settings.privacy
+        why, privacy = label(reason, "reason"), call.settings.privacy
         if distinct:
-            entity_changes.keep_apart(persona, name, kept, reason=why, now=call.now, privacy=privacy)
+            entity_edits.keep_apart(persona, name, kept, reason=why, now=call.now, privacy=privacy)
             return {**heading(call, persona), "distinct": [name, kept]}
-        done = entity_changes.make_one(persona, name, kept, reason=why, now=call.now, privacy=privacy)
+        done = entity_edits.make_one(persona, name, kept, reason=why, now=call.now, privacy=privacy)
         return {**heading(call, persona), "merge": done.number, "into": _entity(done.kept, call)}
 
 
@@ -87,7 +88,7 @@ def listing(call: Call, limit: int | None) -> dict[str, Any]:
 def entities_view(call: Call, query: str, type_: str, limit: int, offset: int) -> dict[str, Any]:
     """Entities by their names, the most mentioned first."""
     with call.reading() as persona, persona.database.read() as connection:
-        wanted = "".join(known_types([type_], records.types(connection))) if type_.strip() else ""
+        wanted = "".join(known_types([type_], records.entity_types(connection))) if type_.strip() else ""
         found, total = editing.listed(connection, query.strip(), wanted, limit, offset)
         return {**heading(call, persona), "entities": [_entity(one, call) for one in found], "in_all": total}
 
@@ -118,7 +119,7 @@ def one_view(call: Call, name: str) -> dict[str, Any]:
     """One entity with its namesakes and what was merged into it or taken apart again."""
 
     def seen(connection: apsw.Connection, known: str) -> dict[str, Any]:
-        found, *namesakes = lookup.known_as(connection, known)
+        found, *namesakes = lookup.find_all(connection, known)
         merges = [_merge(one, call) for one in entity_merges.history(connection, SHOWN_LIMIT, of=found.id)]
         return {"entity": _entity(found, call), **told(namesakes=[_entity(one, call) for one in namesakes], merges=merges)}
 
@@ -142,7 +143,7 @@ def changed_view(call: Call, persona: Persona, entity: Entity, head: dict[str, A
     if not renamed:
         return {**head, "entity": _entity(entity, call)}
     with persona.database.read() as connection:
-        others = lookup.also_called(connection, entity)[:SHOWN]
+        others = lookup.namesakes(connection, entity)[:SHOWN]
     namesakes = {other.id: _entity(other, call) for _, other in others}
     note = _note_of_namesakes(entity, others) if others else None
     return {**head, "entity": _entity(entity, call), **told(namesakes=list(namesakes.values()), note=note)}

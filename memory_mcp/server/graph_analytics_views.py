@@ -7,17 +7,17 @@ from typing import Any
 import apsw
 import numpy as np
 
-from memory_mcp.graph.communities import communities
-from memory_mcp.graph.growth import Interval, growth
-from memory_mcp.graph.measures import MEASURES
-from memory_mcp.graph.statistics import statistics
-from memory_mcp.graph.waves import Between, between
+from memory_mcp.graph.analytics.betweenness import Between, between
+from memory_mcp.graph.analytics.centrality import MEASURES
+from memory_mcp.graph.analytics.communities import communities
+from memory_mcp.graph.analytics.growth import Interval, growth
+from memory_mcp.graph.analytics.statistics import statistics
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, told
 from memory_mcp.store.graph import overview
 from memory_mcp.store.graph.entities import records
-from memory_mcp.store.graph.overview import came
+from memory_mcp.store.graph.overview import creation_times
 
 
 def statistics_view(call: Call, persona: Persona, min_weight: float) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def communities_view(call: Call, persona: Persona, limit: int, members: int, min
 
 def growth_view(call: Call, persona: Persona, interval: Interval, limit: int) -> dict[str, Any]:
     """What came to the graph, step by step."""
-    steps, earlier = growth(call.runtime.analyses.read(persona, came), interval, call.settings.zone, limit)
+    steps, earlier = growth(call.runtime.analyses.read(persona, creation_times), interval, call.settings.zone, limit)
     grown = [{**asdict(step), "begins": step.begins.isoformat()} for step in steps]
     return {**heading(call, persona), "interval": interval, "growth": grown, **told(earlier=earlier or None)}
 

@@ -4,8 +4,10 @@ from typing import Any
 
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.status import statistics
-from memory_mcp.store import erasure, index_files, rows, tombstones
-from memory_mcp.store.tokens import read_tokens
+from memory_mcp.store import erasure, tombstones
+from memory_mcp.store.files.access_tokens import read_tokens
+from memory_mcp.store.sqlite import bulk_rows
+from memory_mcp.store.vectors import index_files
 from memory_mcp.upkeep import adopted_originals
 
 _TABLES = {"versions": "memory_versions", "operations": "operations", "vectors": "vectors"}
@@ -18,7 +20,7 @@ def figures(call: Call, name: str) -> dict[str, Any]:
         counted = statistics(call, persona)
         with persona.database.read() as connection:
             beside = {
-                **{named: rows.count(connection, table) for named, table in _TABLES.items()},
+                **{named: bulk_rows.count(connection, table) for named, table in _TABLES.items()},
                 "erased": len(tombstones.everything(connection)),
                 "sweep_due": erasure.sweep_due(connection) is not None,
             }

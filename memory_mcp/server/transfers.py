@@ -17,8 +17,8 @@ from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.server.refusals import http_refusal
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.store import memories
-from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, Refusal, export_lines, import_lines
-from memory_mcp.transfer.vault_files import archive
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, Refusal, export_lines, import_lines
+from memory_mcp.transfer.obsidian_export import archive
 from memory_mcp.upkeep import fts_segments
 
 IMPORT_BATCH_LINES = 200
@@ -52,13 +52,13 @@ async def import_memories(request: Request) -> Response:
         )  # what was stored before stays: the caller must know
     finally:
         _merge_segments(call, name, result, how)
-    return JSONResponse({"persona": name, **({"dry_run": True} if how.foreseen else {}), **_counted(result)})
+    return JSONResponse({"persona": name, **({"dry_run": True} if how.dry_run else {}), **_counted(result)})
 
 
 async def export_memories(request: Request) -> Response:
     """All memories of one persona, as JSON lines or as a zip of Markdown notes; `include_…` says what else is wanted."""
     call = call_of(request)
-    leaving = Leaving(**{name: _flag(request, f"include_{name}") for name in ("deleted", "secret", "versions", "vectors", "context")})
+    leaving = ExportOptions(**{name: _flag(request, f"include_{name}") for name in ("deleted", "secret", "versions", "vectors", "context")})
     form = request.query_params.get("format", "jsonl")
     if form not in FORMATS:
         raise InvalidInput(f"format is {form[:80]!r}", f"it is one of {', '.join(FORMATS)}", "Leave it out for JSON lines")
@@ -74,14 +74,14 @@ async def export_memories(request: Request) -> Response:
     return StreamingResponse(itertools.chain([first], blocks), media_type=ZIP if as_notes else JSON_LINES, headers=headers)
 
 
-def _merge_segments(call: Call, name: str, result: ImportResult, how: Arriving) -> None:
+def _merge_segments(call: Call, name: str, result: ImportResult, how: ImportOptions) -> None:
     """Has the index of words put together at once where many batches have left a segment each."""
-    written = 0 if how.foreseen else result.stored + result.revised + result.dropped
+    written = 0 if how.dry_run else result.stored + result.revised + result.dropped
     if written > IMPORT_BATCH_LINES and call.runtime.chores:
         call.runtime.chores.request(fts_segments.CHORE, name)
 
 
-def _arriving(request: Request, call: Call) -> Arriving:
+def _arriving(request: Request, call: Call) -> ImportOptions:
     told = request.query_params.get("on_known", "refuse")
     clash: Clash | None = next((known for known in CLASHES if known == told), None)
     if clash is None:
@@ -89,8 +89,8 @@ def _arriving(request: Request, call: Call) -> Arriving:
     loaded = [known for known in (call.models.embedder, call.models.earlier) if known]
     generations = {known.generation: known.dimension for known in loaded}
     foreseen = Foreseen() if _flag(request, "dry_run") else None
-    return Arriving(
-        call.now, call.settings.zone, call.settings.privacy, clash, generations, foreseen, may_drop="delete" in call.admission.scopes
+    return ImportOptions(
+        call.now, call.settings.zone, call.settings.privacy, clash, generations, foreseen, may_delete="delete" in call.admission.scopes
     )
 
 
@@ -101,10 +101,10 @@ def _flag(request: Request, name: str) -> bool:
     return wanted == "true"
 
 
-def _store(call: Call, batch: list[NumberedLine], how: Arriving) -> ImportResult:
+def _store(call: Call, batch: list[NumberedLine], how: ImportOptions) -> ImportResult:
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
-    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if how.foreseen else call.writing
+    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if how.dry_run else call.writing
     return import_lines(opened, fitting, how) + ImportResult(refused=len(too_long), errors=too_long)
 
 
@@ -119,7 +119,7 @@ def _secret_count(call: Call, include_deleted: bool) -> int:
         return memories.secret_count(connection, include_deleted)
 
 
-def _lines(call: Call, leaving: Leaving) -> Iterator[bytes]:
+def _lines(call: Call, leaving: ExportOptions) -> Iterator[bytes]:
     with call.reading() as persona:
         lines = export_lines(persona, leaving)
         # Some hundred lines at a time: each piece is a trip to a worker thread and a write to the socket.
@@ -127,7 +127,7 @@ def _lines(call: Call, leaving: Leaving) -> Iterator[bytes]:
             yield "".join(line + "\n" for line in block).encode()
 
 
-def _notes(call: Call, leaving: Leaving) -> Iterator[bytes]:
+def _notes(call: Call, leaving: ExportOptions) -> Iterator[bytes]:
     with call.reading() as persona:
         yield from archive(persona, leaving, call.settings.zone)
 

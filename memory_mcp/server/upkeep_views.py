@@ -11,11 +11,11 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, told
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.persona_context import FILE_NAME
+from memory_mcp.store.files.persona_context import FILE_NAME
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.store.versions import Version
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
-from memory_mcp.upkeep import adopted_originals, history, purge, retention
+from memory_mcp.upkeep import adopted_originals, history, purge, retention_rules
 from memory_mcp.upkeep.backup import Backup, Backups
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def purge_view(call: Call, persona: Persona, keys: Sequence[str], confirm: str, 
 
 def _rules_view(call: Call, persona: Persona, confirm: str) -> dict[str, Any]:
     """The same for what retention has come to."""
-    listed = retention.list_due(persona, call.settings.retention, call.now)
+    listed = retention_rules.list_due(persona, call.settings.retention, call.now)
     code = purge.code_of(persona, [one.memory for one in (*listed.to_trash, *listed.to_erase)])
     counts = {"to_trash": listed.trash_total, "to_erase": listed.erase_total}
     if not confirm:
@@ -108,7 +108,7 @@ def _rules_view(call: Call, persona: Persona, confirm: str) -> dict[str, Any]:
         }
         return {**heading(call, persona), "dry_run": True, **counts, **due, **told(confirm=code), "remains": remains(call)}
     purge.check_code(confirm, code)
-    trashed = retention.expire(persona, call.settings.retention, call.now)
+    trashed = retention_rules.expire(persona, call.settings.retention, call.now)
     erased = purge.erase(persona, [one.memory.key for one in listed.to_erase], rule=_rule(listed), now=call.now)
     return {
         **heading(call, persona),
@@ -186,12 +186,12 @@ def _planned(call: Call, plan: purge.Plan, view: dict[str, Any]) -> dict[str, An
     return {**view, **told(content=shown)}
 
 
-def _due_view(call: Call, due: retention.Due) -> dict[str, Any]:
+def _due_view(call: Call, due: retention_rules.Due) -> dict[str, Any]:
     memory = due.memory
     since = memory.deleted_at or memory.updated_at
     shown = preview(memory.content) if "read" in call.admission.scopes else None
     return {"key": memory.key, "kind": memory.kind, "since": local(since, call.settings.zone), "rule": due.rule, **told(content=shown)}
 
 
-def _rule(listed: retention.Listed) -> str:
+def _rule(listed: retention_rules.Listed) -> str:
     return listed.to_erase[0].rule if listed.to_erase else ASKED

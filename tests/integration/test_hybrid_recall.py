@@ -7,14 +7,13 @@ import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
-from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
 from memory_mcp.remember.forget import forget
 from memory_mcp.search.context import context
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.budget import estimate_tokens
 
 LOADED, ABSENT, OFF = ModelState("loaded", "fake"), ModelState("absent", "fake", error="gone"), ModelState("off")

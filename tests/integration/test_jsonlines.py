@@ -18,7 +18,16 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.transfer import jsonlines
-from memory_mcp.transfer.jsonlines import ERRORS_LISTED, EXPORT_PAGE, Arriving, ImportResult, Leaving, Refusal, export_lines, import_lines
+from memory_mcp.transfer.jsonlines import (
+    ERRORS_LISTED,
+    EXPORT_PAGE,
+    ExportOptions,
+    ImportOptions,
+    ImportResult,
+    Refusal,
+    export_lines,
+    import_lines,
+)
 
 Say = Callable[..., Remembered]
 Read = Callable[..., ImportResult]
@@ -30,13 +39,13 @@ def read(nilou: Persona, now: datetime, zone: ZoneInfo) -> Read:
 
     def read(*lines: bytes | dict[str, Any], into: Persona = nilou, at: datetime = now) -> ImportResult:
         raw = [line if isinstance(line, bytes) else json.dumps(line, ensure_ascii=False).encode() for line in lines]
-        return import_lines(lambda: nullcontext(into), list(enumerate(raw, start=1)), Arriving(at, zone, privacy=Privacy()))
+        return import_lines(lambda: nullcontext(into), list(enumerate(raw, start=1)), ImportOptions(at, zone, privacy=Privacy()))
 
     return read
 
 
 def exported(persona: Persona) -> list[str]:
-    return list(export_lines(persona, Leaving(deleted=True)))
+    return list(export_lines(persona, ExportOptions(deleted=True)))
 
 
 @pytest.fixture
@@ -132,8 +141,8 @@ def test_a_bad_line_is_refused_by_its_number_and_the_rest_is_stored(nilou: Perso
         (b"\xff\xfe{}", "not UTF-8"),
         (b"{", "not JSON"),
         (b'{"content": "a"} {"content": "b"}', "not JSON"),
-        (b'["content"]', "holds a list"),
-        (b"null", "holds null"),
+        (b'["content"]', "the line is a list"),
+        (b"null", "the line is null"),
         (b"[" * 100_000, "can't be read"),
         (b'{"content": "a", "importance": ' + b"9" * 5_000 + b"}", "can't be read"),
         (b"{}", "content is missing"),
@@ -142,7 +151,7 @@ def test_a_bad_line_is_refused_by_its_number_and_the_rest_is_stored(nilou: Perso
         (b'{"content": 7}', "content is a number: it must be a string"),
         (b'{"content": "a\\u0000b"}', "NUL"),
         (b'{"content": "\\ud83d"}', "surrogate"),
-        (b'{"content": "a", "tag": ["b"]}', "unknown field 'tag': perhaps 'tags' is meant"),
+        (b'{"content": "a", "tag": ["b"]}', "unknown field 'tag': did you mean 'tags'?"),
         (b'{"content": "a", "xyzzy": 1}', "known fields are key, content"),
         (b'{"content": "a", "tags": "b"}', "tags is a string: it must be a list of strings"),
         (b'{"content": "a", "tags": [1]}', "list of strings"),
@@ -153,10 +162,10 @@ def test_a_bad_line_is_refused_by_its_number_and_the_rest_is_stored(nilou: Perso
         (b'{"content": "a", "importance": NaN}', "from 0 to 1"),
         (b'{"content": "a", "importance": ' + b"9" * 400 + b"}", "from 0 to 1"),
         (b'{"content": "a", "kind": "dream"}', "kind is 'dream'"),
-        (b'{"content": "a", "kind": "summary"}', "summaries are made by the server"),
+        (b'{"content": "a", "kind": "summary"}', "summaries are written by the server"),
         (b'{"content": "a", "occurred_at": "2025-02-31"}', "no date"),
-        (b'{"content": "a", "created_at": "yesterday"}', "created_at is 'yesterday': it is no ISO time"),
-        (b'{"content": "a", "updated_at": "0001-01-01T00:00:00+09:00"}', "no ISO time"),
+        (b'{"content": "a", "created_at": "yesterday"}', "created_at is 'yesterday': it is not an ISO time"),
+        (b'{"content": "a", "updated_at": "0001-01-01T00:00:00+09:00"}', "not an ISO time"),
         (b'{"content": "a", "revision": 0}', "revision is out of range"),
         (b'{"content": "a", "revision": 1.0}', "a whole number"),
         (b'{"content": "a", "usage_count": 99999999999999999999}', "usage_count is out of range"),
@@ -246,9 +255,9 @@ def test_a_relation_whose_name_cannot_be_written_as_one_takes_no_memory_with_it(
 def test_a_state_that_was_secret_stays_secret_after_a_move(nilou: Persona, say: Say, personas: Personas, read: Read, now: datetime) -> None:
     key = say("隠していたこと", privacy_level="secret", category="秘密").key
     revise(nilou, key, Revision(content="もう言えること", privacy_level="public"), now=now, privacy=Privacy())
-    whole = Leaving(versions=True, secret=True)
+    whole = ExportOptions(versions=True, secret=True)
     first = list(export_lines(nilou, whole))
     with personas.writing("さくら") as sakura:
         read(*[line.encode() for line in first], into=sakura)
         assert list(export_lines(sakura, whole)) == first
-        assert "隠していたこと" not in "".join(export_lines(sakura, Leaving(versions=True)))
+        assert "隠していたこと" not in "".join(export_lines(sakura, ExportOptions(versions=True)))

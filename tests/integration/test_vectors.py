@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from index_comparison import compare
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
@@ -13,8 +14,8 @@ from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 CONTENTS = ("夕飯はカレーだった", "京都に行きたい", "猫の名前はミケ", "好きな果物は苺", "朝は紅茶を飲む")
 
@@ -56,7 +57,7 @@ def intact(nilou, embedder):
         indexes = IndexShelf()
         index = indexes.get(nilou.database, embedder.generation)
         assert index.count == expected
-        assert not sync.compare(nilou, embedder.generation, indexes)
+        assert not compare(nilou, embedder.generation, indexes)
         assert embedder.documents_asked == 0
         return index
 

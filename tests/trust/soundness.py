@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import apsw
+from index_comparison import compare, lag
 
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.graph import consistency
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 def faults(data: Path) -> list[str]:
@@ -52,10 +53,10 @@ def index_differences(data: Path) -> dict[str, str]:
         for name in personas.names():
             with personas.reading(name) as persona:
                 generation = sync.serving_generation(persona)
-                lag = sync.lag(persona, generation) if generation else None
-                differences = sync.compare(persona, generation, shelf) if generation else None
-                if lag or differences or generation is None:
-                    found[name] = f"answers from {generation}, {lag} without a vector, {differences}"
+                waiting = lag(persona, generation) if generation else None
+                differences = compare(persona, generation, shelf) if generation else None
+                if waiting or differences or generation is None:
+                    found[name] = f"answers from {generation}, {waiting} without a vector, {differences}"
     finally:
         personas.close()
     return found

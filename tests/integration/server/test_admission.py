@@ -9,7 +9,7 @@ from mcp import MCPError
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.server.mcp_server import scope_needs
 from memory_mcp.server.mcp_tools.arguments import ScopedTool
-from memory_mcp.store.tokens import FILE_NAME, create_token, revoke_token
+from memory_mcp.store.files.access_tokens import FILE_NAME, create_token, revoke_token
 
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)  # the server's clock stands still there

@@ -1,0 +1,101 @@
+"""Reads a ChatGPT export: the messages of the branch of each conversation that was shown last; other branches are left out.
+
+langchain-community's ChatGPTLoader is not used: it joins all branches of a conversation into one text in file order, and
+fails at the first message without a time or with an image.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.json_stream import read_conversations
+from memory_mcp.transfer.formats.sources import Source
+
+FORM = "chatgpt"
+NAME = "ChatGPT"
+
+
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:
+    """Yields a row for each message. `me` is the name of the user; default `user`."""
+    yield from read_conversations(source, lambda conversation, where: _conversation(conversation, where, me))
+
+
+def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[ImportItem]:
+    if not isinstance(conversation, dict):
+        yield ImportItem(where, refused="It is not an object.")
+        return
+    messages = _shown(conversation)
+    if messages is None:
+        yield ImportItem(where, refused="It has neither a tree of messages (mapping) nor a list of them (messages).")
+        return
+    title = text_in(conversation.get("title"))
+    conversation_id = next((text_in(conversation[name]) for name in ("conversation_id", "id") if text_in(conversation.get(name))), "")
+    session = conversation_id or import_rows.key_of(FORM, title, str(conversation.get("create_time")))
+    for number, (message_id, message) in enumerate(messages, start=1):
+        role = _role(message)
+        text = _text(message) if role in ("user", "assistant") and _is_shown(message) else ""
+        model = message.get("metadata", {}).get("model_slug") if isinstance(message.get("metadata"), dict) else None
+        yield from import_rows.memory_rows(
+            f"{where}, message {number}",
+            FORM,
+            (session, message_id or str(number)),
+            text,
+            source=(me or "user") if role == "user" else NAME,
+            session_id=session,
+            occurred_at=moment(message.get("create_time")),
+            kind="conversation",
+            tags=[FORM],
+            origin={"conversation": session, "title": title, "message": message_id, "model": model},
+        )
+
+
+def _shown(conversation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]] | None:
+    """The ids and messages of the current branch, first to last; None if the conversation has neither form of messages."""
+    mapping = conversation.get("mapping")
+    if not isinstance(mapping, dict):
+        listed = conversation.get("messages")  # the older form
+        return [(text_in(entry.get("id")), entry) for entry in objects(listed)] if isinstance(listed, list) else None
+    nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
+    node_id = conversation.get("current_node")
+    if node_id not in nodes:
+        node_id = max(nodes, key=lambda name: _time(nodes[name]), default=None)
+    path: dict[str, Mapping[str, Any]] = {}
+    while isinstance(node_id, str) and node_id in nodes and node_id not in path:  # ends even if the parents form a cycle
+        path[node_id] = nodes[node_id]
+        node_id = nodes[node_id].get("parent")
+    return [(name, node["message"]) for name, node in reversed(path.items()) if isinstance(node.get("message"), dict)]
+
+
+def _time(node: Mapping[str, Any]) -> str:
+    message = node.get("message")
+    return (moment(message.get("create_time")) or "") if isinstance(message, dict) else ""
+
+
+def _role(message: Mapping[str, Any]) -> str:
+    author = message.get("author", message.get("role", message.get("from")))
+    return text_in(author.get("role") if isinstance(author, dict) else author).casefold()
+
+
+def _is_shown(message: Mapping[str, Any]) -> bool:
+    metadata = message.get("metadata")
+    hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
+    return not hidden and message.get("weight") != 0 and message.get("recipient", "all") in ("all", None)
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """The text of a message without images, files, tool calls and reasoning."""
+    content = message.get("content", message.get("text"))
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, dict):
+        return ""
+    if content.get("content_type", "text") not in ("text", "multimodal_text"):
+        return text_in(content.get("text")) if content.get("content_type") == "code" else ""
+    parts = content.get("parts")
+    texts = (
+        [part if isinstance(part, str) else text_in(part.get("text")) for part in parts if isinstance(part, str | dict)]
+        if isinstance(parts, list)
+        else []
+    )
+    return "\n\n".join(part for part in texts if part.strip())

@@ -1,0 +1,126 @@
+"""The import rows that every reader yields, and conversions to their fields: keys, tags, times, text that can be stored.
+
+A row's key is derived from the other program's own ids. Importing the same export again, or continuing an interrupted
+import, therefore recognizes every memory that is already stored.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from memory_mcp.remember.deduplication import ORIGIN
+from memory_mcp.remember.validation import CONTENT_LIMIT
+from memory_mcp.text.chunk import split
+from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.text.unstorable import UNSTORABLE
+
+Row = dict[str, Any]
+Report = Callable[[str], None]
+
+_LARGEST_SECONDS = 100_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ImportItem:
+    """One entry of a file: a row to store, or the reason why it was refused. `where` locates the entry for messages."""
+
+    where: str
+    row: Row | None = None
+    refused: str = ""
+
+
+def memory_rows(
+    where: str, form: str, identity: tuple[str, ...], content: str, *, origin: Mapping[str, Any], **fields: Any
+) -> Iterator[ImportItem]:
+    """Yields the row of one memory, or several rows if the content exceeds `CONTENT_LIMIT`; none if the content is blank.
+
+    The key is derived from `form` and `identity`. `origin` goes into the metadata. Empty fields are left out.
+    """
+    text = storable(content)
+    if not text.strip():
+        return
+    row = {name: _storable(value) for name, value in fields.items() if value not in (None, [], "", {})}
+    for name in ("source", "session_id"):
+        row.update({name: row[name].strip()[:LABEL_LIMIT]} if row.get(name) else {})
+    if "tags" in row:
+        row["tags"] = tags(row["tags"])
+    metadata = row.pop("metadata", {})
+    pieces = split(text, CONTENT_LIMIT, overlap=0)
+    for index, piece in enumerate(pieces):
+        part = text[piece.start : piece.end].strip()
+        if not part:
+            continue
+        origin_fields = {"format": form, **{name: value for name, value in _storable(dict(origin)).items() if value not in (None, "", [])}}
+        origin_fields.update({"piece": index} if len(pieces) > 1 else {})
+        key = key_of(form, *identity, *([str(index)] if index else []))
+        yield ImportItem(where, {"key": key, "content": part, **row, "metadata": {**metadata, ORIGIN: origin_fields}})
+
+
+def key_of(form: str, *identity: str) -> str:
+    """The key of the entry that another program identifies by `identity`."""
+    return f"{form}_{hashlib.sha256(chr(31).join(map(storable, identity)).encode()).hexdigest()[:24]}"
+
+
+def tags(values: list[Any]) -> list[str]:
+    """Valid tags from any values: unique, not blank, at most `LIST_LIMIT`."""
+    unique = dict.fromkeys(storable(str(value)).strip(" #")[:LABEL_LIMIT].strip() for value in values if isinstance(value, str | int))
+    return [tag for tag in unique if tag][:LIST_LIMIT]
+
+
+def moment(value: object) -> str | None:
+    """Converts ISO text, or seconds or milliseconds since 1970, to ISO text; None for anything else."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return _iso(value)
+    if not math.isfinite(number) or number <= 0:
+        return None
+    while number > _LARGEST_SECONDS:
+        number /= 1000
+    try:
+        return datetime.fromtimestamp(number, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def text_in(value: object) -> str:
+    """The value if it is a string, otherwise an empty string."""
+    return value if isinstance(value, str) else ""
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """The dicts in a list; empty if the value is not a list."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def storable(text: str) -> str:
+    """Replaces NUL and unpaired surrogates with �. Surrogate pairs that an export escaped separately are joined first."""
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if UNSTORABLE.search(text) else text
+    return UNSTORABLE.sub("�", joined)
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(name)): _storable(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _iso(value: object) -> str | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        when = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return when.isoformat() if when.year > 1 else None

@@ -1,0 +1,89 @@
+"""Reads an Obsidian vault: notes that an export wrote, with all their fields, and any other notes.
+
+An exported note is identified by the key in its front matter, even if it was moved or renamed; any other note by its path.
+An edited note becomes a revision of its memory. A note of up to `PIECE_CHARACTERS` is one memory, a longer one is split
+into pieces.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.remember.deduplication import NOTES, ORIGIN
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, Report, Row, storable
+from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, READER_FIELDS, Note, links_in, parse_note, tags_in
+from memory_mcp.transfer.formats.sources import Source, whole
+from memory_mcp.transfer.formats.text_files import decoded, file_fields, occurred_at_field, pieces
+from memory_mcp.transfer.line_fields import FIELDS, VERSION_FIELDS
+from memory_mcp.transfer.other_lines import CONTEXT, PIECES, VERSION
+
+SUFFIX = ".md"
+LINKS_KEPT = 100
+
+
+def read(source: Source, report: Report) -> Iterator[ImportItem]:
+    """Yields the rows of all notes in the order of their paths. Calls `report` for defects that don't prevent an import."""
+    for name in source.names():
+        if PurePosixPath(name).suffix.lower() != SUFFIX:
+            continue
+        try:
+            note = parse_note(decoded(whole(source, name), name))
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+            continue
+        if note.fields is None:
+            report(f"{name}: its front matter can't be read and stays in the text")
+        if note.mark is None:
+            yield from _other_note(source, name, note)
+        elif note.mark != INDEX:
+            yield _exported_note(name, note)
+
+
+def _exported_note(name: str, note: Note) -> ImportItem:
+    fields = dict(note.fields or {})
+    if CONTEXT in fields:
+        return ImportItem(name, {CONTEXT: fields[CONTEXT]})
+    allowed = VERSION_FIELDS if VERSION in fields else FIELDS
+    kept = {field: value for field, value in fields.items() if field in allowed}
+    if not kept.keys() & {"key", VERSION}:
+        return ImportItem(name, refused=f"Its front matter has {MARK} but no key. Remove that line to store the note as a new memory.")
+    if isinstance(kept.get("tags"), list | str):
+        kept["tags"] = kept["tags"] if isinstance(kept["tags"], list) else [kept["tags"]]
+        kept["tags"] = [str(tag) for tag in kept["tags"]]  # an editor writes 2025 without quotes, which YAML reads as a number
+    return ImportItem(name, {**kept, "content": note.body.removesuffix("\n")})
+
+
+def _other_note(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
+    fields, body = note.fields or {}, storable(note.body)
+    row_fields = {**file_fields(PurePosixPath(name).stem, source.changed(name), name), **_note_fields(fields, body)}
+    stem = import_rows.key_of(NOTES, source.label, name)
+    links = links_in(body)[:LINKS_KEPT]
+    origin = {"format": NOTES, "vault": source.label, "note": name, **({"links": links} if links else {})}
+    index = 0
+    for piece in pieces(body):
+        if piece.strip():
+            row: Row = {
+                "key": f"{stem}_{index}",
+                "content": piece.strip(),
+                **row_fields,
+                "metadata": {**_other_metadata(fields), ORIGIN: origin},
+            }
+            yield ImportItem(name, row)
+            index += 1
+    yield ImportItem(name, {PIECES: stem, "pieces": index})
+
+
+def _note_fields(fields: Mapping[str, Any], body: str) -> Row:
+    value = fields.get("tags", fields.get("tag", []))
+    listed = value if isinstance(value, list) else str(value).replace("、", ",").split(",")
+    tags = sorted(import_rows.tags([*listed, *tags_in(body)]))
+    written = next((day for day in (fields.get("date"), fields.get("created")) if isinstance(day, str)), "")
+    return {**({"tags": tags} if tags else {}), **occurred_at_field(written.strip())}
+
+
+def _other_metadata(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The rest of the front matter, unchanged, as metadata."""
+    rest = {name: value for name, value in fields.items() if name not in {"tags", "tag", "date", "created"} | READER_FIELDS - {"aliases"}}
+    return {"front_matter": rest} if rest else {}

@@ -1,0 +1,107 @@
+"""Parses and formats the notes of an Obsidian vault: front matter, body, tags and links.
+
+langchain-community's ObsidianLoader is not used: it turns lists in the front matter into text, takes #words in code for
+tags, and fails for the whole vault at the first note that it can't parse.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import yaml
+
+# The front matter key of every exported note; its value is the kind of note.
+MARK = "memory_mcp"
+MEMORY, INDEX = "memory", "index"
+# Front matter for readers of the vault; an import ignores it.
+READER_FIELDS = frozenset({MARK, "date", "links", "aliases", "cssclasses"})
+FRONT_MATTER_LIMIT = 2 * 1024 * 1024
+
+_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+# JSON leaves these unescaped; in YAML they are line breaks or not allowed.
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_CODE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
+# Obsidian allows letters of every script in a tag and requires one character that is not a digit.
+_TAG = re.compile(r"(?:(?<=\s)|^)#([\w/-]*[^\W\d][\w/-]*)", re.MULTILINE)
+_LINK = re.compile(r"\[\[([^\]\[|#^]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A parsed note. `fields` is None if the front matter can't be parsed; it then stays in `body`."""
+
+    fields: Mapping[str, Any] | None
+    body: str
+
+    @property
+    def mark(self) -> str | None:
+        """The kind of an exported note; None for any other note."""
+        return str(self.fields[MARK]) if self.fields and MARK in self.fields else None
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
+    """A loader that refuses aliases: a few lines of them can expand to a billion values."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not read")
+        return super().compose_node(parent, index)
+
+
+def format_note(fields: Mapping[str, Any], body: str) -> str:
+    """The text of an exported note. Each field is a line of JSON, which is valid YAML; the body is unchanged, plus a line feed."""
+    lines = [f"{name}: {value.isoformat() if isinstance(value, date) else _as_yaml(value)}" for name, value in fields.items()]
+    return "\n".join(["---", *lines, "---", body]) + "\n"
+
+
+def parse_note(text: str) -> Note:
+    """Parses the text of a note."""
+    front = _FRONT.match(text)
+    if not front:
+        return Note({}, text)
+    try:
+        fields = _fields(front[1])
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        return Note(None, text)
+    body = text[front.end() :]
+    # An editor on Windows changes all line endings, those of the export too.
+    return Note(fields, body.replace("\r\n", "\n") if front[0].startswith("---\r\n") else body)
+
+
+def tags_in(body: str) -> list[str]:
+    """The #tags of a text outside of code."""
+    return list(dict.fromkeys(_TAG.findall(_CODE.sub(" ", body))))
+
+
+def links_in(body: str) -> list[str]:
+    """The names of the notes that a text links to outside of code."""
+    return list(dict.fromkeys(link.strip() for link in _LINK.findall(_CODE.sub(" ", body)) if link.strip()))
+
+
+def _fields(front: str) -> dict[str, Any]:
+    if len(front) > FRONT_MATTER_LIMIT:
+        raise ValueError("it is too long")
+    value = yaml.load(front, _Loader)  # noqa: S506  a SafeLoader
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise TypeError("it is not a mapping")
+    return {str(name): _plain(entry) for name, entry in value.items() if entry is not None}
+
+
+def _plain(value: Any) -> Any:
+    """Converts a YAML value to a JSON value: times become text again."""
+    if isinstance(value, dict):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+
+
+def _as_yaml(value: Any) -> str:
+    return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,147 @@
+"""Reads text files: each paragraph becomes a memory, split where it exceeds the size of one chunk.
+
+Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file.
+"""
+
+import re
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.remember.deduplication import ORIGIN
+from memory_mcp.text.chunk import CHUNK_CHARACTERS, split
+from memory_mcp.text.labels import LABEL_LIMIT
+from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
+from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES
+
+FORM = "text"
+PIECE_CHARACTERS = CHUNK_CHARACTERS
+TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
+# Tried in order. Japanese files that are not UTF-8 nearly always come from older Windows programs.
+ENCODINGS = ("utf-8-sig", "cp932")
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_HEADINGS_ONLY = re.compile(r"(?:#{1,6} [^\n]*\n?)+")
+_DAY_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.年]?(\d{2})[-_.月]?(\d{2})(?!\d)")
+
+
+def read(path: Path) -> Iterator[ImportItem]:
+    """Yields a row for each paragraph of a text file, or of every text file below a directory."""
+    if path.is_dir():
+        for file in _files(path):
+            yield from _read_file(file, file.relative_to(path).as_posix())
+    else:
+        yield from _read_file(path, path.name)
+
+
+def file_fields(stem: str, changed: datetime, session: str) -> Row:
+    """The fields that a file's name and time give. All pieces share a session, so that search sees each with its neighbors."""
+    match = _DAY_IN_NAME.search(stem)
+    occurred = occurred_at_field("-".join(match.groups())) if match else {}
+    day = changed.astimezone(UTC).isoformat(timespec="seconds")
+    return {"source": stem[:LABEL_LIMIT], "session_id": session[-LABEL_LIMIT:], "kind": "fact", "created_at": day, **occurred}
+
+
+def occurred_at_field(text: str) -> Row:
+    """`occurred_at` if the text is an ISO date or time, otherwise no field: a title such as 「20259999」 is not a date."""
+    try:
+        datetime.fromisoformat(text) if len(text) > 10 else date.fromisoformat(text)
+    except ValueError:
+        return {}
+    return {"occurred_at": text}
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The whole text if it fits into one piece, otherwise pieces of as many whole paragraphs as fit."""
+    gathered = ""
+    for paragraph in paragraphs(text):
+        for piece in split(paragraph, PIECE_CHARACTERS, overlap=0):
+            part = paragraph[piece.start : piece.end]
+            if gathered and len(gathered) + len(part) + 2 > PIECE_CHARACTERS:
+                yield gathered
+                gathered = ""
+            gathered = f"{gathered}\n\n{part}" if gathered else part
+    if gathered:
+        yield gathered
+
+
+def paragraphs(text: str) -> list[str]:
+    """The blocks that blank lines separate; a heading stays with the block after it."""
+    blocks: list[str] = []
+    headings = ""
+    for block in _BLANK_LINES.split(text):
+        whole = headings + block.strip("\n")
+        if _HEADINGS_ONLY.fullmatch(whole):
+            headings = f"{whole}\n"
+        elif whole.strip():
+            blocks.append(whole)
+            headings = ""
+    return [*blocks, headings] if headings else blocks
+
+
+def decoded(data: bytes, name: str) -> str:
+    """Decodes UTF-8, UTF-16 with a byte order mark, or Shift JIS (older Japanese Windows).
+
+    Raises:
+        InvalidInput: the data is in none of these encodings.
+    """
+    for encoding in ("utf-16",) if data[:2] in UTF_16_MARKS else ENCODINGS:
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise _not_text(name)
+
+
+def _read_file(path: Path, session: str) -> Iterator[ImportItem]:
+    try:
+        text, fields = storable(_text(path)), file_fields(path.stem, datetime.fromtimestamp(path.stat().st_mtime, UTC), session)
+    except (InvalidInput, OSError) as error:
+        yield ImportItem(session, refused=str(error))
+        return
+    for paragraph in paragraphs(text):
+        for piece in split(paragraph, PIECE_CHARACTERS, overlap=0):
+            content = paragraph[piece.start : piece.end].strip()
+            if content:
+                yield ImportItem(session, {"content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": session}}})
+
+
+def _files(directory: Path) -> list[Path]:
+    """The text files below a directory in a stable order, without hidden ones such as those in .git."""
+    paths = (path for path in directory.rglob("*") if path.suffix.lower() in TEXT_SUFFIXES and path.is_file())
+    return sorted(path for path in paths if not any(part.startswith(".") for part in path.relative_to(directory).parts))
+
+
+def _text(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            marked = file.read(2) in UTF_16_MARKS
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be read", error.strerror or str(error), "Check the path and its permissions") from error
+    if size > TEXT_LIMIT_BYTES:
+        raise InvalidInput(f"{path} is too long", f"{TEXT_LIMIT_BYTES:,} bytes are the limit", "Split it")
+    loader = _loader()
+    for encoding in ("utf-16",) if marked else ENCODINGS:
+        try:
+            return "\n".join(document.page_content for document in loader(path, encoding=encoding).load())
+        except RuntimeError as error:  # TextLoader wraps every error in it
+            if not isinstance(error.__cause__, UnicodeDecodeError):
+                raise InvalidInput(f"{path} can't be read", str(error.__cause__ or error), "Check the file") from error
+    raise _not_text(str(path))
+
+
+def _not_text(name: str) -> InvalidInput:
+    return InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
+
+
+def _loader() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the package warns on import that it is no longer maintained
+        # Importing it takes 0.7 s, and only text files need it.
+        from langchain_community.document_loaders import TextLoader  # noqa: PLC0415
+    return TextLoader

@@ -1,0 +1,243 @@
+"""Parses and validates one JSON line of an import: its fields, their types, and the messages of refusals."""
+
+import difflib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from memory_mcp.domain import Draft, Restored, Version
+from memory_mcp.errors import InvalidInput
+from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft
+from memory_mcp.text.labels import label, labels
+from memory_mcp.text.unstorable import storable
+from memory_mcp.transfer.line_vectors import Generations, embedded_in
+
+KEY_LIMIT = 200
+COUNT_LIMIT = 2**31
+
+
+def parsed(line: bytes) -> Mapping[str, Any] | None:
+    """The object on a line without null values; None for a blank line.
+
+    Raises:
+        InvalidInput: the line is not a JSON object.
+    """
+    try:
+        text = line.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("the line is not UTF-8", f"byte {error.start + 1} is invalid", "Save the file as UTF-8") from error
+    if not text.strip():
+        return None
+    try:
+        row = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidInput("the line is not JSON", f"{error.msg} at character {error.pos + 1}", "Write one JSON object per line") from error
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or too many nested brackets
+        raise InvalidInput("the line is JSON that can't be read", str(error), "Write one flat JSON object per line") from error
+    if not isinstance(row, dict):
+        raise InvalidInput(f"the line is {_type_name(row)}", "", 'Write one JSON object per line: {"content": "…"}')
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def draft_of(row: Mapping[str, Any], now: datetime, zone: ZoneInfo, generations: Generations) -> Draft:
+    """The draft of a memory line, with its vectors if their generation is in `generations`.
+
+    Raises:
+        InvalidInput: a field can't be stored; the message names it.
+    """
+    check_fields(row, FIELDS)
+    if "content" not in row:
+        raise InvalidInput("content is missing", "", 'Add the text to remember: {"content": "…"}')
+    restored = _restored(row, now, zone)
+    is_summary = row.get("kind") == "summary"
+    if is_summary and not (row.get("key") or row.get("created_at")):
+        raise InvalidInput(
+            "kind is 'summary'", "summaries are written by the server", "Omit kind, or include the key that the export wrote"
+        )
+    fields = {name: value for name, value in row.items() if name in _DRAFT_FIELDS and not (name == "kind" and is_summary)}
+    checked = draft(now=now, zone=zone, **fields)
+    metadata = row.get("metadata", {})
+    embedded = embedded_in(row["vectors"], checked, generations) if "vectors" in row else None
+    kind = "summary" if is_summary else checked.kind
+    return replace(checked, restored=restored, embedded=embedded, metadata=metadata, kind=kind)
+
+
+def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
+    """The earlier version on a `version_of` line.
+
+    Raises:
+        InvalidInput: a field can't be stored; the message names it.
+    """
+    check_fields(row, VERSION_FIELDS)
+    missing = [name for name in ("revision", "content", "updated_at") if name not in row]
+    if missing:
+        raise InvalidInput(
+            f"{missing[0]} is missing", "a version has revision, content and updated_at", "Use the line as the export wrote it"
+        )
+    return Version(
+        key=_key(row["version_of"]),
+        revision=_count("revision", row["revision"], 1),
+        content=checked_content(row["content"]),
+        updated_at=parse_time("updated_at", row["updated_at"], zone),
+        tags=labels(row.get("tags", []), "tags"),
+        importance=checked_importance(row.get("importance", 0.5)),
+        reason=label(row.get("reason"), "reason"),
+        category=label(row.get("category"), "category"),
+        privacy_level=checked_privacy_level(row["privacy_level"]) if "privacy_level" in row else None,
+    )
+
+
+def pieces_of(row: Mapping[str, Any]) -> tuple[str, int]:
+    """The key prefix of a note and its current number of pieces, from a `pieces_of` line.
+
+    Raises:
+        InvalidInput: the fields are invalid.
+    """
+    check_fields(row, PIECES_FIELDS)
+    return _key(row["pieces_of"]), _count("pieces", row.get("pieces", 0), 0)
+
+
+def check_fields(row: Mapping[str, Any], fields: "Mapping[str, Check]") -> None:
+    """Raises InvalidInput if a field is unknown or has a value of the wrong type."""
+    for name, value in row.items():
+        if name not in fields:
+            raise InvalidInput(f"unknown field {name[:80]!r}", _nearest(name, fields), "Correct it, or omit the field")
+        expected, fits = fields[name]
+        if not fits(value):
+            raise InvalidInput(f"{name} is {_type_name(value)}", f"it must be {expected}", "Correct it, or omit the field")
+
+
+def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored:
+    """The fields that only an export has. A line without `created_at` is dated now; a later import of the same line, even after the
+    deduplication window, is still recognized."""
+    moments = {
+        name: parse_time(name, row[name], zone) for name in ("created_at", "updated_at", "deleted_at", "last_used_at") if name in row
+    }
+    return Restored(
+        key=_key(row["key"]) if "key" in row else None,
+        created_at=moments.get("created_at", now),
+        updated_at=moments.get("updated_at"),
+        revision=_count("revision", row.get("revision", 1), 1),
+        deleted_at=moments.get("deleted_at"),
+        usage_count=_count("usage_count", row.get("usage_count", 0), 0),
+        last_used_at=moments.get("last_used_at"),
+    )
+
+
+def _key(key: str) -> str:
+    if not key.strip() or key != key.strip() or len(key) > KEY_LIMIT:
+        raise InvalidInput(
+            "key is blank, too long, or has surrounding whitespace",
+            f"the limit is {KEY_LIMIT} characters",
+            "Omit it to get a new key",
+        )
+    return storable(key, "key")
+
+
+def parse_time(name: str, text: str, zone: ZoneInfo) -> datetime:
+    """An ISO time in UTC; times without an offset are in `zone`. Raises InvalidInput, which names the field `name`."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(f"{name} is {text[:80]!r}", "it is not an ISO time", "Write it like 2025-10-30T12:00:00+09:00") from error
+
+
+def _count(name: str, value: int, least: int) -> int:
+    if not least <= value <= COUNT_LIMIT:
+        raise InvalidInput(f"{name} is out of range", f"it runs from {least} to {COUNT_LIMIT:,}", "Correct it, or omit the field")
+    return value
+
+
+def _nearest(name: str, fields: "Mapping[str, Check]") -> str:
+    similar = difflib.get_close_matches(name, fields, n=1, cutoff=0.5)
+    return f"did you mean {similar[0]!r}?" if similar else f"known fields are {', '.join(fields)}"
+
+
+def _type_name(value: object) -> str:
+    """The JSON type of a value, with its article."""
+    names = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+    return names.get(type(value), "null")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def _is_text_by_name(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
+
+
+def _is_plain_object(value: object) -> bool:
+    """Whether it is an object that can be stored as JSON text: without NaN and unpaired surrogates."""
+    try:
+        return isinstance(value, dict) and bool(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except ValueError:
+        return False
+
+
+def _is_whole_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    # An integer that no float can represent would break the checks after this one.
+    return isinstance(value, float) or (_is_whole_number(value) and -COUNT_LIMIT <= value <= COUNT_LIMIT)  # type: ignore[operator]
+
+
+# The expected type in words, and a predicate for it.
+Check = tuple[str, Callable[[object], bool]]
+TEXT: Check = ("a string", _is_text)
+TEXTS: Check = ("a list of strings", _is_texts)
+COUNT: Check = ("a whole number", _is_whole_number)
+SHARE: Check = ("a number from 0 to 1", _is_number)
+OBJECT: Check = ("an object of plain JSON", _is_plain_object)
+FLAG: Check = ("true or false", lambda value: isinstance(value, bool))
+
+# Every field of a memory line, in the order of the export, with its type.
+FIELDS: Mapping[str, Check] = {
+    "key": TEXT,
+    "content": TEXT,
+    "created_at": TEXT,
+    "updated_at": TEXT,
+    "tags": TEXTS,
+    "occurred_at": TEXT,
+    "importance": SHARE,
+    "source": TEXT,
+    "session_id": TEXT,
+    "kind": TEXT,
+    "state": ("an object of strings", _is_text_by_name),
+    "questions": TEXTS,
+    "relations": TEXTS,
+    "revision": COUNT,
+    "supersedes": TEXT,
+    "deleted_at": TEXT,
+    "usage_count": COUNT,
+    "last_used_at": TEXT,
+    "metadata": OBJECT,
+    "category": TEXT,
+    "privacy_level": TEXT,
+    "vectors": ("an object that an export wrote", _is_plain_object),
+}
+VERSION_FIELDS: Mapping[str, Check] = {
+    "version_of": TEXT,
+    "revision": COUNT,
+    "content": TEXT,
+    "tags": TEXTS,
+    "importance": FIELDS["importance"],
+    "updated_at": TEXT,
+    "reason": TEXT,
+    "category": TEXT,
+    "privacy_level": TEXT,
+}
+PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": TEXT, "pieces": COUNT}
+_DRAFT_FIELDS = frozenset(
+    "content source session_id kind tags importance occurred_at questions relations state supersedes category privacy_level".split()
+)

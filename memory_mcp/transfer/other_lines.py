@@ -1,0 +1,149 @@
+"""The lines of an import that are not memories: earlier versions, the persona's context, the number of pieces of a note.
+
+The first field of a line determines its kind. Importing the same line again changes nothing.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.domain import Version
+from memory_mcp.errors import InvalidInput
+from memory_mcp.personas.registry import Persona
+from memory_mcp.remember.deduplication import NOTES, ORIGIN, leftovers
+from memory_mcp.remember.dry_run import Foreseen
+from memory_mcp.remember.forget import forget_stored
+from memory_mcp.remember.redact import check_key
+from memory_mcp.store import memories, versions
+from memory_mcp.store.files.persona_context import PEOPLE
+from memory_mcp.store.operations import Operation
+from memory_mcp.text.privacy.redaction import Redaction
+
+VERSION, CONTEXT, PIECES = "version_of", "persona_context", "pieces_of"
+CONTEXT_LIMIT = 200_000
+SHORTENED = "no longer in the note"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The fields of an exported persona_context.json."""
+
+    fields: Mapping[str, Any]
+
+
+OtherLine = Version | Context | tuple[str, int]
+
+
+def checked_context(row: Mapping[str, Any]) -> Context:
+    """The context of a `persona_context` line.
+
+    Raises:
+        InvalidInput: it can't be stored.
+    """
+    fields = row[CONTEXT]
+    if len(row) > 1 or not isinstance(fields, dict):
+        raise InvalidInput(
+            "persona_context can't be used", "it must be an object on a line of its own", "Use the line as the export wrote it"
+        )
+    try:
+        size = len(json.dumps(fields, ensure_ascii=False, allow_nan=False).encode())
+    except ValueError as error:
+        raise InvalidInput("persona_context can't be used", "it is not plain JSON", "Use the line as the export wrote it") from error
+    if size > CONTEXT_LIMIT or not all(isinstance(fields.get(name, {}), dict) for name in PEOPLE):
+        why = f"it has more than {CONTEXT_LIMIT:,} bytes" if size > CONTEXT_LIMIT else f"{' and '.join(PEOPLE)} must be objects"
+        raise InvalidInput("persona_context can't be used", why, "Use the line as the export wrote it")
+    return Context(fields)
+
+
+def redacted(other: OtherLine, redaction: Redaction) -> OtherLine:
+    """A copy without private data; `redaction` counts what was removed.
+
+    Raises:
+        InvalidInput: a key contains data that must not be stored.
+    """
+    if isinstance(other, Version):
+        check_key(other.key, redaction.rules)
+        return replace(
+            other,
+            content=redaction.text(other.content),
+            tags=tuple(redaction.texts(other.tags)),
+            reason=redaction.optional(other.reason),
+            category=redaction.optional(other.category),
+        )
+    return Context(redaction.tree(other.fields)) if isinstance(other, Context) else other
+
+
+def import_line(persona: Persona, other: OtherLine, now: datetime, dry_run: Foreseen | None, may_delete: bool) -> dict[str, int]:
+    """Imports a line, or with `dry_run` only checks it. Returns the counts to add, by field of `ImportResult`.
+
+    `may_delete`: whether the caller may move memories to the trash.
+
+    Raises:
+        InvalidInput: the line refers to a memory that this persona doesn't have.
+    """
+    if isinstance(other, Context):
+        return _import_context(persona, other, dry=dry_run is not None)
+    if isinstance(other, Version):
+        return _import_version(persona, other, dry_run)
+    stem, pieces = other
+    with persona.database.read() as connection:
+        stored = memories.by_keys(connection, leftovers(connection, stem, pieces)).values()
+    removed = [memory.key for memory in stored if memory.deleted_at is None and _is_note(memory.metadata.get(ORIGIN))]
+    if removed and not may_delete:
+        why = "moving them to the trash requires the scope delete"
+        raise InvalidInput(f"{len(removed)} pieces are no longer in the note", why, "Use a token with that scope, or forget them")
+    if removed and not dry_run:
+        _drop(persona, removed, now)
+    return {"dropped": len(removed)}
+
+
+def _import_context(persona: Persona, context: Context, dry: bool) -> dict[str, int]:
+    """Fills only the empty fields of the stored context: its values are newer, or those of another persona."""
+    own = persona.context.read()
+    changes: dict[str, Any] = {}
+    for name, value in context.fields.items():
+        if name in PEOPLE:
+            missing = {field: entry for field, entry in value.items() if entry and not own[name].get(field)}
+            changes.update({name: missing} if missing else {})
+        elif value not in (None, "") and own.get(name) in (None, ""):
+            changes[name] = value
+    if changes and not dry:
+        persona.context.update(changes)
+    return {"context": 1} if changes else {"already_known": 1}
+
+
+def _import_version(persona: Persona, version: Version, dry_run: Foreseen | None) -> dict[str, int]:
+    if dry_run and dry_run.would_store(version.key):
+        return {"versions": 1}
+
+    def add(connection: apsw.Connection) -> bool:
+        memory = memories.by_keys(connection, [version.key]).get(version.key)
+        if memory is None or memory.revision <= version.revision:
+            why = f"the memory has revision {memory.revision}" if memory else "this persona has no memory with that key"
+            raise InvalidInput(f"revision {version.revision} of {version.key} can't be stored", why, "Import the memory with its versions")
+        if any(earlier.revision == version.revision for earlier in versions.for_export(connection, version.key)):
+            return False
+        return dry_run is not None or versions.add_imported(connection, version)
+
+    if dry_run:
+        with persona.database.read() as connection:
+            added = add(connection)
+    else:
+        added = persona.database.write(add)
+    return {"versions": 1} if added else {"already_known": 1}
+
+
+def _drop(persona: Persona, keys: Sequence[str], now: datetime) -> None:
+    def drop(connection: apsw.Connection) -> list[Operation]:
+        return forget_stored(connection, keys, SHORTENED, now)[1]
+
+    for operation in persona.database.write(drop):
+        persona.log.append(persona.name, operation)
+
+
+def _is_note(origin: object) -> bool:
+    return isinstance(origin, dict) and origin.get("format") == NOTES
