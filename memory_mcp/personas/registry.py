@@ -14,8 +14,16 @@ import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.personas import atomic_replace
-from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, checked_identity, complete, identity, is_persona, remove_unborn
-from memory_mcp.personas.link_check import refuse_borrowed
+from memory_mcp.personas.directories import (
+    DATABASE_NAME,
+    IDENTITY_NAME,
+    checked_identity,
+    complete,
+    identity,
+    is_persona,
+    refuse_shared_database,
+    remove_unborn,
+)
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.personas.recovery import finish_unfinished
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, PRIVATE, locked
@@ -243,7 +251,7 @@ class Personas:
             if is_new:
                 directory.mkdir(mode=PRIVATE)
                 sync_directory(self.directory)
-            refuse_borrowed(directory, DATABASE_NAME, IDENTITY_NAME)
+            refuse_shared_database(directory, DATABASE_NAME, IDENTITY_NAME)
             known_as = checked_identity(directory, name)
             key = self._key(directory)
             database = Database(directory / DATABASE_NAME, key)
@@ -326,3 +334,23 @@ def prepare(connection: apsw.Connection) -> Operation | None:
     finally:
         connection.pragma("foreign_keys", True)
     return adopted
+
+
+@contextmanager
+def open_read_only(data_directory: Path, name: str, keys: Keys) -> Iterator[Persona]:
+    """The persona of a canonical name, which exists. It is not brought up to date; nothing is to be written to it.
+
+    Raises:
+        KeyRefused: it is encrypted, and its key is not there.
+        StoreError: it can't be read.
+    """
+    directory = data_directory / directory_name(name)
+    checked_identity(directory, name)
+    key = keys.of(directory)
+    database = Database(directory / DATABASE_NAME, key)
+    log = OperationsLog(data_directory)
+    try:
+        yield Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), log, KnownNames(), WordCounts())
+    finally:
+        database.close()
+        log.close()

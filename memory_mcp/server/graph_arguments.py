@@ -3,10 +3,10 @@
 from collections.abc import Collection, Sequence
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.growth import INTERVALS, Interval
-from memory_mcp.graph.measures import MEASURES
-from memory_mcp.graph.paths import ALGORITHMS, Algorithm
-from memory_mcp.text.entities.type_words import type_called
+from memory_mcp.graph.analytics.centrality import MEASURES
+from memory_mcp.graph.analytics.growth import INTERVALS, Interval
+from memory_mcp.graph.query.paths import ALGORITHMS, Algorithm
+from memory_mcp.text.entity_types import type_called
 
 DEPTH_LIMIT, PATH_LIMIT = 3, 6
 NEIGHBOURS_LIMIT, SNAPSHOT_LIMIT = 100, 500

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from memory_mcp.errors import InvalidInput, MemoryMCPError, PersonaUnknown
 from memory_mcp.personas import lifecycle
+from memory_mcp.personas.lifecycle import merge
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.api_route import ApiRoute, object_of
 from memory_mcp.server.persona_views import figures, tokens_of
@@ -21,7 +22,6 @@ from memory_mcp.server.upkeep_views import backups_of, remains_of_persona, shelf
 from memory_mcp.server.views import told
 from memory_mcp.upkeep import adopted_originals
 from memory_mcp.upkeep.backup import Backups
-from memory_mcp.upkeep.persona_merging import merge
 
 logger = logging.getLogger(__name__)
 

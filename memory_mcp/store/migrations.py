@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import apsw
 
-from memory_mcp.store import operations, tidying_tables, timestamps
+from memory_mcp.store import operations, timestamps
 from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy import table_adoption
 from memory_mcp.store.legacy.table_adoption import MEMORIES
@@ -174,6 +174,41 @@ def _further_columns(connection: apsw.Connection) -> None:
     connection.execute(_MEMORY_INDEXES)
 
 
+_MERGES_AND_SUMMARIES = """
+CREATE TABLE merges (key TEXT PRIMARY KEY, into_key TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX merges_by_into ON merges(into_key);
+
+CREATE TABLE summaries (
+    key TEXT PRIMARY KEY,
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    fingerprint TEXT,
+    UNIQUE (scope, subject)
+) WITHOUT ROWID;
+CREATE TABLE memory_sources (
+    summary TEXT NOT NULL,
+    source TEXT NOT NULL,
+    PRIMARY KEY (summary, source)
+) WITHOUT ROWID;
+CREATE INDEX memory_sources_by_source ON memory_sources(source);
+CREATE TABLE summaries_due (
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    touched_at TEXT NOT NULL,
+    PRIMARY KEY (scope, subject)
+) WITHOUT ROWID;
+CREATE INDEX memories_that_are_summaries ON memories(id) WHERE kind = 'summary';
+
+INSERT OR IGNORE INTO index_queue(memory_id) SELECT id FROM memories WHERE kind = 'summary';
+DELETE FROM lexical WHERE rowid IN (SELECT id FROM memories WHERE kind = 'summary');
+"""
+
+
+def _merges_and_summaries(connection: apsw.Connection) -> None:
+    """Makes them. A summary says again what its sources say, and searches do without it: those that there are leave the indexes."""
+    connection.execute(_MERGES_AND_SUMMARIES)
+
+
 # `further` holds, as a JSON object, the columns of an earlier state that have no column of their own among the versions.
 _ERASING = """
 ALTER TABLE memory_versions ADD COLUMN further TEXT;
@@ -225,7 +260,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0004 metadata", _metadata),
     ("0005 further columns into metadata", _further_columns),
     ("0006 more of a memory", _more_of_a_memory),
-    ("0007 merges and summaries", tidying_tables.create),
+    ("0007 merges and summaries", _merges_and_summaries),
     ("0008 erasing", _erasing),
     ("0009 graph", graph_schema.create),
     ("0010 chunks by generation", _chunks_by_generation),

@@ -16,13 +16,13 @@ import apsw
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, memories, residue, summary_rows
+from memory_mcp.store import erasure, memories, summary_rows
 from memory_mcp.store.files.persona_context import STATE_KEYS
 from memory_mcp.store.graph import relations
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexShelf
-from memory_mcp.text.entities.stated import told
+from memory_mcp.text.relation_notation import told
 from memory_mcp.upkeep import adopted_originals
 
 CODE_DIGITS = 8
@@ -125,7 +125,7 @@ def sweep(persona: Persona, indexes: IndexShelf) -> bool:
     if mark is None:
         return True
     indexes.erase(persona.database, dropped)
-    if not residue.sweep(persona.database):
+    if not erasure.sweep_file(persona.database):
         return False
     persona.database.write(lambda connection: erasure.note_swept(connection, mark))
     return True

@@ -19,22 +19,22 @@ import zstandard
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store import tombstones
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexShelf
-from memory_mcp.text.entities.stated import stated
+from memory_mcp.text.relation_notation import stated
 from memory_mcp.upkeep import purge, summarization
 from memory_mcp.upkeep.backup import Backup, Backups
 from memory_mcp.upkeep.restore import Restored, restore

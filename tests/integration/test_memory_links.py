@@ -6,13 +6,13 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
+from memory_mcp.graph.update.background_links import LINKS_EACH, link_alike
+from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.linking import LINKS_EACH, link_alike
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store import memories
 from memory_mcp.store.graph import memory_links
 from memory_mcp.store.lexical import bm25_index

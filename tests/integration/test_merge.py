@@ -13,7 +13,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge, undo
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import derivations
+from memory_mcp.store import erasure
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
@@ -205,7 +205,7 @@ def test_after_a_purge_nothing_that_was_replaced_comes_to_light(nilou, say, now,
     gone = other if erased == "the merged one" else kept
 
     def purge(connection):
-        derivations.release(connection, [gone])
+        erasure.release_derived(connection, [gone])
         (replaced,) = connection.execute("SELECT supersedes FROM memories WHERE key = ?", (gone,)).fetchone()
         connection.execute("UPDATE memories SET supersedes = ? WHERE supersedes = ?", (replaced, gone))
         connection.execute("DELETE FROM memories WHERE key = ?", (gone,))

@@ -19,8 +19,8 @@ from soundness import faults, graph_faults
 from writers import Caller
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.remember.weaving import weave
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]

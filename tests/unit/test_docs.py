@@ -17,11 +17,12 @@ from memory_mcp.cli.connect import ClientName
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import TOKEN_SCOPES
-from memory_mcp.remember.validation import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.search import questions
 from memory_mcp.server import context_views
 from memory_mcp.server.mcp_server import TOOLSETS, mcp_server, scope_needs
 from memory_mcp.server.mcp_tools import compat, core
+from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.transfer.line_fields import FIELDS
 
 ROOT = Path(__file__).parents[2]

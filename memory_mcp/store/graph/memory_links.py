@@ -8,8 +8,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.session_order import stands, time_of
+from memory_mcp.store.memories import CURRENT, event_time_of, session_order
 from memory_mcp.store.timestamps import to_text
 
 # Methods whose links follow from the memories, and are derived again when those change.
@@ -30,25 +29,25 @@ SESSION_EACH = 3
 _BEFORE = f"""
 SELECT p.id, m.id FROM memories m JOIN memories p ON p.id = (
     SELECT q.id FROM memories q WHERE q.session_id = m.session_id AND q.deleted_at IS NULL
-        AND {stands("q", "<", "m")} ORDER BY {time_of("q")} DESC, q.id DESC LIMIT 1)
+        AND {session_order("q", "<", "m")} ORDER BY {event_time_of("q")} DESC, q.id DESC LIMIT 1)
 WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?))
 """
 # The memory after each of these, whose predecessor changed.
 _AFTER = f"""
 SELECT n.id FROM memories m JOIN memories n ON n.id = (
     SELECT q.id FROM memories q WHERE q.session_id = m.session_id AND q.deleted_at IS NULL
-        AND {stands("q", ">", "m")} ORDER BY {time_of("q")}, q.id LIMIT 1)
+        AND {session_order("q", ">", "m")} ORDER BY {event_time_of("q")}, q.id LIMIT 1)
 WHERE m.session_id IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))
 """
 # The next few memories of the same session before and after each of these, as (earlier, later).
 _TOGETHER = f"""
 SELECT q.id, m.id FROM memories m JOIN memories q ON q.id IN (
     SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
-        AND {stands("o", "<", "m")} ORDER BY {time_of("o")} DESC, o.id DESC LIMIT {SESSION_EACH})
+        AND {session_order("o", "<", "m")} ORDER BY {event_time_of("o")} DESC, o.id DESC LIMIT {SESSION_EACH})
 WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
 UNION SELECT m.id, q.id FROM memories m JOIN memories q ON q.id IN (
     SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
-        AND {stands("o", ">", "m")} ORDER BY {time_of("o")}, o.id LIMIT {SESSION_EACH})
+        AND {session_order("o", ">", "m")} ORDER BY {event_time_of("o")}, o.id LIMIT {SESSION_EACH})
 WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
 """
 _REPLACED = """

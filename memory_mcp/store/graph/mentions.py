@@ -11,7 +11,7 @@ from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
 from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text.mention import Mention
 
 # Of so many memories, at least one is expected to be current: neither in the trash nor replaced.
 MOST_REPLACED = 3

@@ -12,12 +12,12 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entities.stated import days
+from memory_mcp.text.relation_notation import days
 
 Pair = tuple[int, int]
 # Methods whose relations follow from a memory's text, and are derived again when it changes.
@@ -103,7 +103,7 @@ def pairs_of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) ->
     return {(source, target) for source, target in rows}
 
 
-def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], names: Mapping[int, str]) -> dict[int, list[Stated]]:
+def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], names: Mapping[int, str]) -> dict[int, list[StatedRelation]]:
     """The relations that these memories state, by memory. Ends of relations without a direction are in the order of their names; types are
     given where they are known. `names` replaces the own names of entities."""
     rows = connection.execute(
@@ -112,11 +112,11 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], names: Map
         "WHERE v.method = ? AND v.memory IN (SELECT value FROM json_each(?)) ORDER BY v.memory, v.id",
         (UNKNOWN_TYPE, UNKNOWN_TYPE, STATED, json.dumps(list(memory_ids))),
     )
-    by_memory: dict[int, list[Stated]] = {}
+    by_memory: dict[int, list[StatedRelation]] = {}
     for memory, source, type_, target, source_type, target_type, directed, source_id, target_id in rows:
         ends = [(names.get(source_id, source), source_type or ""), (names.get(target_id, target), target_type or "")]
         (first, first_type), (second, second_type) = ends if directed else sorted(ends)
-        by_memory.setdefault(memory, []).append(Stated(first, type_, second, first_type or None, second_type or None))
+        by_memory.setdefault(memory, []).append(StatedRelation(first, type_, second, first_type or None, second_type or None))
     return by_memory
 
 
@@ -130,7 +130,7 @@ def memories_stating(connection: apsw.Connection, entities: Iterable[int]) -> li
     return [row[0] for row in rows]
 
 
-def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
+def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[StatedRelation]:
     """The relations that a person stated outside of any memory about entities which only these memories mention."""
     rows = connection.execute(
         "WITH given AS (SELECT value AS memory FROM json_each(?1)), named(entity) AS ("
@@ -141,7 +141,7 @@ def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int])
         "WHERE v.memory IS NULL AND v.method = ?2 AND (v.source IN alone OR v.target IN alone) ORDER BY v.id",
         (json.dumps(list(memory_ids)), STATED),
     )
-    return [Stated(source, type_, target) for source, type_, target in rows]
+    return [StatedRelation(source, type_, target) for source, type_, target in rows]
 
 
 def pairs_of_entities(connection: apsw.Connection, entities: Iterable[int]) -> set[Pair]:

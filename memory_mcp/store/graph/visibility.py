@@ -19,7 +19,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.text.entities.folding import bare, fold
+from memory_mcp.text.names import bare, fold
 
 # Of a memory m; ?1 is whether the reader sees the trash, ?2 whether it sees secret memories.
 _WITHHELD = "(NOT ?2 AND m.privacy_level = 'secret')"

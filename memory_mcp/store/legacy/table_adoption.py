@@ -4,17 +4,21 @@ Tables with a name that we need are renamed `legacy_…`, all others are left as
 a second table: each value is in a column of ours or under the memory's `metadata.legacy`, so that erasing a memory erases it.
 """
 
+import json
 import logging
+import shutil
+import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import apsw
 
 from memory_mcp.domain import Draft
-from memory_mcp.errors import StoreError
+from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.store import timestamps
-from memory_mcp.store.legacy import row_conversion
+from memory_mcp.store.legacy import original_files, row_conversion
 from memory_mcp.store.legacy.row_conversion import Undecodable
 from memory_mcp.store.memories import write_digest
 from memory_mcp.text.micro_summary import micro_summary
@@ -24,6 +28,10 @@ PREFIX = "legacy_"
 # So many memories without a usable time are named one by one; further ones are only counted.
 UNDATED_NAMED = 5
 _ENCODINGS = {"UTF-8": "utf-8", "UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
+
+_OURS_ALONE = ("id", "write_digest", "micro_summary")
+_FURTHER = ("category", "privacy_level")
+_AS_JSON = ("tags", "state", "questions", "metadata")
 
 logger = logging.getLogger(__name__)
 
@@ -150,3 +158,32 @@ def _unused(connection: apsw.Connection, name: str) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def read_memories(path: Path) -> Iterator[dict[str, Any]]:
+    """Each row of its table `memories` by the fields of a JSON line, in order. Fields without a value are left out.
+
+    Raises:
+        InvalidInput: it holds no such table, or is damaged; what came before was good.
+    """
+    with tempfile.TemporaryDirectory(prefix="memory-mcp-") as place:
+        # With what lies beside it: changes that are not in the file yet.
+        for file in (path, *original_files.sidecars(path)):
+            shutil.copyfile(file, Path(place, file.name))
+        connection = apsw.Connection(str(Path(place, path.name)))
+        try:
+            if not connection.table_exists(None, MEMORIES):
+                raise InvalidInput(f"{path.name} has no table of memories", "", "Choose the database of a memory server")
+            now = datetime.now(UTC)
+            taken: set[str] = set()
+            for number, row in enumerate(rows(connection, MEMORIES), start=1):
+                # Of our own files: what means something in its file alone, or is made anew.
+                for name in _OURS_ALONE if "write_digest" in row else ():
+                    row.pop(name, None)
+                values = row_conversion.adopted(row, taken, number, now, _FURTHER).values
+                taken.add(values["key"])
+                yield {name: json.loads(value) if name in _AS_JSON else value for name, value in values.items() if value is not None}
+        except apsw.Error as error:
+            raise InvalidInput(f"{path.name} can't be read", str(error), "Run `PRAGMA integrity_check` on a copy of it") from error
+        finally:
+            connection.close()

@@ -17,8 +17,7 @@ import apsw
 from memory_mcp.domain import Filters
 from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import WordCounts, rows_with
-from memory_mcp.store.memories import CURRENT, where
-from memory_mcp.store.session_order import stands, time_of
+from memory_mcp.store.memories import CURRENT, event_time_of, session_order, where
 from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.text.tokens import TOKENS_VERSION, tokens
 
@@ -115,7 +114,7 @@ def search(
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, and then of those of `also` that match; larger is better.
 
-    `query` holds tokens; one that stands in it twice counts twice. The memories in `also` pass the filters. In a large store a memory that
+    `query` holds tokens; one that session_order in it twice counts twice. The memories in `also` pass the filters. In a large store a memory that
     has none of the rarest tokens is no match, nor is one of `also`, unless these find fewer than `limit`. `counts` has what this persona's
     index was counted for already.
     """
@@ -199,9 +198,9 @@ def _neighbours(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tu
         f"""
         SELECT m.id,
             (SELECT p.id FROM memories p WHERE p.session_id = m.session_id AND p.deleted_at IS NULL AND p.kind <> 'summary'
-                AND {stands("p", "<", "m")} ORDER BY {time_of("p")} DESC, p.id DESC LIMIT 1),
+                AND {session_order("p", "<", "m")} ORDER BY {event_time_of("p")} DESC, p.id DESC LIMIT 1),
             (SELECT n.id FROM memories n WHERE n.session_id = m.session_id AND n.deleted_at IS NULL AND n.kind <> 'summary'
-                AND {stands("n", ">", "m")} ORDER BY {time_of("n")}, n.id LIMIT 1)
+                AND {session_order("n", ">", "m")} ORDER BY {event_time_of("n")}, n.id LIMIT 1)
         FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.session_id IS NOT NULL
         """,
         (json.dumps(list(ids)),),

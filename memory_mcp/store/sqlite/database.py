@@ -4,6 +4,7 @@ Competing connections starve each other (worst wait 4 s); one thread that takes 
 makes twice the commits and waits 22 ms at worst. Measured: docs/decisions/0003-one-writer-group-commit.md.
 """
 
+import logging
 import queue
 import threading
 import uuid
@@ -28,6 +29,8 @@ Work = Callable[[apsw.Connection], Any]
 BUSY_TIMEOUT_MS = 5_000
 GROUP_COMMIT_LIMIT = 256
 WAITING_WRITES_LIMIT = 2_000
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,3 +301,15 @@ def immediate(connection: apsw.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def disable_memory_statistics() -> None:
+    """Lets SQLite allocate without counting, for which all connections wait for one lock: with fifty callers a third of all waiting
+    for locks. Only before the first connection is opened; later everything stays as it is.
+    """
+    if apsw.connections():
+        logger.warning("SQLite goes on counting what it allocates: a file is open already")
+        return
+    apsw.shutdown()
+    apsw.config(apsw.SQLITE_CONFIG_MEMSTATUS, False)
+    apsw.initialize()

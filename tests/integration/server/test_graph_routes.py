@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import networkx
 import pytest
 
-from memory_mcp.graph.measures import MEASURES
-from memory_mcp.remember.weaving import weave
+from memory_mcp.graph.analytics.centrality import MEASURES
+from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.server.graph_routes import ROUTES
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)

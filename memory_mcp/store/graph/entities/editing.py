@@ -14,8 +14,8 @@ from memory_mcp.store.graph.entities import entity_merges, lookup, names, record
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entities.folding import fold
-from memory_mcp.text.entities.type_words import type_called
+from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.names import fold
 
 # `made_by` of an entity that a person created or changed: it stays when no memory mentions it any more.
 BY_HAND = "user"

@@ -7,11 +7,9 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.text.entities import likeness
-from memory_mcp.text.entities.finding import found_in
-from memory_mcp.text.entities.folding import bare, fold, folded_with_places
-from memory_mcp.text.entities.known import Called, Candidate, Gazetteer, is_looked_for
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text import name_similarity
+from memory_mcp.text.gazetteer import Called, Candidate, Gazetteer, is_looked_for
+from memory_mcp.text.names import bare, fold, folded_with_places
 
 # New names have a gazetteer of their own; after so many, the large one is built again (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
@@ -54,19 +52,6 @@ class KnownNames:
         self._all, self._recent = Gazetteer(()), Gazetteer(())
         self._all_until = self._recent_until = (0, 0)
 
-    def find(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
-        """Each known entity that a question mentions, with its id, in the order of the text; merged entities as the ones that are kept."""
-        called = self.called(connection, text)
-        if not called:
-            return []
-        mentions = [(mention.entity, mention) for mention in found_in(text, (), called, is_asked=True) if mention.entity]
-        wanted = json.dumps([entity for entity, _ in mentions])
-        rows = connection.execute(
-            "SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
-        )
-        roots: dict[int, int] = dict(rows)
-        return [(roots[entity], mention) for entity, mention in mentions]
-
     def called(self, connection: apsw.Connection, text: str) -> list[Called]:
         """The known names that may be in the text, each with the entities that have it, the most mentioned first; of merged entities the one
         that has the name itself."""
@@ -99,6 +84,14 @@ class KnownNames:
             return self._all, self._recent
 
 
+def roots(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, int]:
+    """For each of these entities what it is merged into, or itself."""
+    wanted = json.dumps(list(entities))
+    return dict(
+        connection.execute("SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
+    )
+
+
 def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
     """For the people among these entities, other people that may be meant: 田中 may mean 田中誠. Merged entities as the ones that are kept."""
     own = connection.execute(
@@ -108,7 +101,7 @@ def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: I
     if not people:
         return {}
     longer = [(id_, name + " " * name.isascii()) for id_, name in people if len(name) > 1 and _may_be_a_part(name)]
-    parts = ((id_, part) for id_, name in people for part in likeness.parts(name, "Person") if name.startswith(part))
+    parts = ((id_, part) for id_, name in people for part in name_similarity.parts(name, "Person") if name.startswith(part))
     shorter = [(id_, part) for id_, part in parts if _may_be_a_part(part)]
     rows = connection.execute(_SHORTER_OR_LONGER, (json.dumps(longer), json.dumps(shorter)))
     others: dict[int, set[int]] = {}

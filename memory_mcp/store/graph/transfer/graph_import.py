@@ -15,7 +15,7 @@ from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
 from memory_mcp.store.graph.relations import Pair, rebuild_sums, sum_up
 from memory_mcp.store.graph.transfer import graph_merge
-from memory_mcp.text.entities.folding import fold
+from memory_mcp.text.names import fold
 
 Row = Mapping[str, Any]
 
