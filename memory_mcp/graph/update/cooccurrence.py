@@ -64,7 +64,7 @@ def _take_in(connection: apsw.Connection, persona: Persona, now: datetime, dicti
         for name, told in _names_of(label, type_):
             records.find_or_create(connection, name, told, FILED_CONFIDENCE, now)
     relations.sum_up(connection, _pair_up(connection, waiting, now), now)
-    memory_links.link(connection, waiting, now)
+    memory_links.link_memories(connection, waiting, now)
     background_links.link_contradicting(connection, waiting, now)
     background_tasks.enqueue(connection, waiting)
     relation_queue.done(connection, waiting)

@@ -32,7 +32,7 @@ def embed_entities(persona: Persona, models: Models) -> bool:
         useless = entity_vectors.useless(connection, [generation])
     if not (wanting or useless):
         return False
-    unknown = list(dict.fromkeys(one.said for one in wanting if one.name_vector is None))
+    unknown = list(dict.fromkeys(one.text for one in wanting if one.name_vector is None))
     made = embedder.embed_documents(unknown)
     if made.shape != (len(unknown), embedder.dimension) or not np.isfinite(made).all():
         raise EncoderFailed(f"{embedder.name} answered with unusable vectors", f"the shape is {made.shape}")
@@ -50,4 +50,4 @@ def embed_entities(persona: Persona, models: Models) -> bool:
 
 
 def _name(one: Outdated, made: dict[str, Vectors]) -> Vectors:
-    return made[one.said] if one.name_vector is None else one.name_vector
+    return made[one.text] if one.name_vector is None else one.name_vector
