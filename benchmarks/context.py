@@ -1,12 +1,12 @@
-"""How often get_context shows the memory that a question needs, with other layers and other λ, beside recall and the latest alone.
+"""How often get_context shows the memory that a question needs, with other layers and other λ, compared with recall and with only the latest.
 
     python -m benchmarks.context --set corpus [--set DIR …] [--diaries 1500] [--embedder DIR --languages en] [--max-tokens 800] [--out results.jsonl]
 
 Every question of a set is sent as the topic of a conversation. Each variant is compared with the first one by a paired bootstrap.
-`needed` counts memories that are shown, if only in part, `readable` what of them is shown word for word, wherever it stands, and
-`answered` questions whose answer is shown, of those that can be answered in the memories' own words. With
-`--diaries` each set is asked once more as memories of so many characters: what was said in a row, joined. Summaries are those that
-the server makes of the memories' own sentences, and only there in the variants that say so.
+`needed` is the share of the relevant memories that are shown, at least in part, `readable` the share shown word for word anywhere, and
+`answered` the share of questions whose answer is shown, of those whose answer a memory contains word for word. With
+`--diaries` each set is also measured with long memories: consecutive ones joined up to so many characters. Summaries are those that
+the server makes from sentences of the memories, and exist only in the variants that name them.
 """
 
 import argparse
