@@ -7,7 +7,7 @@ import apsw
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.merge_proposals import proposals
-from memory_mcp.graph.query.entities_by_meaning import meant
+from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.graph_arguments import name as name_of
@@ -105,7 +105,7 @@ def of_whom(call: Call, persona: Persona, name: str, view: Callable[[apsw.Connec
             return view(connection, name), {}
     except EntityNotFound as error:
         unknown = error
-    found = meant(persona, name, call.models)
+    found = entities_by_meaning(persona, name, call.models)
     if not found.entities:
         asked = f"by meaning nobody could be looked for ({found.skipped})" if found.skipped else "nobody is near by meaning"
         raise EntityNotFound(unknown.what, f"{unknown.why}; {asked}", unknown.do) from unknown

@@ -2,6 +2,8 @@
 
 import re
 
+LINE_OVERHEAD_TOKENS = 3
+
 _WIDE = re.compile("[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
 
 _WIDE_RUN = re.compile(f"{_WIDE.pattern}+")
@@ -12,6 +14,11 @@ def estimate_tokens(text: str) -> int:
     """Characters ÷ 4, Japanese (and other wide) characters as 1 each: an upper estimate for today's models."""
     wide = sum(map(len, _WIDE_RUN.findall(text)))
     return wide + -(-(len(text) - wide) // 4)
+
+
+def line_cost(line: str) -> int:
+    """The tokens of a line in a list, with its quotes and comma."""
+    return estimate_tokens(line) + LINE_OVERHEAD_TOKENS
 
 
 def estimated_spans(text: str) -> list[tuple[int, int]]:

@@ -34,7 +34,7 @@ from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexShelf
-from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import purge, summarization
 from memory_mcp.upkeep.backup import Backup, Backups
 from memory_mcp.upkeep.restore import Restored, restore
@@ -515,8 +515,8 @@ def with_everything(house: House, now: datetime) -> list[str]:
     ]
     with house.personas.writing("nilou") as persona:
         revise(persona, keys[0], Revision(content="はじめの話", reason="直した", privacy_level="secret"), now=now, privacy=Privacy())
-        relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now, privacy=Privacy())
-        unrelate(persona, stated("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
+        relate(persona, [parse_relation("田中 > likes > 苺", ()), parse_relation("田中 > hates > 桃", ())], now=now, privacy=Privacy())
+        unrelate(persona, parse_relation("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
         merge(persona, [keys[1]], keys[2], reason=None, now=now, privacy=Privacy())
         while weave(persona, now) or summarization.step(persona, now + timedelta(days=2), house.settings):
             pass

@@ -8,7 +8,7 @@ from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.store.graph.entities import records
-from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.relation_notation import parse_relation
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def proposed(nilou):
 
 @pytest.fixture
 def related(nilou, now):
-    return lambda *texts: relate(nilou, [stated(text, ["Person"]) for text in texts], now=now, privacy=Privacy())
+    return lambda *texts: relate(nilou, [parse_relation(text, ["Person"]) for text in texts], now=now, privacy=Privacy())
 
 
 def pair(*names):

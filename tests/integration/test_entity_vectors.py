@@ -8,7 +8,7 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, models_for
 from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.graph.query.entities_by_meaning import meant
+from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.entity_embedding import BATCH, embed_entities
 from memory_mcp.index import sync
@@ -57,7 +57,7 @@ class Minds:
         return {known[one].name: vector for one, vector in zip(ids.tolist(), found, strict=True)}
 
     def meant(self, text):
-        return [entity.name for entity, _ in meant(self.persona, text, self.models).entities]
+        return [entity.name for entity, _ in entities_by_meaning(self.persona, text, self.models).entities]
 
     def ask(self, query, models=None, **fields):
         asked = question(settings=Settings(), now=self.now, query=query, **fields)
@@ -197,9 +197,9 @@ def test_a_name_that_only_an_erased_memory_held_stands_beside_no_vector(minds, s
 def test_another_model_gets_vectors_of_its_own_and_those_of_the_earlier_one_go(dentist, minds):
     earlier = minds.embedder
     minds.embedder = HashingEmbedder(64, "another")
-    assert meant(minds.persona, "あの歯医者", minds.models).skipped == "reembedding"
+    assert entities_by_meaning(minds.persona, "あの歯医者", minds.models).skipped == "reembedding"
     minds.settle()
-    assert meant(minds.persona, "あの歯医者", minds.models).entities
+    assert entities_by_meaning(minds.persona, "あの歯医者", minds.models).entities
     assert minds.vectors(earlier.generation) == {}
 
 
@@ -229,7 +229,7 @@ def test_many_entities_take_several_steps(minds, nilou, now, say):
 def test_nobody_is_found_in_another_persona(dentist, minds, personas, now, zone):
     with personas.writing("collei") as collei:
         other = Minds(collei, now, zone, minds.embedder)
-        assert meant(collei, "あの歯医者", other.models).skipped == "nothing_embedded_yet"
+        assert entities_by_meaning(collei, "あの歯医者", other.models).skipped == "nothing_embedded_yet"
         assert other.ask("あの歯医者", mode="graph").hits == ()
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import apsw
 
-from memory_mcp.graph.extract.extraction import found_in
+from memory_mcp.graph.extract.extraction import extract_mentions
 from memory_mcp.graph.extract.tag_names import may_be_a_name
 from memory_mcp.graph.update import background_links, entity_linking
 from memory_mcp.personas.registry import Persona
@@ -77,7 +77,7 @@ def _names_of(label: str, type_: str | None) -> list[tuple[str, str | None]]:
         return []
     if type_:
         return [(label, type_)]
-    whole = [one for one in found_in(label, ()) if one.end - one.start == len(label) and one.subtype is None]
+    whole = [one for one in extract_mentions(label, ()) if one.end - one.start == len(label) and one.subtype is None]
     return [(one.name, one.type) for one in whole] or ([(label, None)] if may_be_a_name(label) else [])
 
 

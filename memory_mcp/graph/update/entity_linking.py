@@ -13,7 +13,7 @@ import apsw
 from memory_mcp.dates.mentions import NamedDay, day_called
 from memory_mcp.domain import Draft, Lasting, Stated
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in, likely_type
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions, likely_type
 from memory_mcp.store import memories
 from memory_mcp.store.graph import mentions, relation_queue, relations
 from memory_mcp.store.graph.entities import records
@@ -177,7 +177,7 @@ def _named(connection: apsw.Connection, names: KnownNames, content: str, said_on
     made: dict[tuple[str, str | None, str | None], int] = {}
     named: list[tuple[int, Mention]] = []
     types = records.entity_types(connection) if MARK in read else ()
-    for mention in found_in(read, types, names.called(connection, read), said_on=said_on):
+    for mention in extract_mentions(read, types, names.matches(connection, read), said_on=said_on):
         called = (mention.name, mention.type, mention.likely)
         entity = mention.entity or made.get(called)
         if mention.entity and mention.likely:

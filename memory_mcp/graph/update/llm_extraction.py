@@ -22,7 +22,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, mentions, relations
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.entity_types import type_of_word
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.mention import TRUST, Mention
 from memory_mcp.text.names import NAME_LIMIT
@@ -101,7 +101,7 @@ def parsed(answer: str, text: str, types: Collection[str]) -> Read:
     for entry in _objects(told.get("entities"))[:ENTITIES_LIMIT]:
         name = _name(entry.get("name"), text)
         if name:
-            named.setdefault(name, type_called(str(entry.get("type", "")), types))
+            named.setdefault(name, type_of_word(str(entry.get("type", "")), types))
     related = []
     for entry in _objects(told.get("relations"))[:RELATIONS_LIMIT]:
         source, target = _name(entry.get("source"), text), _name(entry.get("target"), text)

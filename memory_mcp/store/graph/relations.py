@@ -17,7 +17,7 @@ from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.relation_notation import days
+from memory_mcp.text.relation_notation import validity
 
 Pair = tuple[int, int]
 # The ways of finding a relation that follow from a memory's text, and are found anew when that changes.
@@ -293,7 +293,7 @@ class Statement:
     def line(self) -> str:
         """As it is told: 健太 > likes > 苺; `—` where it has no direction; its days behind one that holds for a time."""
         arrow = ">" if self.directed else "—"
-        return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{days(self.valid_from, self.valid_to)}"
+        return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{validity(self.valid_from, self.valid_to)}"
 
 
 def strongest_statements(connection: apsw.Connection, entities: Iterable[int], most: int) -> list[Statement]:

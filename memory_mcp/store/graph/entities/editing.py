@@ -15,7 +15,7 @@ from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.overview import PRESENT
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.entity_types import type_of_word
 from memory_mcp.text.names import bare, fold
 
 # Made or changed by hand: it stays when no memory names it any more.
@@ -175,7 +175,7 @@ def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases
 
 def _type_called(connection: apsw.Connection, word: str) -> str:
     known = records.entity_types(connection)
-    type_ = type_called(word, known)
+    type_ = type_of_word(word, known)
     if type_ is None:
         raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or create it first")
     return type_
