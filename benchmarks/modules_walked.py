@@ -50,9 +50,8 @@ def main() -> None:
                     asked = question(settings=settings, now=now, query=text)
                     recall(persona, asked, models=models_for(settings), settings=settings, now=now)
                 walked = sorted(str(Path(file).relative_to(ROOT)) for file in files.copy() if Path(file).is_relative_to(ROOT))
-                print(
-                    *([f"{len(walked):4} {call}, {title}"] if title else []), *(walked if title and "--list" in sys.argv else ()), sep="\n"
-                )
+                if title:
+                    print(f"{len(walked):4} {call}, {title}", *(walked if "--list" in sys.argv else ()), sep="\n")
         registry.close()
 
 
