@@ -153,10 +153,10 @@ def test_who_is_one_with_another_has_no_vector_of_its_own_until_they_are_two_aga
     say("[[さっちゃん|Person]]が歌った")
     minds.settle()
     before = minds.vectors()
-    number = entity_edits.make_one(nilou, "さっちゃん", "佐藤", reason=None, now=now, privacy=Privacy()).number
+    number = entity_edits.merge_entities(nilou, "さっちゃん", "佐藤", reason=None, now=now, privacy=Privacy()).number
     minds.settle()
     assert set(minds.vectors()) == {"佐藤"}
-    entity_edits.take_apart(nilou, number, now=now)
+    entity_edits.undo_merge(nilou, number, now=now)
     minds.settle()
     after = minds.vectors()
     assert set(after) == set(before)

@@ -8,7 +8,7 @@ from pydantic import Field
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.query.snapshot import snapshot
 from memory_mcp.graph.update import relation_edits
-from memory_mcp.graph.update.entity_linking import check_types
+from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.server import entity_views
 from memory_mcp.server.graph_arguments import DEPTH_LIMIT, NEIGHBOURS_LIMIT, PATH_LIMIT, SNAPSHOT_LIMIT
 from memory_mcp.server.graph_arguments import algorithm as _algorithm
@@ -94,7 +94,7 @@ def relate(
         with persona.database.read() as connection:
             types = records.entity_types(connection)
             said = [parse_relation(text, types) for text in relations]
-            check_types(connection, said)
+            check_relation_types(connection, said)
     with call.writing() as persona:
         relation_edits.relate(persona, said, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy, when=when)
     related = [f"{one.source} > {one.relation} > {one.target}" for one in said]
