@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import memory_mcp
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.encoders.models import models_for
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
@@ -39,6 +39,7 @@ def main() -> None:
     threading.setprofile(note)  # writes run in a thread of their own
     sys.setprofile(note)
     now, zone, settings = datetime.now(UTC), ZoneInfo("Asia/Tokyo"), Settings(embeddings_model=None, reranker_model=None)
+    models = Models(None, None, ModelState("off"), ModelState("off"))
     with tempfile.TemporaryDirectory() as directory:
         registry = Personas(Path(directory))
         with registry.writing("bench") as persona:
@@ -48,7 +49,7 @@ def main() -> None:
                     remember(persona, draft(text, now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
                 else:
                     asked = question(settings=settings, now=now, query=text)
-                    recall(persona, asked, models=models_for(settings), settings=settings, now=now)
+                    recall(persona, asked, models=models, settings=settings, now=now)
                 walked = sorted(str(Path(file).relative_to(ROOT)) for file in files.copy() if Path(file).is_relative_to(ROOT))
                 if title:
                     print(f"{len(walked):4} {call}, {title}", *(walked if "--list" in sys.argv else ()), sep="\n")

@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from figures import Figure
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.models import models_for
 from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.chores import background_chores
 from memory_mcp.jobs.usage import Usage
@@ -45,7 +45,9 @@ class Idle:
     def __init__(self, directory: Path, now: datetime) -> None:
         self.personas, self.now, self.usage = Watched(directory), now, Usage()
         self.settings = Settings.model_validate({"embeddings_model": None, "reranker_model": None, "upkeep": {"idle_seconds": 0}})
-        chores = background_chores(self.personas, models_for, IndexShelf(), Caches().clear, self.usage, Chat(lambda: self.settings.llm))
+        chores = background_chores(
+            self.personas, unloaded_models, IndexShelf(), Caches().clear, self.usage, Chat(lambda: self.settings.llm)
+        )
         self.worker = ChoreWorker(self.personas, chores, lambda: self.settings, lambda: self.now)
 
     def write(self, name: str, *drafts: Draft) -> list[str]:

@@ -54,7 +54,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "after the commit, before the log": ("memory_mcp.store.operations:OperationsLog.append", "before", lambda *_: True),
     "before the context file is replaced": ("pathlib:Path.replace", "before", lambda _, to: Path(to).name == "persona_context.json"),
     "vectors stored, the index not yet told": ("memory_mcp.index.sync:_update", "before", lambda *_: True),
-    "the index told, the queue not yet": ("memory_mcp.index.sync:_strike_off", "before", lambda *_: True),
+    "the index told, the queue not yet": ("memory_mcp.index.sync:_dequeue", "before", lambda *_: True),
     "inside the file of the index": ("memory_mcp.store.vectors.faiss_index:VectorIndex.write_to", "after", lambda *_: True),
     "between index.faiss and manifest.json": ("pathlib:Path.replace", "before", lambda _, to: Path(to).name == "manifest.json"),
     "inside a rebuild": ("memory_mcp.store.vectors.index_files:build", "after", lambda *_: True),

@@ -11,7 +11,7 @@ from datetime import date, datetime
 import apsw
 
 from memory_mcp.dates.mentions import NamedDay, day_called
-from memory_mcp.domain import Draft, Lasting, Stated
+from memory_mcp.domain import Draft, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.annotations import ANNOTATION_START
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions, likely_type
@@ -40,8 +40,12 @@ def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
 
 
 def add_stated_relations(
-    connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime, lasting: Lasting | None = None
-) -> list[Stated]:
+    connection: apsw.Connection,
+    memory_id: int | None,
+    stated: Sequence[StatedRelation],
+    now: datetime,
+    lasting: RelationValidity | None = None,
+) -> list[StatedRelation]:
     """Adds stated relations, with the days on which they hold; unknown entities are created. Returns those whose ends are names of one entity,
     which are not added."""
     if not stated:
@@ -67,7 +71,7 @@ def add_stated_relations(
     return with_equal_ends
 
 
-def stated_days(relation: Stated, said_on: date) -> tuple[NamedDay | None, NamedDay | None]:
+def stated_days(relation: StatedRelation, said_on: date) -> tuple[NamedDay | None, NamedDay | None]:
     """The days that the ends of a relation name, as in a text: of the year in which it was stated, or, of a birthday, of none."""
 
     def day(name: str, type_: str | None, other_end: str) -> NamedDay | None:
@@ -85,7 +89,7 @@ def _end_of_relation(connection: apsw.Connection, name: str, type_: str | None, 
     return entity
 
 
-def check_relation_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:
+def check_relation_types(connection: apsw.Connection, stated: Sequence[StatedRelation]) -> None:
     """Checks the types after bars.
 
     Raises:
@@ -101,7 +105,9 @@ def check_relation_types(connection: apsw.Connection, stated: Sequence[Stated]) 
                 raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(types)}", "Take one of them, or none")
 
 
-def add_missing_relations(connection: apsw.Connection, memory_id: int, stated: Sequence[Stated], now: datetime) -> list[Stated]:
+def add_missing_relations(
+    connection: apsw.Connection, memory_id: int, stated: Sequence[StatedRelation], now: datetime
+) -> list[StatedRelation]:
     """Adds relations to a stored memory. Returns those that it did not state before."""
     before = relations.stated_count(connection, memory_id)
     added = []

@@ -12,7 +12,7 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.dates.mentions import NamedDay
 from memory_mcp.dates.resolve import parse_range
-from memory_mcp.domain import Lasting, Stated
+from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.update.entity_linking import add_stated_relations, stated_days
 from memory_mcp.personas.registry import Persona
@@ -30,7 +30,7 @@ Find = Callable[[apsw.Connection, str, str | None, NamedDay | None], list[int]]
 DATES = "Send 2015-03-31, 2015-03, 2015, or words such as 昨日, last month"
 
 
-def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: ZoneInfo) -> Lasting:
+def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: ZoneInfo) -> RelationValidity:
     """The days on which a relation holds, from date expressions: of a longer span its first day, and its last.
 
     Raises:
@@ -40,7 +40,7 @@ def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: Zon
     last = _days("valid_to", valid_to, now, zone)[1] if valid_to.strip() else None
     if first and last and last < first:
         raise InvalidInput("valid_to is before valid_from", f"{last} is before {first}", "Send the earlier day as valid_from")
-    return Lasting(first.isoformat() if first else None, last.isoformat() if last else None, label(notes, "notes"))
+    return RelationValidity(first.isoformat() if first else None, last.isoformat() if last else None, label(notes, "notes"))
 
 
 def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, date]:
@@ -53,7 +53,9 @@ def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, da
     return span.start.astimezone(zone).date(), (span.end - timedelta(microseconds=1)).astimezone(zone).date()
 
 
-def relate(persona: Persona, relations_stated: Sequence[Stated], *, now: datetime, privacy: Privacy, when: Lasting | None = None) -> None:
+def relate(
+    persona: Persona, relations_stated: Sequence[StatedRelation], *, now: datetime, privacy: Privacy, when: RelationValidity | None = None
+) -> None:
     """Stores relations, with the days on which they hold. Withdrawn ones hold again; earlier days are replaced. `now` is in the writer's time
     zone.
 
@@ -80,7 +82,7 @@ def relate(persona: Persona, relations_stated: Sequence[Stated], *, now: datetim
         persona.log.append(persona.name, operation)
 
 
-def unrelate(persona: Persona, relation: Stated, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:
+def unrelate(persona: Persona, relation: StatedRelation, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:
     """Withdraws a relation, whatever evidence it has now or later. Returns whether there was one.
 
     Raises:
@@ -109,7 +111,7 @@ def unrelate(persona: Persona, relation: Stated, *, reason: str | None, now: dat
     return operation is not None
 
 
-def _ends(connection: apsw.Connection, stated: Stated, said_on: date, find: Find) -> tuple[list[int], list[int]]:
+def _ends(connection: apsw.Connection, stated: StatedRelation, said_on: date, find: Find) -> tuple[list[int], list[int]]:
     """The entities that may be the source of a relation, and those that may be its target."""
     typed = with_types(stated, records.entity_types(connection))
     source_day, target_day = stated_days(typed, said_on)
@@ -132,7 +134,7 @@ def _visible(connection: apsw.Connection, name: str, type_: str | None, day: Nam
     return list(dict.fromkeys(entity.id for entity in lookup.visible_as(connection, days, name)))
 
 
-def _refuse_unknown(connection: apsw.Connection, stated: Stated, source_is_known: bool, target_is_known: bool) -> NoReturn:
+def _refuse_unknown(connection: apsw.Connection, stated: StatedRelation, source_is_known: bool, target_is_known: bool) -> NoReturn:
     """Raises the error for an unknown end of a relation, or for an alias of several entities."""
     typed = with_types(stated, records.entity_types(connection))
     ends = ((typed.source, typed.source_type, source_is_known), (typed.target, typed.target_type, target_is_known))
@@ -149,9 +151,9 @@ def _refuse_unknown(connection: apsw.Connection, stated: Stated, source_is_known
     raise EntityNotFound(f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} not known", near, "Look at entity_neighbors")
 
 
-def _as_json(stated: Stated) -> dict[str, str]:
+def _as_json(stated: StatedRelation) -> dict[str, str]:
     return {"source": stated.source, "relation": stated.relation, "target": stated.target}
 
 
-def _days_as_json(when: Lasting) -> dict[str, str]:
+def _days_as_json(when: RelationValidity) -> dict[str, str]:
     return {name: value for name, value in asdict(when).items() if value}
