@@ -132,7 +132,7 @@ def test_what_does_not_stand_in_the_text_is_not_taken(say, read, nilou):
 )
 def test_an_answer_that_can_not_be_used_says_nothing(answer):
     read = parse_answer(answer, "夕方みどりがダイズと散歩に出た", ENTITY_TYPE_NAMES)
-    assert (read.named, read.related) == ((), ())
+    assert (read.entities, read.relations) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_an_answer_that_can_not_be_used_says_nothing(answer):
 def test_a_model_is_believed_no_more_than_a_model_may_be(said, taken):
     row = {"source": "みどり", "type": "goes with", "target": "ダイズ", "confidence": said}
     read = parse_answer(json.dumps({"relations": [row]}), "みどりがダイズと", ENTITY_TYPE_NAMES)
-    assert read.related == (("みどり", "goes_with", "ダイズ", taken),)
-    assert [name for name, _ in read.named] == ["みどり", "ダイズ"]
+    assert read.relations == (("みどり", "goes_with", "ダイズ", taken),)
+    assert [name for name, _ in read.entities] == ["みどり", "ダイズ"]
 
 
 def test_a_model_that_fails_is_asked_again_later_and_about_another_memory_first(say, nilou, now, settings):
