@@ -17,7 +17,7 @@ from memory_mcp.server.graph_views import entity_view
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, told
 from memory_mcp.store.graph import types
-from memory_mcp.store.graph.entities import editing, entity_merges, lookup, records
+from memory_mcp.store.graph.entities import entity_merges, lookup, records
 from memory_mcp.store.graph.entities.entity_merges import Merge
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.types import Type
@@ -89,7 +89,7 @@ def entities_view(call: Call, query: str, type_: str, limit: int, offset: int) -
     """Entities by their names, the most mentioned first."""
     with call.reading() as persona, persona.database.read() as connection:
         wanted = "".join(known_types([type_], records.entity_types(connection))) if type_.strip() else ""
-        found, total = editing.listed(connection, query.strip(), wanted, limit, offset)
+        found, total = lookup.listed(connection, query.strip(), wanted, limit, offset)
         return {**heading(call, persona), "entities": [_entity(one, call) for one in found], "in_all": total}
 
 

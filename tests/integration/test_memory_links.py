@@ -138,6 +138,7 @@ def test_a_purged_memory_takes_its_links_along(say, background, nilou):
     assert background.links("contradiction") == []
 
 
+@pytest.mark.slow
 def test_what_a_memory_costs_does_not_grow_with_its_session(nilou, now, zone):
     """Counted in the steps of SQLite's machine: of its row in the lexical index, and of its links in the session."""
 
@@ -151,7 +152,7 @@ def test_what_a_memory_costs_does_not_grow_with_its_session(nilou, now, zone):
             taken = []
             connection.set_progress_handler(lambda: taken.append(1) is not None, 10)
             bm25_index.refresh(connection, ids)
-            memory_links.link(connection, ids, now)
+            memory_links.link_memories(connection, ids, now)
             connection.set_progress_handler(None)
             return len(taken)
 

@@ -368,6 +368,7 @@ def test_files_that_older_servers_left_are_named_and_stay(say, nilou, trash, dat
     assert sorted(purge.plan(nilou, [key]).kept_in) == sorted(names)
 
 
+@pytest.mark.slow
 def test_many_at_once_in_a_large_store_leave_nothing(nilou, erased, now, zone, data_directory):
     drafts = [draft(f"海辺の散歩 {number} で話したこと", now=now, zone=zone, session_id="s") for number in range(600)]
     secrets = [draft(f"{SECRET} {number}", now=now, zone=zone, session_id="s") for number in range(40)]

@@ -109,7 +109,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     ),
     "inside an unrelate": ("memory_mcp.store.graph.relations:reject", "after", lambda *_: True),
     "inside a merge of entities": ("memory_mcp.store.graph.entities.entity_merges:merge", "after", lambda *_: True),
-    "inside the lines of a graph": ("memory_mcp.store.graph.transfer.graph_import:GraphImport.settle", "before", lambda *_: True),
+    "inside the lines of a graph": ("memory_mcp.store.graph.transfer.graph_import:GraphImport.finish", "before", lambda *_: True),
     "before a new persona's identity": (
         "memory_mcp.personas.directories:write_atomically",
         "before",

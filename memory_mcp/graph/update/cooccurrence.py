@@ -64,7 +64,7 @@ def _process(connection: apsw.Connection, persona: Persona, now: datetime, dicti
         for name, type_of_name in _names_in_label(label, type_):
             records.find_or_create(connection, name, type_of_name, LABEL_CONFIDENCE, now)
     relations.sum_up(connection, _cooccurrences(connection, waiting, now), now)
-    memory_links.link(connection, waiting, now)
+    memory_links.link_memories(connection, waiting, now)
     background_links.link_contradicting(connection, waiting, now)
     background_tasks.enqueue(connection, waiting)
     relation_queue.done(connection, waiting)

@@ -32,7 +32,7 @@ def embed_entities(persona: Persona, models: Models) -> bool:
         useless = entity_vectors.useless(connection, [generation])
     if not (wanting or useless):
         return False
-    unknown = list(dict.fromkeys(entity.said for entity in wanting if entity.name_vector is None))
+    unknown = list(dict.fromkeys(entity.text for entity in wanting if entity.name_vector is None))
     made = embedder.embed_documents(unknown)
     if made.shape != (len(unknown), embedder.dimension) or not np.isfinite(made).all():
         raise EncoderFailed(f"{embedder.name} answered with unusable vectors", f"the shape is {made.shape}")
@@ -52,4 +52,4 @@ def embed_entities(persona: Persona, models: Models) -> bool:
 
 
 def _name_vector(entity: Outdated, made: dict[str, Vectors]) -> Vectors:
-    return made[entity.said] if entity.name_vector is None else entity.name_vector
+    return made[entity.text] if entity.name_vector is None else entity.name_vector

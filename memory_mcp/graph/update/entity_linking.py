@@ -65,7 +65,7 @@ def add_stated_relations(
         else:
             item = Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id)
             if memory_id is not None:
-                item = replace(item, source_said=relation.source, target_said=relation.target)
+                item = replace(item, source_name=relation.source, target_name=relation.target)
             evidence.append(replace(item, **asdict(lasting)) if lasting else item)
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
     return with_equal_ends
@@ -128,7 +128,7 @@ def relink_entities(
     """Links a memory anew after its text has `changed` or more names are known. Stated relations are kept, and so is what a chat model found in
     the same text."""
     before = mentions.entities_of(connection, memory_id)
-    mentions.remove(connection, memory_id, besides=() if changed else ("model",))
+    mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
     linked = _linked(connection, names, content, _day_of_memory(connection, memory_id, now), now)
     mentions.add(connection, memory_id, linked, now)
     mentions.recount(connection, before | {entity for entity, _ in linked})

@@ -137,7 +137,7 @@ def test_the_whole_graph_is_a_file_that_others_read(http, name, towns):
         ("growth", {"interval": "century"}, 400, "month, day, week, year"),
         ("snapshot", {"format": "svg"}, 400, "vis or json"),
         ("neighbors", {}, 400, "entity is empty"),
-        ("neighbors", {"entity": "誰か"}, 404, "nobody and nothing is called"),
+        ("neighbors", {"entity": "誰か"}, 404, "no entity is named"),
         ("paths", {"source": "青木"}, 400, "target is empty"),
         ("paths", {"source": "青木", "target": "木村", "max_depth": "7"}, 400, "it runs from 1 to 6"),
         ("export", {"format": "gexf"}, 400, "graphml, json"),
