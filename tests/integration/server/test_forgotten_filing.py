@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 WHO, WHAT = "密偵", "陰謀"
@@ -23,7 +23,7 @@ def chores(server, name):
 
     def chores():
         with server.runtime.personas.writing(name) as persona:
-            while weave(persona, NOON):
+            while update_graph(persona, NOON):
                 pass
 
     return chores
