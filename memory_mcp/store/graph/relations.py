@@ -17,7 +17,7 @@ from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.relation_notation import days
+from memory_mcp.text.relation_notation import validity
 
 Pair = tuple[int, int]
 # Methods whose relations follow from a memory's text, and are derived again when it changes.
@@ -301,7 +301,7 @@ class Statement:
     def line(self) -> str:
         """As a line of text: 健太 > likes > 苺; with `—` where it has no direction, and its days where it holds for a time."""
         arrow = ">" if self.directed else "—"
-        return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{days(self.valid_from, self.valid_to)}"
+        return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{validity(self.valid_from, self.valid_to)}"
 
 
 def strongest_statements(connection: apsw.Connection, entities: Iterable[int], most: int) -> list[Statement]:

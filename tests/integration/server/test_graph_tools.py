@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
@@ -75,7 +75,7 @@ def test_further_relations_are_those_that_are_sure_enough_and_say_more_than_bein
     persona("remember", content="[[健太]]と[[苺]]", relations=["健太 > likes > 苺"])
     persona("relate", relations=["健太 > hates > 苺"])
     with server.runtime.personas.writing(name) as opened:
-        while weave(opened, NOON):
+        while update_graph(opened, NOON):
             pass
         opened.database.write(lambda connection: connection.execute("UPDATE relations SET confidence = 0.3 WHERE type = 'likes'"))
 

@@ -14,7 +14,7 @@ from memory_mcp.store.graph.entities import entity_merges, lookup, names, record
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.entity_types import type_of_word
 from memory_mcp.text.names import fold
 
 # `made_by` of an entity that a person created or changed: it stays when no memory mentions it any more.
@@ -141,7 +141,7 @@ def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases
 
 def _resolved_type(connection: apsw.Connection, word: str) -> str:
     known = records.entity_types(connection)
-    type_ = type_called(word, known)
+    type_ = type_of_word(word, known)
     if type_ is None:
         raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or create it first")
     return type_

@@ -8,8 +8,8 @@ from typing import Any
 import apsw
 
 from memory_mcp.text import name_similarity
-from memory_mcp.text.gazetteer import Called, Candidate, Gazetteer, is_looked_for
-from memory_mcp.text.names import bare, fold, folded_with_places
+from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match, is_searchable
+from memory_mcp.text.names import bare, fold, folded_with_offsets
 
 # New names have a gazetteer of their own; after so many, the large one is built again (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
@@ -52,12 +52,12 @@ class KnownNames:
         self._all, self._recent = Gazetteer(()), Gazetteer(())
         self._all_until = self._recent_until = (0, 0)
 
-    def called(self, connection: apsw.Connection, text: str) -> list[Called]:
+    def matches(self, connection: apsw.Connection, text: str) -> list[Match]:
         """The known names that may be in the text, each with the entities that have it, the most mentioned first; of merged entities the one
         that has the name itself."""
         everything, recent = self._ready(connection)
         spans: dict[tuple[int, int], list[int]] = {}
-        folded = folded_with_places(text)
+        folded = folded_with_offsets(text)
         for start, end, entities in (*everything.find(*folded), *recent.find(*folded)):
             spans.setdefault((start, end), []).extend(entities)
         if not spans:
@@ -65,7 +65,7 @@ class KnownNames:
         rows: list[tuple[Any, ...]] = connection.execute(
             _ENTITIES, (json.dumps(sorted({entity for entities in spans.values() for entity in entities})),)
         ).fetchall()
-        return [Called(*span, _likely(connection, rows, entities, text[slice(*span)])) for span, entities in spans.items()]
+        return [Match(*span, _likely(connection, rows, entities, text[slice(*span)])) for span, entities in spans.items()]
 
     def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
         changed, number, mark = connection.execute(_STATE).fetchone() or ("", 0, 0)
@@ -138,7 +138,7 @@ def memories_containing(connection: apsw.Connection, learned: Iterable[tuple[int
     rows = connection.execute(
         "SELECT DISTINCT m.id FROM json_each(?) n JOIN entity_aliases a ON a.id = n.value JOIN memories m ON m.kind <> 'summary' "
         "AND instr(m.content, a.alias) WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em WHERE em.memory = m.id AND em.entity = a.entity)",
-        (json.dumps([number for number, alias in learned if is_looked_for(alias)]),),
+        (json.dumps([number for number, alias in learned if is_searchable(alias)]),),
     )
     return [int(row[0]) for row in rows]
 
