@@ -95,13 +95,11 @@ def test_types_are_the_same_where_a_persona_is_merged_into_another(persona, api,
     assert type_of("健太", target) == "Concept"
 
 
-def test_a_type_of_one_who_was_merged_and_is_erased_goes_with_him(persona, type_of, http, name):
+def test_a_type_of_one_who_was_merged_and_is_erased_goes_with_him(persona, type_of, erase):
     persona("remember", content="[[健太]]が来た")
     key = persona("remember", content="[[ケン|Person]]が来た")["key"]
     persona("merge_entities", entity="ケン", into="健太")
-    persona("forget", keys=[key])
-    asked = http.post("/api/purge", json={"keys": [key]}, headers={"X-Persona": name}).json()
-    http.post("/api/purge", json={"keys": [key], "confirm": asked["confirm"]}, headers={"X-Persona": name}).raise_for_status()
+    erase(key)
     assert type_of("健太") == "Concept"
 
 
