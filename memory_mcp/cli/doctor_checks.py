@@ -128,7 +128,7 @@ def _room(directory: Path, process: int | None) -> list[Finding]:
     if not os.access(directory, os.W_OK | os.X_OK):
         whose = "for this user; the running server may be another" if process else "for this user"
         found.append(Finding("note" if process else "wrong", "data", f"{directory} is not writable {whose}. Mend its permissions."))
-    if network_drives.holds(directory):
+    if network_drives.is_on_network_drive(directory):
         found.append(
             Finding(
                 "note", "data", f"{directory} lies on a network drive: slower, and only one machine may use it. A local disk is better."

@@ -18,7 +18,7 @@ from memory_mcp.index.splitting import DEFAULT_RULES, next_unembedded, split_lon
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.vectors import chunks, index_files, index_queue, long_texts, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.vectors.stored_vectors import Matrix, Unembedded
 
 BATCH = 32
@@ -76,7 +76,7 @@ def look_over(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> st
 
 
 def apply_queue(
-    persona: Persona, embedder: Embedder, indexes: IndexShelf, *, zone: ZoneInfo, rules: LongTexts = DEFAULT_RULES, batch: int = BATCH
+    persona: Persona, embedder: Embedder, indexes: IndexCache, *, zone: ZoneInfo, rules: LongTexts = DEFAULT_RULES, batch: int = BATCH
 ) -> Applied:
     """Takes one small batch off the to-do list of a persona. The first embedder that a persona meets begins to answer at once.
 
@@ -112,7 +112,7 @@ def apply_queue(
 def re_embed(
     persona: Persona,
     embedder: Embedder,
-    indexes: IndexShelf,
+    indexes: IndexCache,
     *,
     zone: ZoneInfo,
     rules: LongTexts = DEFAULT_RULES,
@@ -138,7 +138,7 @@ def re_embed(
     return ReEmbedded(0, 0, swapped=_swap(persona, embedder.generation, indexes))
 
 
-def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexShelf) -> bool:
+def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexCache) -> bool:
     """Deletes some of the vectors of generations that are neither serving nor among `keep`. Whether there may be more."""
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
@@ -154,7 +154,7 @@ def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexShelf) -> b
     return persona.database.write(drop) > 0
 
 
-def rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> VectorIndex:
+def rebuild(persona: Persona, generation: str, indexes: IndexCache) -> VectorIndex:
     """Makes the index anew from SQLite and saves it. Readers of an open one go over to the new one.
 
     Raises:
@@ -170,7 +170,7 @@ def rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> VectorInd
     return index
 
 
-def save(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
+def save(persona: Persona, generation: str, indexes: IndexCache) -> bool:
     """Saves the open index if its file lacks a change. Whether there was anything to save.
 
     Raises:
@@ -183,7 +183,7 @@ def save(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
     return True
 
 
-def needs_rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
+def needs_rebuild(persona: Persona, generation: str, indexes: IndexCache) -> bool:
     """Whether the saved index is missing, of another generation, or older than the last change, and no open one will be saved."""
     if indexes.opened(persona.database, generation) is not None:
         return False
@@ -216,7 +216,7 @@ def lag(persona: Persona, generation: str) -> int:
         return stored_vectors.lag(connection, generation)
 
 
-def compare(persona: Persona, generation: str, indexes: IndexShelf) -> Differences:
+def compare(persona: Persona, generation: str, indexes: IndexCache) -> Differences:
     """What the index and SQLite disagree on: every id and every vector. For doctor and for tests.
 
     Raises:
@@ -265,7 +265,7 @@ def _store(connection: apsw.Connection, generation: str, wanting: Sequence[Unemb
     return stored_vectors.note_change(connection)
 
 
-def _update(persona: Persona, indexes: IndexShelf, memory_ids: Sequence[int], dropped: Sequence[int], change: int) -> None:
+def _update(persona: Persona, indexes: IndexCache, memory_ids: Sequence[int], dropped: Sequence[int], change: int) -> None:
     """Makes the open index hold of these memories what SQLite has. One that is not open will see it when it is loaded."""
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
@@ -285,11 +285,11 @@ def _strike_off(connection: apsw.Connection, generation: str, rows: dict[int, in
     stored_vectors.forget_dropped(connection, dropped)
     unfinished = stored_vectors.lacking_among(connection, generation, list(rows))
     finished = {memory_id: sequence for memory_id, sequence in rows.items() if memory_id not in unfinished}
-    index_queue.strike_off(connection, finished)
+    index_queue.remove(connection, finished)
     return len(finished), index_queue.length(connection)
 
 
-def _swap(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
+def _swap(persona: Persona, generation: str, indexes: IndexCache) -> bool:
     """Lets a complete generation answer, with its index open before the first reader asks."""
 
     def swap(connection: apsw.Connection) -> bool:

@@ -13,7 +13,7 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember import model_reading
 from memory_mcp.remember.linking import link_alike
 from memory_mcp.remember.weaving import weave
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.entities.dictionary import Dictionary
 from memory_mcp.upkeep import backup, fts_segments, graph_check, retention_rules, summarization
 
@@ -24,7 +24,7 @@ LINKS_INTERVAL = timedelta(minutes=5)
 def background_chores(
     personas: Personas,
     models_for: Callable[[Settings], Models],
-    indexes: IndexShelf,
+    indexes: IndexCache,
     forget_cached: Callable[[], None],
     usage: Usage,
     chat: Chat,
@@ -33,7 +33,7 @@ def background_chores(
     return [*_of_the_graph(models_for, indexes, chat), *_of_the_memories(personas, indexes, forget_cached, chat), usage.chore()]
 
 
-def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexShelf, chat: Chat) -> list[Chore]:
+def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexCache, chat: Chat) -> list[Chore]:
     dictionary = Dictionary()
 
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
@@ -65,7 +65,7 @@ def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexShelf,
     ]
 
 
-def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
+def _of_the_memories(personas: Personas, indexes: IndexCache, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
     return [
         Chore(
             "retention",

@@ -23,11 +23,11 @@ from memory_mcp.store.files.sealed import seal
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.persona_merge import Merged
 from memory_mcp.store.sqlite import snapshots
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as VECTORS_NAME
 
 
-def rename(personas: Personas, name: str, to: str, indexes: IndexShelf, now: datetime) -> str:
+def rename(personas: Personas, name: str, to: str, indexes: IndexCache, now: datetime) -> str:
     """Gives a persona another name; returns it. The vector index is made again from the database.
 
     Raises:
@@ -86,7 +86,7 @@ def _under_a_key_of_its_own(personas: Personas, source: Path, coming: Path) -> t
     return (KEY_NAME, DATABASE_NAME, CONTEXT_NAME)
 
 
-def erase(personas: Personas, name: str, indexes: IndexShelf, now: datetime, first: Callable[[], None] = lambda: None) -> None:
+def erase(personas: Personas, name: str, indexes: IndexCache, now: datetime, first: Callable[[], None] = lambda: None) -> None:
     """Removes a persona with everything that it has. There is no way back. `first` is called when nobody has it open any more; if that
     fails, the persona stays.
 

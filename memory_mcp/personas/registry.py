@@ -35,7 +35,7 @@ from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.legacy import original_files
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.lexical.token_frequencies import WordCounts
+from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.operations import Operation, OperationsLog
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import Database, immediate
@@ -60,7 +60,7 @@ class Persona:
     context: PersonaContext
     log: OperationsLog
     names: KnownNames
-    words: WordCounts
+    words: TokenCounts
     exists: bool = True
 
 
@@ -121,7 +121,7 @@ class Personas:
         database = Database(None)
         database.prepare(prepare)
         try:
-            yield Persona(name, database, PersonaContext(None), self.log, KnownNames(), WordCounts(), exists=False)
+            yield Persona(name, database, PersonaContext(None), self.log, KnownNames(), TokenCounts(), exists=False)
         finally:
             database.close()
 
@@ -268,7 +268,7 @@ class Personas:
             if isinstance(error, OSError):
                 raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
             raise
-        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), self.log, KnownNames(), WordCounts())
+        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), self.log, KnownNames(), TokenCounts())
 
     def _key(self, directory: Path) -> PersonaKey | None:
         """The key of an encrypted persona. Whether a new one is encrypted is settled before its database has a byte."""
@@ -284,7 +284,7 @@ class Personas:
     def _bring_up_to_date(self, connection: apsw.Connection, name: str, directory: Path) -> None:
         """Prepares the file; what an older server left is copied before anything in it is changed."""
         if migrations.touches_older_tables(connection):
-            kept = original_files.kept_place(self.directory, datetime.now(UTC)) / directory.name
+            kept = original_files.adoption_directory(self.directory, datetime.now(UTC)) / directory.name
             logger.info("%s: taking over what an older server stored; it is kept in %s", name, kept.relative_to(self.directory))
             try:
                 if (directory / CONTEXT_NAME).exists():
@@ -350,7 +350,7 @@ def open_read_only(data_directory: Path, name: str, keys: Keys) -> Iterator[Pers
     database = Database(directory / DATABASE_NAME, key)
     log = OperationsLog(data_directory)
     try:
-        yield Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), log, KnownNames(), WordCounts())
+        yield Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), log, KnownNames(), TokenCounts())
     finally:
         database.close()
         log.close()

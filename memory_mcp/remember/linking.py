@@ -14,7 +14,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.contradiction import contradicting
 
 # So many memories are linked at once, each by its first so many pieces, to so many at most.
@@ -26,7 +26,7 @@ COMPARED = 40
 CONTRADICTION_CONFIDENCE = 0.5
 
 
-def link_alike(persona: Persona, indexes: IndexShelf, least: float, now: datetime) -> bool:
+def link_alike(persona: Persona, indexes: IndexCache, least: float, now: datetime) -> bool:
     """Links a few memories to those whose vectors are nearest, from a cosine of `least` on. Returns whether there may be more.
 
     Waits until the index has all vectors; without a model there is nothing to do.

@@ -20,7 +20,7 @@ def figures(call: Call, name: str) -> dict[str, Any]:
         counted = statistics(call, persona)
         with persona.database.read() as connection:
             beside = {
-                **{named: bulk_rows.count(connection, table) for named, table in _TABLES.items()},
+                **{named: bulk_rows.row_count(connection, table) for named, table in _TABLES.items()},
                 "erased": len(tombstones.everything(connection)),
                 "sweep_due": erasure.sweep_due(connection) is not None,
             }

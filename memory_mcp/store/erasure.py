@@ -237,7 +237,7 @@ def sweep_file(database: Database) -> bool:
     Raises:
         StoreError: the file can't be written.
     """
-    if database.write(bm25_index.begin_to_merge_all):
+    if database.write(bm25_index.start_full_merge):
         while database.write(_merge_on):
             pass
     try:
@@ -250,7 +250,7 @@ def sweep_file(database: Database) -> bool:
 
 def _merge_on(connection: apsw.Connection) -> bool:
     """The next pieces. Whether more than what others have written since the last ones was left."""
-    return bm25_index.merge_alike(connection) and bm25_index.merge_alike(connection)
+    return bm25_index.merge_similar_segments(connection) and bm25_index.merge_similar_segments(connection)
 
 
 def _compact_once(connection: apsw.Connection) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import apsw
 
 from memory_mcp.domain import Draft, Filters, Memory, Origin, PrivacyLevel
-from memory_mcp.store.sqlite.bulk_rows import packed
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 from memory_mcp.text.micro_summary import micro_summary
 
@@ -195,7 +195,7 @@ def secret_count(connection: apsw.Connection, include_deleted: bool) -> int:
 def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin]:
     """Where each of these memories comes from."""
     sql = f"SELECT m.id, {EVENT_TIME} AS happened, m.source, m.session_id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
-    rows = packed(connection, "id, happened, source, session_id", sql, (_json(list(ids)),))
+    rows = bulk_rows(connection, "id, happened, source, session_id", sql, (_json(list(ids)),))
     return {memory_id: Origin(happened, source, session_id) for memory_id, happened, source, session_id in rows}
 
 

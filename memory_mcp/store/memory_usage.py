@@ -9,7 +9,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
-from memory_mcp.store.sqlite.bulk_rows import packed
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vectors.stored_vectors import BLOB_TYPE, Ids, Matrix
 from memory_mcp.text.budget import estimate_tokens
@@ -50,7 +50,7 @@ def touches(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int,
         f"SELECT m.id AS id, max(coalesce(m.last_used_at, ''), {EVENT_TIME}) AS touched, m.importance AS importance, "
         "m.usage_count AS uses FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
     )
-    rows = packed(connection, "id, touched, importance, uses", sql, (json.dumps(list(memory_ids)),))
+    rows = bulk_rows(connection, "id, touched, importance, uses", sql, (json.dumps(list(memory_ids)),))
     return {memory_id: (from_text(touched), importance, uses) for memory_id, touched, importance, uses in rows}
 
 

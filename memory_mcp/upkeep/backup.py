@@ -209,7 +209,7 @@ def _gather(persona: Persona, now: datetime, copy: tuple[Path, bytes | None], pr
     if text:
         small[CONTEXT_NAME] = text.encode()
     files = {name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in small.items()}
-    files[backup_archive.DATABASE_NAME] = backup_archive.measured(*copy)
+    files[backup_archive.DATABASE_NAME] = backup_archive.size_and_digest(*copy)
     return Manifest(persona.name, now, __version__, copy[1] is not None, contents, _digest(text), files), small
 
 

@@ -30,7 +30,7 @@ def move_into_place(personas: Personas, now: datetime) -> list[Older]:
     Quick whatever it holds: nothing is read through, but databases that were not closed. Call it before a persona is opened.
     """
     found: list[Older] = []
-    kept = original_files.kept_place(personas.directory, now)
+    kept = original_files.adoption_directory(personas.directory, now)
     for thing in older_things(personas.directory):
         done = thing if thing.refused else _attempt(personas.directory, thing, kept)
         found.append(done)

@@ -21,7 +21,7 @@ from memory_mcp.store.files.persona_context import STATE_KEYS
 from memory_mcp.store.graph import relations
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.entities.stated import told
 from memory_mcp.upkeep import adopted_originals
 
@@ -113,7 +113,7 @@ def erase(persona: Persona, keys: Sequence[str], *, rule: str, now: datetime) ->
     return Erased(tuple(str(operation.key) for operation in done), tuple(unsearched))
 
 
-def sweep(persona: Persona, indexes: IndexShelf) -> bool:
+def sweep(persona: Persona, indexes: IndexCache) -> bool:
     """Removes from the persona's files whatever erased memories have left there. True: nothing is left, or nothing was to be done.
 
     Raises:

@@ -33,7 +33,7 @@ from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import index_queue
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.entities.stated import stated
 from memory_mcp.upkeep import purge, summarization
 from memory_mcp.upkeep.backup import Backup, Backups
@@ -449,7 +449,7 @@ def test_a_persona_that_was_renamed_since_tells_what_was_erased_and_so_do_its_ba
     with house.personas.writing("nilou") as persona:
         forget(persona, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
         purge.erase(persona, [keys[1]], rule="asked for", now=now)
-    lifecycle.rename(house.personas, "nilou", "さくら", IndexShelf(), now)
+    lifecycle.rename(house.personas, "nilou", "さくら", IndexCache(), now)
     folder = house.personas.path_of("さくら").parent.name
     house.backups.follow("nilou", folder, house.settings)
     moved = first.path.parent.parent / folder / first.path.name

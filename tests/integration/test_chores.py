@@ -19,7 +19,7 @@ from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 MANY = 12
 HOUR = timedelta(hours=1)
@@ -45,7 +45,7 @@ class Idle:
     def __init__(self, directory: Path, now: datetime) -> None:
         self.personas, self.now, self.usage = Watched(directory), now, Usage()
         self.settings = Settings.model_validate({"embeddings_model": None, "reranker_model": None, "upkeep": {"idle_seconds": 0}})
-        chores = background_chores(self.personas, models_for, IndexShelf(), Caches().clear, self.usage, Chat(lambda: self.settings.llm))
+        chores = background_chores(self.personas, models_for, IndexCache(), Caches().clear, self.usage, Chat(lambda: self.settings.llm))
         self.worker = ChoreWorker(self.personas, chores, lambda: self.settings, lambda: self.now)
 
     def write(self, name: str, *drafts: Draft) -> list[str]:

@@ -27,7 +27,7 @@ from memory_mcp.store.files.encryption_keys import KEY_NAME, Keys, destroy, is_e
 from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.vectors import index_files
 from memory_mcp.store.vectors.faiss_index import VectorIndex
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import encryption
 
 SECRET = "xylophonic"
@@ -315,12 +315,12 @@ def test_a_copy_has_a_key_of_its_own_and_outlives_the_first(
     assert SECRET.encode() not in all_bytes(data_directory)
     assert personas.keys.of(copied) != personas.keys.of(data_directory / "nilou")
     stolen = shutil.copytree(data_directory / "nilou", tmp_path / "stolen")
-    lifecycle.erase(personas, "nilou", IndexShelf(), now)
+    lifecycle.erase(personas, "nilou", IndexCache(), now)
     assert told(personas, "さくら") == expected
     shutil.copy2(copied / KEY_NAME, stolen / KEY_NAME)  # what is left opens nothing of what was erased
     key = personas.keys.of(stolen)
     assert key
     with pytest.raises(StoreDamaged):
         snapshots.contents_of(stolen / "memory.sqlite", key.database)
-    lifecycle.rename(personas, "さくら", "collei", IndexShelf(), now)
+    lifecycle.rename(personas, "さくら", "collei", IndexCache(), now)
     assert told(personas, "collei") == expected

@@ -19,7 +19,7 @@ from memory_mcp.remember.weaving import weave
 from memory_mcp.store import persona_merge
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.graph.entities import entity_merges, names, records
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
 from memory_mcp.transfer.obsidian_export import files
 
@@ -270,7 +270,7 @@ def test_a_copy_and_a_renamed_persona_have_the_same_graph(told, personas, now):
     personas.close()
     again = Personas(personas.directory)
     lifecycle.copy(again, "nilou", "写し", now)
-    lifecycle.rename(again, "nilou", "ニィロウ", IndexShelf(), now)
+    lifecycle.rename(again, "nilou", "ニィロウ", IndexCache(), now)
     for name in ("写し", "ニィロウ"):
         with again.reading(name) as persona:
             assert exported(persona) == first

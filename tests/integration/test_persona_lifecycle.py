@@ -25,7 +25,7 @@ from memory_mcp.search.questions import question
 from memory_mcp.store import tombstones
 from memory_mcp.store.graph.entities import entity_merges, records
 from memory_mcp.store.vectors import index_queue
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.entities.stated import stated
 from memory_mcp.upkeep import history, purge, summarization
 
@@ -65,7 +65,7 @@ def test_a_renamed_persona_has_everything_under_its_new_name_and_nothing_under_t
     says("nilou", "苺が好き")
     with personas.writing("nilou") as nilou:
         nilou.context.update({"user_info": {"name": "健太"}})
-    shelf = IndexShelf()
+    shelf = IndexCache()
     assert lifecycle.rename(personas, "nilou", "ニィロウ", shelf, now) == "ニィロウ"
     assert personas.names() == ["ニィロウ"]
     assert contents("ニィロウ") == ["苺が好き"]
@@ -86,8 +86,8 @@ def test_a_name_that_somebody_has_or_one_too_like_it_is_refused(personas, says, 
         with pytest.raises(InvalidInput, match=why):
             lifecycle.copy(personas, "nilou", name, now)
     with pytest.raises(PersonaUnknown, match="no persona 'nilo'"):
-        lifecycle.rename(personas, "nilo", "x", IndexShelf(), now)
-    assert lifecycle.rename(personas, "nilou", "Nilou", IndexShelf(), now) == "Nilou"
+        lifecycle.rename(personas, "nilo", "x", IndexCache(), now)
+    assert lifecycle.rename(personas, "nilou", "Nilou", IndexCache(), now) == "Nilou"
     assert personas.names() == ["Nilou", "さくら"]
 
 
@@ -107,7 +107,7 @@ def test_an_erased_persona_is_nowhere_and_can_begin_anew(personas, says, content
     says("collei", "残る")
     directory = personas.path_of("nilou").parent
     (directory / "key.json").write_text("secret")
-    lifecycle.erase(personas, "nilou", IndexShelf(), now)
+    lifecycle.erase(personas, "nilou", IndexCache(), now)
     assert personas.names() == ["collei"]
     assert not directory.exists()
     assert [file for file in personas.directory.rglob("*") if file.is_file() and b"zqxunique" in file.read_bytes()] == []
@@ -122,7 +122,7 @@ def test_a_persona_stays_whole_when_what_is_to_go_before_it_can_not(personas, sa
         raise StoreError("the backups can't be removed", "", "")
 
     with pytest.raises(StoreError, match="backups"):
-        lifecycle.erase(personas, "nilou", IndexShelf(), now, first=fail)
+        lifecycle.erase(personas, "nilou", IndexCache(), now, first=fail)
     assert contents("nilou") == ["苺が好き"]
 
 
@@ -130,7 +130,7 @@ def test_whoever_asks_meanwhile_is_told_to_wait_and_whoever_is_in_it_is_waited_f
     personas = Personas(data_directory, alone_seconds=0.01)
     try:
         with personas.writing("nilou"), pytest.raises(Overloaded, match="nilou is in use"):
-            lifecycle.erase(personas, "nilou", IndexShelf(), now)
+            lifecycle.erase(personas, "nilou", IndexCache(), now)
         with personas.alone("nilou"), pytest.raises(Overloaded, match="being moved"), personas.reading("nilou"):
             pass
         with personas.reading("nilou") as persona:
@@ -145,7 +145,7 @@ def test_a_call_that_ends_lets_the_move_begin(personas, says, now):
 
     def move():
         entered.set()
-        lifecycle.rename(personas, "nilou", "collei", IndexShelf(), now)
+        lifecycle.rename(personas, "nilou", "collei", IndexCache(), now)
         moved.set()
 
     with personas.writing("nilou"):
@@ -383,7 +383,7 @@ def test_a_persona_that_is_erased_while_a_reader_is_about_to_open_it_stays_erase
 
     class Late(Personas):
         def _pin(self, name):
-            lifecycle.erase(self, name, IndexShelf(), now)
+            lifecycle.erase(self, name, IndexCache(), now)
             return super()._pin(name)
 
     says("nilou", "苺が好き")

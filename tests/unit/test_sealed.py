@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.errors import KeyRefused, StoreDamaged
-from memory_mcp.store.files.sealed import CHUNK_BYTES, HEADER_BYTES, TAG_BYTES, SealedReader, SealedWriter, seal, unseal, wanted_key
+from memory_mcp.store.files.sealed import CHUNK_BYTES, HEADER_BYTES, TAG_BYTES, SealedReader, SealedWriter, required_key, seal, unseal
 
 KEY = bytes(range(32))
 SIZES = (0, 1, 1000, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES)
@@ -72,7 +72,7 @@ def test_no_bit_can_be_changed(place: int, bit: int) -> None:
 
 def test_another_key_is_told_from_damage_and_the_file_says_which_it_wants() -> None:
     sealed = seal(b"a memory", KEY)
-    with pytest.raises(KeyRefused, match=wanted_key(sealed)):
+    with pytest.raises(KeyRefused, match=required_key(sealed)):
         unseal(sealed, bytes(32))
 
 

@@ -19,7 +19,7 @@ NAMED_LIMIT = 8
 DIRECTED = ("temporal_sequence", "reference", "causality")
 # Of such a relation somebody has one at a time.
 SINGLE_TYPES = ("lives_in", "works_at", "works_for", "born_on", "born_in", "birthday", "married_to", "deadline", "due_on", "located_at")
-# Who session_order in the one to somebody does not stand in the other.
+# Who stands in the one to somebody does not stand in the other.
 OPPOSITE_TYPES = (
     ("likes", "hates"), ("likes", "dislikes"), ("loves", "hates"), ("trusts", "distrusts"), ("supports", "opposes"), ("friend_of", "enemy_of")
 )  # fmt: skip
@@ -64,7 +64,7 @@ JOIN entities p ON coalesce(p.merged_into, p.id) = coalesce(e.merged_into, e.id)
 _TEXTS = f"""
 SELECT m.id, m.content FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.kind <> 'summary' AND {CURRENT}
 """
-# Evidence of other memories that session_order against what this one's says: of types of which one holds at a time another target, or
+# Evidence of other memories that stand against what this one's says: of types of which one holds at a time another target, or
 # a type that is the contrary of it.
 _AGAINST = f"""
 SELECT DISTINCT o.memory FROM relation_evidence own JOIN entities s ON s.id = own.source JOIN entities t ON t.id = own.target

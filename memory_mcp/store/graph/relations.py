@@ -15,7 +15,7 @@ import apsw
 from memory_mcp.domain import Stated
 from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.sqlite.bulk_rows import packed
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.entities.stated import days
 
@@ -301,7 +301,7 @@ def strongest_statements(connection: apsw.Connection, entities: Iterable[int], m
     speaks for; merged entities are one."""
     here = json.dumps(list(entities))
     columns = "source, source_name, type, target, target_name, directed, valid_from, valid_to"
-    rows = packed(connection, columns, _AROUND, {"here": here, "most": most})
+    rows = bulk_rows(connection, columns, _AROUND, {"here": here, "most": most})
     return [
         Statement(source, source_name, type_, target, target_name, bool(directed), valid_from, valid_to)
         for source, source_name, type_, target, target_name, directed, valid_from, valid_to in rows

@@ -6,7 +6,6 @@ first was interrupted, knows each memory again.
 
 import hashlib
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,11 +14,11 @@ from typing import Any
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.remember.validation import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.text.chunk import split
+from memory_mcp.text.unstorable import UNSTORABLE
 
 Row = dict[str, Any]
 Report = Callable[[str], None]
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LARGEST_SECONDS = 100_000_000_000
 
 
@@ -100,8 +99,8 @@ def objects(value: object) -> list[dict[str, Any]]:
 
 def storable(text: str) -> str:
     """The text with � for what no file can hold: NUL, and halves of surrogate pairs that a careless export cut apart."""
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if _UNSTORABLE.search(text) else text
-    return _UNSTORABLE.sub("�", whole)
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if UNSTORABLE.search(text) else text
+    return UNSTORABLE.sub("�", whole)
 
 
 def _storable(value: Any) -> Any:
