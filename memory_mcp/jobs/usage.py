@@ -60,7 +60,7 @@ class Usage:
         if not noted or not persona.exists:
             return
         try:
-            persona.database.write(lambda connection: memory_usage.note_use(connection, noted))
+            persona.database.write(lambda connection: memory_usage.record_uses(connection, noted))
         except MemoryMCPError:  # whoever called tells of it; the next try counts what this one could not write
             self._take_back(persona.name, noted)
             raise

@@ -159,7 +159,7 @@ def merge(source: Persona, target: Persona, now: datetime) -> Merged:
     with source.database.read() as there:
 
         def work(here: apsw.Connection) -> tuple[Merged, Operation]:
-            merged = persona_merge.take_in(here, there, source.name, now)
+            merged = persona_merge.merge_into(here, there, source.name, now)
             counts = {"from": source.name, "taken": merged.taken, "known": merged.known, "erased_before": merged.erased_before}
             done = Operation("merge_persona", None, now, metadata=counts)
             operations.record(here, done)

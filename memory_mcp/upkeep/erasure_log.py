@@ -48,7 +48,7 @@ def _of_persona(personas: Personas, name: str) -> Graves | None:
     """None: it can't be asked. That it is damaged may be why its backup is restored."""
     try:
         with personas.reading(name) as persona, persona.database.read() as connection:
-            return dict(tombstones.everything(connection))
+            return dict(tombstones.read_all(connection))
     except StoreError:
         return None
 
@@ -78,5 +78,5 @@ def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_
 def _told_by(connection: apsw.Connection, later: str, earlier: str) -> Graves | None:
     # Another persona may have keys of this one's, such as a copy: what was erased there was not erased here.
     if later == earlier or earlier in operations.former_names(connection):
-        return dict(tombstones.everything(connection))
+        return dict(tombstones.read_all(connection))
     return None

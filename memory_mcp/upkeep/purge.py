@@ -135,7 +135,7 @@ def _clear_context(persona: Persona, keys: Sequence[str]) -> None:
     """A state that the context has from these memories alone goes. First: when the rows are gone, nobody knows it any more."""
     with persona.database.read() as connection:
         erased = [key for key, memory in memories.by_keys(connection, list(keys)).items() if memory.deleted_at is not None]
-        states = erasure.states_told(connection, erased)
+        states = erasure.states_only_of(connection, erased)
     try:
         stands = persona.context.read() if states else {}
         gone = {STATE_KEYS[part]: "" for part, said in states.items() if part in STATE_KEYS and stands.get(STATE_KEYS[part]) in said}

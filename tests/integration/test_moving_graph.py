@@ -280,7 +280,7 @@ def test_a_copy_and_a_renamed_persona_have_the_same_graph(told, personas, now):
 
 def test_a_merge_of_personas_takes_along_links_that_nothing_derives(told, sakura, now):
     with told.database.read() as there:
-        sakura.database.write(lambda here: persona_merge.take_in(here, there, "nilou", now))
+        sakura.database.write(lambda here: persona_merge.merge_into(here, there, "nilou", now))
     assert [row["link"] for row in said(sakura) if "link" in row] == ["causality"]
 
 
@@ -309,7 +309,7 @@ def test_who_was_said_not_to_be_the_same_is_told_apart_wherever_the_graph_goes(n
     assert read(sakura, *open_).refused == 0
     assert apart(sakura) == {("田中", "鈴木", "別の人")}
     with personas.writing("写し") as third, nilou.database.read() as there:
-        third.database.write(lambda here: persona_merge.take_in(here, there, "nilou", now))
+        third.database.write(lambda here: persona_merge.merge_into(here, there, "nilou", now))
         assert apart(third) == apart(nilou) == {("田中", "鈴木", "別の人"), ("田中", "高橋", "別の人")}
 
 

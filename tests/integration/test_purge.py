@@ -288,7 +288,7 @@ def test_a_tombstone_says_when_and_not_what(say, nilou, erased, now):
     erased(key)
     with nilou.database.read() as connection:
         assert tombstones.erased_at(connection, key) == now
-        assert list(tombstones.everything(connection)) == [tombstones.digest(key)]
+        assert list(tombstones.read_all(connection)) == [tombstones.digest(key)]
 
 
 def test_an_import_does_not_bring_it_back_by_its_key_and_does_without(say, nilou, erased, now, zone):

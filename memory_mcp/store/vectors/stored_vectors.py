@@ -204,6 +204,18 @@ def of_chunks(connection: apsw.Connection, generation: str, chunks: Collection[i
     return _stacked(list(rows))
 
 
+def single_vectors(connection: apsw.Connection, generation: str, memory_ids: Sequence[int]) -> tuple[Ids, Matrix]:
+    """The vectors of those of these memories that have a single chunk: (memory ids, one row each)."""
+    rows = list(
+        connection.execute(
+            "SELECT c.memory_id, v.blob FROM chunks c CROSS JOIN vectors v ON v.chunk = c.id AND v.generation = ? "
+            "WHERE c.memory_id IN (SELECT value FROM json_each(?)) AND c.question IS NULL GROUP BY c.memory_id HAVING count(*) = 1",
+            (generation, json.dumps(list(memory_ids))),
+        )
+    )
+    return _stacked(rows)
+
+
 def pages(connection: apsw.Connection, generation: str) -> Iterator[tuple[Ids, Matrix]]:
     """The chunks and vectors of an index of a generation, in pages."""
     rows = connection.execute(f"SELECT v.chunk, v.blob {_INDEXED} ORDER BY v.chunk", (generation,))
