@@ -9,12 +9,13 @@ import apsw
 from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.errors import MemoryMCPError, StoreDamaged, StoreError
 from memory_mcp.personas import atomic_replace
-from memory_mcp.personas.directories import DATABASE_NAME, identity
+from memory_mcp.personas.directories import identity
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store import operations, tombstones
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.backup_archive import FindKey, Manifest
 from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.backup import newest_beside, unseen
 
 logger = logging.getLogger(__name__)

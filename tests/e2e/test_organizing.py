@@ -7,8 +7,8 @@ import httpx2
 import pytest
 from processes import serving
 
-from memory_mcp.personas.directories import DATABASE_NAME
 from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 
 pytestmark = pytest.mark.slow
 

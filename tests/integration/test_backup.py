@@ -236,7 +236,7 @@ def test_a_backup_that_was_changed_anywhere_is_refused_and_nothing_is_touched(fi
 @pytest.mark.parametrize("content", [b"", b"hello", b"SQLite format 3\x00" + bytes(5000)])
 def test_what_is_no_backup_is_said_to_be_none(filled: House, tmp_path: Path, now: datetime, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(StoreDamaged, match="is no backup"):
+    with pytest.raises(StoreDamaged, match="isn't a backup"):
         filled.restore(tmp_path / "file", now, instead=True)
     with pytest.raises(StoreError, match="can't be restored"):
         filled.restore(tmp_path / "nowhere", now)

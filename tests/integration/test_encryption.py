@@ -199,7 +199,7 @@ def test_a_server_does_not_start_without_the_key_or_with_another(
     with pytest.raises(StartupError, match=f"nilou.*the master key {master.id} is not there"):
         encryption.refuse_without_key(data_directory, Keys())
     other = new_key("another test")
-    with pytest.raises(StartupError, match=f"it wants {master.id}; another test is {other.id}"):
+    with pytest.raises(StartupError, match=f"it requires {master.id}; another test is {other.id}"):
         encryption.refuse_without_key(data_directory, Keys(other))
     with pytest.raises(StartupError, match="no master key"):
         encryption.refuse_without_key(data_directory / "elsewhere", Keys(for_new=True))
@@ -299,7 +299,7 @@ def test_a_persona_that_lies_elsewhere_by_a_link_is_not_changed(
     opened().close()
     (data_directory / "nilou").rename(tmp_path / "another disk")
     (data_directory / "nilou").symlink_to(tmp_path / "another disk")
-    assert "is a link to another place" in change(encryption.encrypt, opened(Keys(master)), "nilou")["nilou"]
+    assert "is a symbolic link" in change(encryption.encrypt, opened(Keys(master)), "nilou")["nilou"]
     assert told(opened(), "nilou")[0]["memories"] == 29
 
 

@@ -76,7 +76,7 @@ def test_a_renamed_persona_has_everything_under_its_new_name_and_nothing_under_t
         with persona.database.read() as connection:
             told = connection.execute("SELECT metadata FROM operations WHERE operation = 'rename_persona'").get
     assert json.loads(told) == {"from": "nilou", "to": "ニィロウ"}
-    assert list((personas.directory / recovery.PLACE_NAME).iterdir()) == []
+    assert list((personas.directory / recovery.UNFINISHED_NAME).iterdir()) == []
 
 
 def test_a_name_that_somebody_has_or_one_too_like_it_is_refused(personas, says, now):
@@ -131,7 +131,7 @@ def test_whoever_asks_meanwhile_is_told_to_wait_and_whoever_is_in_it_is_waited_f
     try:
         with personas.writing("nilou"), pytest.raises(Overloaded, match="nilou is in use"):
             lifecycle.erase(personas, "nilou", IndexCache(), now)
-        with personas.alone("nilou"), pytest.raises(Overloaded, match="being moved"), personas.reading("nilou"):
+        with personas.exclusive("nilou"), pytest.raises(Overloaded, match="being moved"), personas.reading("nilou"):
             pass
         with personas.reading("nilou") as persona:
             assert persona.exists
@@ -252,7 +252,7 @@ def test_a_rename_that_was_interrupted_after_the_move_is_finished_at_the_next_st
     told = recovery.Renaming("nilou", directory_name("さくら"), "nilou", "さくら")
 
     def interrupted():
-        with personas.alone("nilou"), recovery.noted(data_directory, told):
+        with personas.exclusive("nilou"), recovery.recorded(data_directory, told):
             recovery.move(data_directory / "nilou", data_directory / directory_name("さくら"))
             raise KeyboardInterrupt
 
@@ -266,23 +266,23 @@ def test_a_rename_that_was_interrupted_after_the_move_is_finished_at_the_next_st
 def test_a_rename_that_was_interrupted_before_the_move_has_not_happened(personas, says, contents, data_directory, restarted):
     says("nilou", "苺が好き")
     told = recovery.Renaming("nilou", directory_name("さくら"), "nilou", "さくら")
-    with pytest.raises(KeyboardInterrupt), recovery.noted(data_directory, told):
+    with pytest.raises(KeyboardInterrupt), recovery.recorded(data_directory, told):
         raise KeyboardInterrupt
     registry = restarted()
     assert registry.names() == ["nilou"]
     assert contents("nilou", registry) == ["苺が好き"]
-    assert list((data_directory / recovery.PLACE_NAME).iterdir()) == []
+    assert list((data_directory / recovery.UNFINISHED_NAME).iterdir()) == []
 
 
 def test_half_a_copy_and_half_an_erasing_are_gone_at_the_next_start(personas, says, data_directory, restarted):
     says("nilou", "苺が好き")
-    for prefix in (recovery.COMING, recovery.GOING):
-        place = recovery.place(data_directory, prefix)
+    for prefix in (recovery.COPY_PREFIX, recovery.ERASE_PREFIX):
+        place = recovery.unfinished_path(data_directory, prefix)
         place.mkdir()
         (place / "memory.sqlite").write_bytes(b"half")
     registry = restarted()
     assert registry.names() == ["nilou"]
-    assert list((data_directory / recovery.PLACE_NAME).iterdir()) == []
+    assert list((data_directory / recovery.UNFINISHED_NAME).iterdir()) == []
 
 
 def relations_of(persona):

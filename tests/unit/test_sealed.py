@@ -87,5 +87,5 @@ def test_what_broke_off_while_it_was_written_does_not_look_whole() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"MMSEALED", b"SQLite format 3\x00" + bytes(100), b"MMSEALED\x02" + bytes(60)])
 def test_what_is_no_sealed_file_is_said_to_be_none(content: bytes) -> None:
-    with pytest.raises(StoreDamaged, match="no sealed file"):
+    with pytest.raises(StoreDamaged, match="isn't a sealed file"):
         unseal(content, KEY)

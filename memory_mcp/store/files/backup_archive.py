@@ -25,11 +25,12 @@ import zstandard
 from memory_mcp.errors import KeyRefused, StoreDamaged
 from memory_mcp.store.files.sealed import HEADER_BYTES, SealedReader, SealedWriter, is_sealed, required_key
 from memory_mcp.store.sqlite.cipher_pages import EncryptedPages, PlainPages
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.store.sqlite.snapshots import Contents, Progress
 from memory_mcp.store.timestamps import from_text, to_text
 
 FORMAT = 1
-MANIFEST_NAME, DATABASE_NAME = "manifest.json", "memory.sqlite"
+MANIFEST_NAME = "manifest.json"
 LEVEL = 6
 BLOCK_BYTES = 1024 * 1024
 SMALL_BYTES = 16 * 1024 * 1024

@@ -26,6 +26,8 @@ from memory_mcp.store.sqlite.reader_pool import ReaderPool
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]
 
+# The database file in a persona's directory, and its entry in a backup.
+DATABASE_NAME = "memory.sqlite"
 BUSY_TIMEOUT_MS = 5_000
 GROUP_COMMIT_LIMIT = 256
 WAITING_WRITES_LIMIT = 2_000
