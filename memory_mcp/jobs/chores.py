@@ -1,23 +1,23 @@
-"""What is done in the background for each persona: which chore does what, when it is wanted, and how often."""
+"""The list of chores: what each does for a persona in the background, in which settings it is enabled, and how often it runs."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
-from memory_mcp.index.entity_vectors import embed_entities
+from memory_mcp.graph.extract.dictionary import Dictionary
+from memory_mcp.graph.update import consistency_check, llm_extraction
+from memory_mcp.graph.update.background_links import link_similar
+from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.graph.update.entity_embedding import embed_entities
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.remember import model_reading
-from memory_mcp.remember.linking import link_alike
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.entities.dictionary import Dictionary
-from memory_mcp.upkeep import backup, fts_segments, graph_check, retention_rules, summarization
+from memory_mcp.upkeep import backup, fts_segments, retention_rules, summarization
 
-# What these two do is a little for each memory: they need not look after every write.
+# These two do little for each memory, so they need not run after every write.
 LINKS_INTERVAL = timedelta(minutes=5)
 
 
@@ -29,43 +29,43 @@ def background_chores(
     usage: Usage,
     chat: Chat,
 ) -> list[Chore]:
-    """What matters most first. `forget_cached` is called after memories have been erased."""
-    return [*_of_the_graph(models_for, indexes, chat), *_of_the_memories(personas, indexes, forget_cached, chat), usage.chore()]
+    """The chores, most important first. `forget_cached` is called after memories have been erased."""
+    return [*_graph_chores(models_for, indexes, chat), *_memory_chores(personas, indexes, forget_cached, chat), usage.chore()]
 
 
-def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexCache, chat: Chat) -> list[Chore]:
+def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexCache, chat: Chat) -> list[Chore]:
     dictionary = Dictionary()
 
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
-        known = dictionary.get() if settings.graph.names_by == "sudachi" else None
-        return weave(persona, now.astimezone(settings.zone), known) or embed_entities(persona, models_for(settings))
+        name_dictionary = dictionary.get() if settings.graph.names_by == "sudachi" else None
+        return update_graph(persona, now.astimezone(settings.zone), name_dictionary) or embed_entities(persona, models_for(settings))
 
     return [
         Chore("graph", keep_graph, only_after_writes=True),
         Chore(
             "links",
-            lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),
+            lambda persona, now, settings: link_similar(persona, indexes, settings.graph.alike_from, now),
             lambda settings: settings.graph.link_alike,
             lambda _: LINKS_INTERVAL,
             only_after_writes=True,
         ),
         Chore(
             "graph model",
-            lambda persona, now, settings: model_reading.step(persona, now, settings, chat),
+            lambda persona, now, settings: llm_extraction.step(persona, now, settings, chat),
             lambda settings: settings.graph.ask_model and settings.llm.chat_class is not None,
             lambda _: LINKS_INTERVAL,
             only_after_writes=True,
         ),
         Chore(
             "graph check",
-            lambda persona, now, _: graph_check.step(persona, now),
-            interval=lambda _: graph_check.INTERVAL,
+            lambda persona, now, _: consistency_check.step(persona, now),
+            interval=lambda _: consistency_check.INTERVAL,
             only_after_writes=True,
         ),
     ]
 
 
-def _of_the_memories(personas: Personas, indexes: IndexCache, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
+def _memory_chores(personas: Personas, indexes: IndexCache, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
     return [
         Chore(
             "retention",

@@ -7,8 +7,8 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
+from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import naming
 from memory_mcp.store import memories, operations, summary_rows
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
@@ -64,7 +64,7 @@ def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], 
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
     bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
-    naming.after_coming_or_going(connection, ids, now)
+    entity_linking.update_after_trash(connection, ids, now)
 
 
 def _outcome(key: str, memory: Memory | None, done: str) -> Outcome:

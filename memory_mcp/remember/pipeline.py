@@ -15,8 +15,8 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Chunk, Clash, Draft, Memory, Outcome, Remembered, Similar
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
+from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import naming
 from memory_mcp.remember.deduplication import is_stricter, settle
 from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.remember.redact import redacted
@@ -97,7 +97,7 @@ def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
 def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None, int]:
-    naming.check_types(connection, draft.relations)
+    entity_linking.check_relation_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
         return (known.key, *_related_further(connection, known.key, draft, now.astimezone(zone)))
@@ -111,7 +111,7 @@ def _related_further(connection: apsw.Connection, key: str, draft: Draft, now: d
     if not draft.relations:
         return None, 0
     memory_id = memories.by_keys(connection, [key])[key].id
-    added = naming.state_further(connection, memory_id, draft.relations, now)
+    added = entity_linking.add_missing_relations(connection, memory_id, draft.relations, now)
     if not added:
         return None, 0
     bm25_index.refresh(connection, [memory_id])
@@ -175,8 +175,8 @@ def _insert(
         stored_vectors.store_embedded(connection, memory_id, draft.embedded)
     replaced = _superseded_ids(connection, draft)
     index_queue.enqueue(connection, [memory_id, *replaced])
-    naming.name_entities(connection, names, memory_id, draft, now.astimezone(zone))
-    naming.after_coming_or_going(connection, replaced, now)
+    entity_linking.link_entities(connection, names, memory_id, draft, now.astimezone(zone))
+    entity_linking.update_after_trash(connection, replaced, now)
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return memory_id, operation

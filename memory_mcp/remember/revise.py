@@ -9,8 +9,8 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import naming
 from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
 from memory_mcp.remember.redact import marked_anew, version_redacted
 from memory_mcp.store import memories, memory_merges, operations, versions
@@ -132,7 +132,7 @@ def _change(
         chunks.replace(connection, memory.id, split(content), base.questions)
         bm25_index.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
-        naming.name_again(connection, names, memory.id, content, now)
+        entity_linking.relink_entities(connection, names, memory.id, content, now)
     if content != memory.content or (revision.privacy_level == "secret" and memory.privacy_level != "secret"):
         withhold_summaries(connection, [memory], now)
     labelled = [name for name in ("category", "privacy_level") if getattr(revision, name) is not None]

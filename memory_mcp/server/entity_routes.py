@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember import entity_changes
+from memory_mcp.graph.update import entity_edits
 from memory_mcp.server import entity_views
 from memory_mcp.server.api_route import ApiRoute, object_of, whole_number
 from memory_mcp.server.entity_views import ENTITIES_LIMIT, ENTITIES_SHOWN, changed_view
@@ -48,9 +48,9 @@ async def create(request: Request) -> Response:
     def told() -> dict[str, Any]:
         with call.reading() as persona:  # what is refused must not make a persona exist
             head = heading(call, persona)
-            entity_changes.check_new(persona, wanted, privacy=call.settings.privacy)
+            entity_edits.check_new(persona, wanted, privacy=call.settings.privacy)
         with call.writing() as persona:
-            made = entity_changes.create(persona, wanted, now=call.now, privacy=call.settings.privacy)
+            made = entity_edits.create(persona, wanted, now=call.now, privacy=call.settings.privacy)
             return changed_view(call, persona, made, head, renamed=True)
 
     return await _answered(told)
@@ -69,7 +69,7 @@ async def change(request: Request) -> Response:
 
     def told() -> dict[str, Any]:
         with call.changing() as persona:
-            changed = entity_changes.change(persona, name, wanted, now=call.now, privacy=call.settings.privacy)
+            changed = entity_edits.change(persona, name, wanted, now=call.now, privacy=call.settings.privacy)
             renamed = bool(wanted.name or wanted.type or wanted.aliases is not None)
             return changed_view(call, persona, changed, heading(call, persona), renamed=renamed)
 
@@ -82,7 +82,7 @@ async def delete(request: Request) -> Response:
 
     def told() -> dict[str, Any]:
         with call.changing() as persona:
-            gone = entity_changes.delete(persona, name, now=call.now)
+            gone = entity_edits.delete(persona, name, now=call.now)
             return {**heading(call, persona), "deleted": gone.name}
 
     return await _answered(told)
@@ -102,14 +102,14 @@ async def create_type(request: Request) -> Response:
     if color and not _COLOR.fullmatch(color):
         raise InvalidInput(f"color is {color[:80]!r}", "it is # and six hexadecimal digits", "Send one such as #e4572e, or none")
 
-    wanted = entity_changes.NewType(
+    wanted = entity_edits.NewType(
         kind, name, asked.get("display_name"), asked.get("description"), color or None, asked.get("directed", True)
     )
-    entity_changes.checked_type(wanted, call.settings.privacy)  # what is refused must not make a persona exist
+    entity_edits.checked_type(wanted, call.settings.privacy)  # what is refused must not make a persona exist
 
     def told() -> dict[str, Any]:
         with call.writing() as persona:
-            entity_changes.create_type(persona, wanted, now=call.now, privacy=call.settings.privacy)
+            entity_edits.create_type(persona, wanted, now=call.now, privacy=call.settings.privacy)
         return entity_views.types_view(call)
 
     return await _answered(told)
@@ -122,7 +122,7 @@ async def delete_type(request: Request) -> Response:
 
     def told() -> dict[str, Any]:
         with call.changing() as persona:
-            entity_changes.delete_type(persona, kind, name, now=call.now)
+            entity_edits.delete_type(persona, kind, name, now=call.now)
         return entity_views.types_view(call)
 
     return await _answered(told)

@@ -7,11 +7,11 @@ from typing import Any
 import apsw
 import numpy as np
 
-from memory_mcp.graph.communities import communities
-from memory_mcp.graph.growth import Interval, growth
-from memory_mcp.graph.measures import MEASURES
-from memory_mcp.graph.statistics import statistics
-from memory_mcp.graph.waves import Between, between
+from memory_mcp.graph.analytics.betweenness import Between, between
+from memory_mcp.graph.analytics.centrality import MEASURES
+from memory_mcp.graph.analytics.communities import communities
+from memory_mcp.graph.analytics.growth import Interval, growth
+from memory_mcp.graph.analytics.statistics import statistics
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, told

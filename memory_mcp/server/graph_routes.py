@@ -10,9 +10,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.snapshot import snapshot
+from memory_mcp.graph.query.snapshot import snapshot
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import validation
 from memory_mcp.server import graph_analytics_views as analytics_views
 from memory_mcp.server import graph_arguments as arguments
 from memory_mcp.server.api_route import ApiRoute, whole_number
@@ -22,6 +21,7 @@ from memory_mcp.server.neighbour_views import neighbours_answer, paths_answer
 from memory_mcp.server.request_persona import Call, call_of
 from memory_mcp.server.views import heading
 from memory_mcp.store.graph.entities import records
+from memory_mcp.text.labels import label
 from memory_mcp.transfer.graph_export import graphml, node_link
 
 ANALYTICS_LIMIT, COMMUNITIES_LIMIT, MEMBERS_LIMIT, GROWTH_LIMIT = 100, 50, 50, 1_000
@@ -87,7 +87,7 @@ async def graph_paths(request: Request) -> Response:
 
 async def memory_links(request: Request) -> Response:
     """To which memories one is linked, and how."""
-    call, key, types = call_of(request), validation.label(_text(request, "key"), "key"), request.query_params.getlist("types")
+    call, key, types = call_of(request), label(_text(request, "key"), "key"), request.query_params.getlist("types")
     if key is None:
         raise InvalidInput("key is missing", "", "Take one from a recall")
     limit = _whole(request, "limit", LINKS_LIMIT, LINKS_SHOWN)

@@ -5,8 +5,8 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.graph.neighbours import neighbours
-from memory_mcp.graph.paths import Algorithm, find_path
+from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.query.paths import Algorithm, find_path
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.entity_views import of_whom
 from memory_mcp.server.graph_views import neighbourhood_view, paths_view, why_no_way, why_nobody

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from memory_mcp.graph.growth import INTERVALS
-from memory_mcp.graph.measures import MEASURES
-from memory_mcp.graph.paths import ALGORITHMS
+from memory_mcp.graph.analytics.centrality import MEASURES
+from memory_mcp.graph.analytics.growth import INTERVALS
+from memory_mcp.graph.query.paths import ALGORITHMS
 from memory_mcp.server.link_views import LINKS_LIMIT, LINKS_SHOWN
 from memory_mcp.server.openapi_parts import COUNT, TEXT, Schema, answer_of, asked, flag, one_of, schema_of, up_to
 

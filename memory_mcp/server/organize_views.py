@@ -8,7 +8,6 @@ import apsw
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import validation
 from memory_mcp.remember.merge import MERGE, UNDO, Merged, merge, undo
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, outcome_view, told
@@ -16,6 +15,7 @@ from memory_mcp.store import memories, memory_merges
 from memory_mcp.store.graph import consistency, memory_links
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
+from memory_mcp.text.labels import label
 from memory_mcp.upkeep.memory_proposals import proposals
 
 SHOWN, SHOWN_LIMIT = 10, 50
@@ -99,9 +99,7 @@ def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason
         raise InvalidInput(f"merge has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Send fewer")
     if not into:
         raise InvalidInput("into is missing", "one of them has to stay", "Name its key with into")
-    return merge(
-        persona, [key.strip() for key in keys], into, reason=validation.label(reason, "reason"), now=call.now, privacy=call.settings.privacy
-    )
+    return merge(persona, [key.strip() for key in keys], into, reason=label(reason, "reason"), now=call.now, privacy=call.settings.privacy)
 
 
 def brief(memory: Memory, call: Call) -> dict[str, Any]:

@@ -52,7 +52,7 @@ async def import_memories(request: Request) -> Response:
         )  # what was stored before stays: the caller must know
     finally:
         _merge_segments(call, name, result, how)
-    return JSONResponse({"persona": name, **({"dry_run": True} if how.foreseen else {}), **_counted(result)})
+    return JSONResponse({"persona": name, **({"dry_run": True} if how.dry_run else {}), **_counted(result)})
 
 
 async def export_memories(request: Request) -> Response:
@@ -76,7 +76,7 @@ async def export_memories(request: Request) -> Response:
 
 def _merge_segments(call: Call, name: str, result: ImportResult, how: ImportOptions) -> None:
     """Has the index of words put together at once where many batches have left a segment each."""
-    written = 0 if how.foreseen else result.stored + result.revised + result.dropped
+    written = 0 if how.dry_run else result.stored + result.revised + result.dropped
     if written > IMPORT_BATCH_LINES and call.runtime.chores:
         call.runtime.chores.request(fts_segments.CHORE, name)
 
@@ -104,7 +104,7 @@ def _flag(request: Request, name: str) -> bool:
 def _store(call: Call, batch: list[NumberedLine], how: ImportOptions) -> ImportResult:
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
-    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if how.foreseen else call.writing
+    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if how.dry_run else call.writing
     return import_lines(opened, fitting, how) + ImportResult(refused=len(too_long), errors=too_long)
 
 

@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember import validation
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.questions import TOKENS_LIMIT
 from memory_mcp.server.api_route import ApiRoute, object_of
 from memory_mcp.server.request_persona import call_of
 from memory_mcp.server.upkeep_views import history_view, purge_view
 from memory_mcp.server.views import heading, memory_view
+from memory_mcp.text.labels import label
 
 
 async def history(request: Request) -> Response:
@@ -37,7 +37,7 @@ async def restore(request: Request) -> Response:
 
     def told() -> dict[str, Any]:
         with call.changing() as persona:
-            wanted = Revision(revision=asked["revision"], reason=validation.label(asked.get("reason"), "reason"))
+            wanted = Revision(revision=asked["revision"], reason=label(asked.get("reason"), "reason"))
             memory = revise(persona, key, wanted, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy)
             view = memory_view(memory, memory.content, call.settings.zone, call.now)
             return {**heading(call, persona), **view, "revision": memory.revision}

@@ -19,22 +19,22 @@ import zstandard
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
+from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store import tombstones
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.entities.stated import stated
+from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import purge, summarization
 from memory_mcp.upkeep.backup import Backup, Backups
 from memory_mcp.upkeep.restore import Restored, restore
@@ -50,9 +50,9 @@ def master() -> MasterKey:
     return new_key("a test")
 
 
-@pytest.fixture(params=["plain", "sealed", "encrypted"])
+@pytest.fixture(params=[pytest.param("plain", marks=pytest.mark.slow), pytest.param("sealed", marks=pytest.mark.slow), "encrypted"])
 def keys(request: pytest.FixtureRequest, master: MasterKey) -> Keys:
-    """Nobody has a key; a key that only backups are sealed with; a key that personas are encrypted with, too."""
+    """No key at all; a key for the backups alone; a key for the personas, too. `make check` tries the last one only."""
     return {"plain": NO_KEYS, "sealed": Keys(master), "encrypted": Keys(master, for_new=True)}[request.param]
 
 
@@ -473,7 +473,7 @@ def test_a_summary_or_a_name_in_the_backup_does_not_tell_of_what_was_erased_afte
     word = "鯰田"
     keys = [house.say(f"来週の旅行の宿を{word if number == 1 else '田中'}さんが{number}番に予約した。", now) for number in range(4)]
     with house.personas.writing("nilou") as persona:
-        while weave(persona, now) or step(persona, now + timedelta(days=2), few):
+        while update_graph(persona, now) or step(persona, now + timedelta(days=2), few):
             pass
         assert list(row_texts(persona, word))
     made = house.back_up(now)
@@ -515,10 +515,10 @@ def with_everything(house: House, now: datetime) -> list[str]:
     ]
     with house.personas.writing("nilou") as persona:
         revise(persona, keys[0], Revision(content="はじめの話", reason="直した", privacy_level="secret"), now=now, privacy=Privacy())
-        relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now, privacy=Privacy())
-        unrelate(persona, stated("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
+        relate(persona, [parse_relation("田中 > likes > 苺", ()), parse_relation("田中 > hates > 桃", ())], now=now, privacy=Privacy())
+        unrelate(persona, parse_relation("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
         merge(persona, [keys[1]], keys[2], reason=None, now=now, privacy=Privacy())
-        while weave(persona, now) or summarization.step(persona, now + timedelta(days=2), house.settings):
+        while update_graph(persona, now) or summarization.step(persona, now + timedelta(days=2), house.settings):
             pass
     return keys
 

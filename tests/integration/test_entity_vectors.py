@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.models import Models, models_for
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
+from memory_mcp.graph.update import entity_edits
+from memory_mcp.graph.update.entity_embedding import BATCH, embed_entities
 from memory_mcp.index import sync
-from memory_mcp.index.entity_vectors import BATCH, embed_entities
-from memory_mcp.remember import entity_changes
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.search.entities import meant
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
 from memory_mcp.store import erasure, memories
@@ -40,7 +40,7 @@ class Minds:
 
     def settle(self):
         """Embeds all that waits: memories, then entities."""
-        sync.look_over(self.persona, self.embedder, [self.embedder.generation])
+        sync.prepare(self.persona, self.embedder, [self.embedder.generation])
         while sync.apply_queue(self.persona, self.embedder, self.indexes, zone=self.zone).waiting:
             pass
         steps = 1
@@ -57,7 +57,7 @@ class Minds:
         return {known[one].name: vector for one, vector in zip(ids.tolist(), found, strict=True)}
 
     def meant(self, text):
-        return [entity.name for entity, _ in meant(self.persona, text, self.models).entities]
+        return [entity.name for entity, _ in entities_by_meaning(self.persona, text, self.models).entities]
 
     def ask(self, query, models=None, **fields):
         asked = question(settings=Settings(), now=self.now, query=query, **fields)
@@ -74,7 +74,7 @@ def dentist(say, minds, nilou, now):
     """みどり, a dentist: her memory and its key. 佐藤 and 京都 are somebody and something else."""
     key = say("[[みどり|Organization]]で歯の治療をした").key
     say("佐藤さんと京都駅へ行った")
-    entity_changes.change(nilou, "みどり", EntityChange(description="近所の歯医者"), now=now, privacy=Privacy())
+    entity_edits.change(nilou, "みどり", EntityChange(description="近所の歯医者"), now=now, privacy=Privacy())
     minds.settle()
     return key
 
@@ -102,7 +102,7 @@ def test_beside_a_name_the_rest_of_a_question_for_the_graph_counts_by_meaning_to
 
 
 def test_without_a_model_names_and_words_alone_find_somebody_and_the_answer_says_so(dentist, minds):
-    off = models_for(Settings(embeddings_model=None))
+    off = unloaded_models(Settings(embeddings_model=None))
     answer = minds.ask("あの歯医者", models=off, mode="graph")
     assert ([hit.memory.key for hit in answer.hits], answer.meant, answer.degraded) == ([dentist], (), ("embedder_off",))
     assert minds.ask("量子コンピュータ", models=off, mode="graph").hits == ()
@@ -142,9 +142,9 @@ def test_a_vector_follows_the_name_the_memories_and_merges_and_is_not_made_again
     assert changes() == ({"佐藤"}, 1)
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert changes() == ({"佐藤"}, 0)
-    entity_changes.change(nilou, "京都駅", EntityChange(aliases=("京都の駅",)), now=now, privacy=Privacy())
+    entity_edits.change(nilou, "京都駅", EntityChange(aliases=("京都の駅",)), now=now, privacy=Privacy())
     assert changes() == ({"京都駅"}, 1)
-    entity_changes.delete(nilou, "京都駅", now=now)
+    entity_edits.delete(nilou, "京都駅", now=now)
     assert "京都駅" not in minds.vectors()
 
 
@@ -153,10 +153,10 @@ def test_who_is_one_with_another_has_no_vector_of_its_own_until_they_are_two_aga
     say("[[さっちゃん|Person]]が歌った")
     minds.settle()
     before = minds.vectors()
-    number = entity_changes.make_one(nilou, "さっちゃん", "佐藤", reason=None, now=now, privacy=Privacy()).number
+    number = entity_edits.merge_entities(nilou, "さっちゃん", "佐藤", reason=None, now=now, privacy=Privacy()).number
     minds.settle()
     assert set(minds.vectors()) == {"佐藤"}
-    entity_changes.take_apart(nilou, number, now=now)
+    entity_edits.undo_merge(nilou, number, now=now)
     minds.settle()
     after = minds.vectors()
     assert set(after) == set(before)
@@ -197,9 +197,9 @@ def test_a_name_that_only_an_erased_memory_held_stands_beside_no_vector(minds, s
 def test_another_model_gets_vectors_of_its_own_and_those_of_the_earlier_one_go(dentist, minds):
     earlier = minds.embedder
     minds.embedder = HashingEmbedder(64, "another")
-    assert meant(minds.persona, "あの歯医者", minds.models).skipped == "reembedding"
+    assert entities_by_meaning(minds.persona, "あの歯医者", minds.models).skipped == "reembedding"
     minds.settle()
-    assert meant(minds.persona, "あの歯医者", minds.models).entities
+    assert entities_by_meaning(minds.persona, "あの歯医者", minds.models).entities
     assert minds.vectors(earlier.generation) == {}
 
 
@@ -229,7 +229,7 @@ def test_many_entities_take_several_steps(minds, nilou, now, say):
 def test_nobody_is_found_in_another_persona(dentist, minds, personas, now, zone):
     with personas.writing("collei") as collei:
         other = Minds(collei, now, zone, minds.embedder)
-        assert meant(collei, "あの歯医者", other.models).skipped == "nothing_embedded_yet"
+        assert entities_by_meaning(collei, "あの歯医者", other.models).skipped == "nothing_embedded_yet"
         assert other.ask("あの歯医者", mode="graph").hits == ()
 
 

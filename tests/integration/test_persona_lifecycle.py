@@ -5,10 +5,11 @@ import threading
 from datetime import timedelta
 
 import pytest
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown, StoreError
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle, recovery
 from memory_mcp.personas.lifecycle import merge
 from memory_mcp.personas.names import directory_name
@@ -17,7 +18,6 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge as merge_memories
 from memory_mcp.remember.merge import undo
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
@@ -26,7 +26,7 @@ from memory_mcp.store import tombstones
 from memory_mcp.store.graph.entities import entity_merges, records
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.entities.stated import stated
+from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import history, purge, summarization
 
 
@@ -55,7 +55,7 @@ def found(personas, now, settings):
     def found(name, query):
         with personas.reading(name) as persona:
             asked = question(settings=settings, now=now, query=query)
-            answer = recall(persona, asked, models=models_for(settings), settings=settings, now=now)
+            answer = recall(persona, asked, models=unloaded_models(settings), settings=settings, now=now)
             return [hit.memory.content for hit in answer.hits]
 
     return found
@@ -301,8 +301,8 @@ def test_a_merge_takes_along_what_somebody_stated_or_took_back(personas, says, n
     says("nilou", "田中さんが担当", relations=["田中 > works_on > プロジェクトA"])
     says("collei", "鈴木さんの話", relations=["鈴木 > works_on > プロジェクトA"])
     with personas.writing("nilou") as nilou:
-        relate(nilou, [stated("田中 > likes > 鈴木", ()), stated("田中 > hates > 苺", ())], now=now, privacy=Privacy())
-        unrelate(nilou, stated("田中 > hates > 苺", ()), reason=None, now=now, privacy=Privacy())
+        relate(nilou, [parse_relation("田中 > likes > 鈴木", ()), parse_relation("田中 > hates > 苺", ())], now=now, privacy=Privacy())
+        unrelate(nilou, parse_relation("田中 > hates > 苺", ()), reason=None, now=now, privacy=Privacy())
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         merge(nilou, collei, now)
         expected = {("田中", "works_on", "プロジェクトA"), ("鈴木", "works_on", "プロジェクトA"), ("田中", "likes", "鈴木")}

@@ -19,8 +19,8 @@ from soundness import faults, graph_faults
 from writers import Caller
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.remember.weaving import weave
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
@@ -122,7 +122,7 @@ def woven_anew(persona: Persona, directory: Path) -> Graph:
             yield fresh
 
         assert import_lines(there, lines, ImportOptions(now, ZoneInfo("Asia/Tokyo"), privacy=Privacy())).refused == 0
-        while weave(fresh, now):
+        while update_graph(fresh, now):
             pass
         return graph_of(fresh)
 

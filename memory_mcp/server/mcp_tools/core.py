@@ -39,6 +39,7 @@ from memory_mcp.server.mcp_tools.arguments import (
 from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, privacy_view, recalled_view, similar_view, told
+from memory_mcp.text.labels import label, labels
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -188,12 +189,12 @@ def revise(
     """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
     revision = Revision(
         content=validation.checked_content(content) if content else None,
-        tags=validation.labels(tags, "tags") if tags is not None else None,
+        tags=labels(tags, "tags") if tags is not None else None,
         importance=validation.checked_importance(importance) if importance is not None else None,
-        category=validation.label(category, "category"),
+        category=label(category, "category"),
         privacy_level=validation.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
         restore=restore,
-        reason=validation.label(reason, "reason"),
+        reason=label(reason, "reason"),
     )
     _, found = private(revision, call.settings.privacy)
     with call.changing() as persona:
@@ -217,7 +218,7 @@ def forget(keys: TextList, reason: Text = "", dry_run: Flag = False, call: Call 
         raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
     with call.changing() as persona:
         outcomes = forget_memories(
-            persona, keys, reason=validation.label(reason, "reason"), dry_run=dry_run, now=call.now, privacy=call.settings.privacy
+            persona, keys, reason=label(reason, "reason"), dry_run=dry_run, now=call.now, privacy=call.settings.privacy
         )
         return {**heading(call, persona), "outcomes": [outcome_view(outcome) for outcome in outcomes]}
 

@@ -6,7 +6,6 @@ from fastmcp.dependencies import Depends
 from pydantic import Field
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember import validation
 from memory_mcp.remember.revise import Revision
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.questions import token_budget
@@ -15,6 +14,7 @@ from memory_mcp.server.refusals import answering
 from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.upkeep_views import history_view, purge_view
 from memory_mcp.server.views import heading, memory_view
+from memory_mcp.text.labels import label
 
 HISTORY_TOKENS = 1_500
 
@@ -37,7 +37,7 @@ def restore_version(
     if revision is None:
         raise InvalidInput("revision is missing", "", "Take one that history shows")
     with call.changing() as persona:
-        asked = Revision(revision=revision, reason=validation.label(reason, "reason"))
+        asked = Revision(revision=revision, reason=label(reason, "reason"))
         memory = revise_memory(persona, key, asked, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy)
         return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
 

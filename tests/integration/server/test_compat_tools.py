@@ -5,10 +5,10 @@ import json
 from dataclasses import dataclass, field
 
 import pytest
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.live import LiveConfig
-from memory_mcp.encoders.models import Models, models_for
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.personas.registry import Personas
 from memory_mcp.server.auth import Door
 from memory_mcp.server.mcp_tools import compat
@@ -277,7 +277,7 @@ class RuntimeWithIndex:
     chores: object = None
 
     def models_for(self, settings):
-        configured = models_for(settings)
+        configured = unloaded_models(settings)
         return Models(None, None, ModelState("loading", "a model"), configured.reranker_state)
 
 

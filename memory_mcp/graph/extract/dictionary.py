@@ -1,0 +1,101 @@
+"""Japanese proper nouns from a dictionary: SudachiPy, where it is installed (requirements-sudachi.txt)."""
+
+import importlib
+import importlib.util
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from memory_mcp.characters import is_japanese
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT
+from memory_mcp.text.mention import Mention
+
+# Dictionaries in the order of preference.
+_DICTIONARIES = ("full", "core", "small")
+_TYPES = {"人名": "Person", "地名": "Location"}
+NO_TYPE = ""  # a company, an animal, a work: the dictionary does not distinguish them
+# Sudachi refuses more than 49,149 bytes at once.
+_PIECE = 10_000
+_LETTERS = re.compile("^[\u3041-\u309f\u30a1-\u30fc\u4e00-\u9fff々]{2,}$")
+
+logger = logging.getLogger(__name__)
+
+
+def installed() -> str | None:
+    """The installed dictionary; None without SudachiPy or without a dictionary for it."""
+    if importlib.util.find_spec("sudachipy") is None:
+        return None
+    return next((name for name in _DICTIONARIES if importlib.util.find_spec(f"sudachidict_{name}") is not None), None)
+
+
+class Dictionary:
+    """The installed dictionary, looked up at the first use. Logs one warning where there is none."""
+
+    def __init__(self) -> None:
+        self._nouns: ProperNouns | None = None
+        self._looked = False
+
+    def get(self) -> "ProperNouns | None":
+        """None where SudachiPy is not installed: then annotations, known names and rules find the names."""
+        if not self._looked:
+            self._looked = True
+            name = installed()
+            self._nouns = ProperNouns(name) if name else None
+            if name is None:
+                logger.warning(
+                    "graph.names_by is sudachi, and SudachiPy is not installed (requirements-sudachi.txt): names are found by rules"
+                )
+        return self._nouns
+
+
+class ProperNouns:
+    """Finds people, places and other names in Japanese texts. The dictionary is opened by the first text: 0.1 s, and some tens of MB."""
+
+    def __init__(self, dictionary: str) -> None:
+        self._dictionary = dictionary
+        self._guard = threading.Lock()
+        self._tokenizer: Any = None
+
+    def open(self) -> None:
+        """Opens the dictionary, if it is not."""
+        with self._guard:
+            self._opened()
+
+    def find(self, text: str) -> Iterator[Mention]:
+        """Each name that the dictionary knows: surname and given name as one, titles left out."""
+        if not is_japanese(text):
+            return
+        with self._guard:
+            mentions_by_piece = [self._mentions(piece, start) for start, piece in _pieces(text[:TEXT_LIMIT])]
+        for mentions in mentions_by_piece:
+            yield from mentions
+
+    def _mentions(self, text: str, offset: int) -> list[Mention]:
+        mentions: list[Mention] = []
+        for token in self._opened().tokenize(text):
+            kind = _kind(token.part_of_speech())
+            if kind is None or not _LETTERS.match(token.surface()):
+                continue
+            start, end = offset + token.begin(), offset + token.end()
+            if mentions and mentions[-1].end == start and mentions[-1].type == kind == "Person":
+                start = mentions.pop().start
+            mentions.append(Mention(text[start - offset : end - offset], kind or None, start, end, "dictionary"))
+        return mentions
+
+    def _opened(self) -> Any:
+        if self._tokenizer is None:
+            sudachi = importlib.import_module("sudachipy")
+            self._tokenizer = sudachi.Dictionary(dict=self._dictionary).tokenizer(mode=sudachi.SplitMode.C)
+        return self._tokenizer
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    return ((start, text[start : start + _PIECE]) for start in range(0, len(text), _PIECE))
+
+
+def _kind(part_of_speech: tuple[str, ...]) -> str | None:
+    if part_of_speech[1] != "固有名詞":
+        return None
+    return _TYPES.get(part_of_speech[2], NO_TYPE)

@@ -1,0 +1,72 @@
+"""Entities by meaning: those that a text may mean without their name, such as 「あの歯医者」."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from memory_mcp.encoders.models import Embedder, Models, Vectors
+from memory_mcp.errors import EncoderFailed
+from memory_mcp.personas.registry import Persona
+from memory_mcp.store.graph.entities import entity_vectors, lookup, records
+from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.vectors import stored_vectors
+
+# Models differ in the cosine of two unrelated texts. So nearness is scaled: 0 for an unrelated text, 1 for the same text. The nearest entity
+# needs `FLOOR`, others this share of the nearest one's.
+FLOOR, SHARE_OF_BEST = 0.15, 0.8
+ENTITIES_LIMIT = 3
+# Unrelated texts: the entities of a small persona do not show how far unrelated ones are.
+UNRELATED = ("天気", "音楽", "数学", "朝ごはん", "政治", "a river", "the weather", "a number", "an old song", "paint")
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesByMeaning:
+    """The entities that a text may mean, the nearest first, each with its cosine. `skipped`: why none was looked for. `shares`: the nearness of
+    each as a share of the nearest one's."""
+
+    entities: tuple[tuple[Entity, float], ...] = ()
+    skipped: str | None = None
+    shares: Mapping[int, float] = field(default_factory=dict)
+
+
+def entities_by_meaning(persona: Persona, text: str, models: Models) -> EntitiesByMeaning:
+    """The entities nearest to a text by meaning; none where none is near enough. No database connection is held while the model works."""
+    with persona.database.read() as connection:
+        serving = stored_vectors.serving_generation(connection)
+        embedder = models.of_generation(serving)
+        ids, vectors = entity_vectors.everything(connection, serving) if serving and embedder else (np.empty(0, np.int64), None)
+    if embedder is None:
+        state = models.embedder_state.state
+        return EntitiesByMeaning(
+            skipped=f"embedder_{state}" if state != "loaded" else "nothing_embedded_yet" if serving is None else "reembedding"
+        )
+    if not embedder.covers(text):
+        return EntitiesByMeaning(skipped="embedder_language")
+    if vectors is None or not len(ids):
+        return EntitiesByMeaning(skipped="nothing_embedded_yet")
+    try:
+        cosines, unrelated = _cosines(embedder, text, vectors)
+    except EncoderFailed:
+        return EntitiesByMeaning(skipped="embedder_failed")
+    nearness = (cosines - unrelated) / max(1 - unrelated, 1e-6)
+    best = float(nearness.max())
+    if best < FLOOR:
+        return EntitiesByMeaning()
+    order = [index for index in np.argsort(-nearness)[:ENTITIES_LIMIT].tolist() if nearness[index] >= max(FLOOR, SHARE_OF_BEST * best)]
+    with persona.database.read() as connection:
+        nearest = records.by_ids(connection, [int(ids[index]) for index in order])
+        known = {entity.id: entity for entity in lookup.visible(connection, list(nearest.values()))}
+    shown = [(known[int(ids[index])], index) for index in order if int(ids[index]) in known]
+    return EntitiesByMeaning(
+        tuple((entity, round(float(cosines[index]), 3)) for entity, index in shown),
+        shares={entity.merged_into or entity.id: float(nearness[index]) / best for entity, index in shown},
+    )
+
+
+def _cosines(embedder: Embedder, text: str, vectors: Vectors) -> tuple[Vectors, float]:
+    """The cosine of each vector with the text, and the mean cosine of all entities and unrelated texts."""
+    query = embedder.embed_query(text)
+    cosines = vectors @ query
+    unrelated = embedder.embed_documents(UNRELATED) @ query
+    return cosines, float(np.concatenate([cosines, unrelated]).mean())

@@ -1,0 +1,102 @@
+"""Background step: relations between entities that memories name together, links between memories, and mentions of names learned later.
+
+A step takes a few memories from the queue, in one transaction: after a crash they are still in the queue.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import combinations
+from typing import Protocol
+
+import apsw
+
+from memory_mcp.graph.extract.extraction import extract_mentions
+from memory_mcp.graph.extract.tag_names import may_be_a_name
+from memory_mcp.graph.update import background_links, entity_linking
+from memory_mcp.personas.registry import Persona
+from memory_mcp.store.graph import background_tasks, memory_links, mentions, relation_queue, relations, visibility
+from memory_mcp.store.graph.entities import names, records
+from memory_mcp.store.graph.relations import Evidence, Pair
+from memory_mcp.text.mention import Mention
+from memory_mcp.text.privacy.redaction import FLAG_PREFIX
+from memory_mcp.text.speakers import is_role
+
+BATCH_MEMORIES = 50
+# A memory that names many entities says little about any two of them: only the first few are paired.
+ENTITIES_LIMIT = 8
+# The weight of a co-occurrence in one memory; seven memories add up to 0.8.
+COOCCURRENCE_WEIGHT = 0.2
+COOCCURRENCE_CONFIDENCE = 0.5
+# The confidence of an entity named by a source or a tag.
+LABEL_CONFIDENCE = 0.5
+# New names that are looked for in older memories at once.
+BATCH_NAMES = 20
+
+
+class Dictionary(Protocol):
+    """A dictionary of proper nouns."""
+
+    def open(self) -> None: ...
+
+    def find(self, text: str) -> Iterable[Mention]: ...
+
+
+def update_graph(persona: Persona, now: datetime, dictionary: Dictionary | None = None) -> bool:
+    """Works off one batch of the queue, also with the names of a `dictionary`. Returns whether there may be more."""
+    with persona.database.read() as connection:
+        memories_wait, names_wait = relation_queue.length(connection) > 0, names.unread_names(connection, 1) != []
+    if memories_wait:
+        if dictionary:
+            dictionary.open()  # outside of the write, which blocks all others
+        persona.database.write(lambda connection: _process(connection, persona, now, dictionary))
+    elif names_wait:
+        persona.database.write(_queue_older_memories)
+    return memories_wait or names_wait
+
+
+def _process(connection: apsw.Connection, persona: Persona, now: datetime, dictionary: Dictionary | None) -> None:
+    waiting = relation_queue.first(connection, BATCH_MEMORIES)
+    for memory, content in relation_queue.unnamed(connection, waiting).items():
+        entity_linking.relink_entities(connection, persona.names, memory, content, now, changed=False)
+    if dictionary:
+        entity_linking.link_dictionary_names(connection, waiting, dictionary.find, now)
+    for label, type_ in visibility.labels_of(connection, waiting):
+        for name, type_of_name in _names_in_label(label, type_):
+            records.find_or_create(connection, name, type_of_name, LABEL_CONFIDENCE, now)
+    relations.sum_up(connection, _cooccurrences(connection, waiting, now), now)
+    memory_links.link_memories(connection, waiting, now)
+    background_links.link_contradicting(connection, waiting, now)
+    background_tasks.enqueue(connection, waiting)
+    relation_queue.done(connection, waiting)
+
+
+def _names_in_label(label: str, type_: str | None) -> list[tuple[str, str | None]]:
+    """The names in a source or a tag. A source that is no role is a name; a tag that is a common word (会議, 重要) is none, as it would be found in
+    every text that contains it."""
+    if label.startswith(FLAG_PREFIX) or (type_ and is_role(label)):
+        return []
+    if type_:
+        return [(label, type_)]
+    whole = [mention for mention in extract_mentions(label, ()) if mention.end - mention.start == len(label) and mention.subtype is None]
+    return [(mention.name, mention.type) for mention in whole] or ([(label, None)] if may_be_a_name(label) else [])
+
+
+def _queue_older_memories(connection: apsw.Connection) -> None:
+    """Queues older memories that contain a name learned since they were stored."""
+    learned = names.unread_names(connection, BATCH_NAMES)
+    relation_queue.enqueue_unnamed(connection, names.memories_containing(connection, learned))
+    names.note_read_until(connection, learned[-1][0])
+
+
+def _cooccurrences(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> set[Pair]:
+    changed: set[Pair] = set()
+    evidence: list[Evidence] = []
+    entities = mentions.of_memories(connection, memory_ids)
+    for memory in memory_ids:
+        changed |= relations.remove_of_memory(connection, memory, ["co_occurrence"])
+        pairs = combinations(entities.get(memory, [])[:ENTITIES_LIMIT], 2)
+        evidence += [
+            Evidence(first, second, "co_occurrence", COOCCURRENCE_WEIGHT, COOCCURRENCE_CONFIDENCE, "co_occurrence", memory=memory)
+            for first, second in pairs
+        ]
+    return changed | relations.add(connection, evidence, now)

@@ -1,0 +1,55 @@
+"""Background step: embeds entities by their names and by the memories that name them."""
+
+import apsw
+import numpy as np
+
+from memory_mcp.encoders.models import Models, Vectors
+from memory_mcp.errors import EncoderFailed
+from memory_mcp.personas.registry import Persona
+from memory_mcp.store.graph.entities import entity_vectors
+from memory_mcp.store.graph.entities.entity_vectors import Outdated
+from memory_mcp.store.vectors import stored_vectors
+
+# Finding outdated vectors reads every mention, so many are made at once.
+BATCH = 512
+
+
+def embed_entities(persona: Persona, models: Models) -> bool:
+    """Embeds a batch of entities whose vectors are missing or outdated, in the serving generation. Returns whether there may be more.
+
+    Without an available model nothing is done.
+
+    Raises:
+        EncoderFailed: the model failed; nothing was changed.
+    """
+    with persona.database.read() as connection:
+        generation = stored_vectors.serving_generation(connection)
+        embedder = models.of_generation(generation)
+        if embedder is None or generation is None:
+            return False
+        wanting = entity_vectors.outdated(connection, generation, BATCH)
+        pieces = [entity_vectors.of_memories(connection, generation, entity.entity) for entity in wanting]
+        useless = entity_vectors.useless(connection, [generation])
+    if not (wanting or useless):
+        return False
+    unknown = list(dict.fromkeys(entity.text for entity in wanting if entity.name_vector is None))
+    made = embedder.embed_documents(unknown)
+    if made.shape != (len(unknown), embedder.dimension) or not np.isfinite(made).all():
+        raise EncoderFailed(f"{embedder.name} answered with unusable vectors", f"the shape is {made.shape}")
+    names = dict(zip(unknown, made, strict=True))
+    rows = [
+        (entity, name, entity_vectors.mixed(name, near))
+        for entity, near in zip(wanting, pieces, strict=True)
+        for name in [_name_vector(entity, names)]
+    ]
+
+    def store(connection: apsw.Connection) -> None:
+        entity_vectors.drop_useless(connection, [generation])
+        entity_vectors.write(connection, generation, rows)
+
+    persona.database.write(store)
+    return len(wanting) == BATCH
+
+
+def _name_vector(entity: Outdated, made: dict[str, Vectors]) -> Vectors:
+    return made[entity.text] if entity.name_vector is None else entity.name_vector

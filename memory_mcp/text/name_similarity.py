@@ -1,0 +1,127 @@
+"""Whether two names may belong to one entity, and why: for merge proposals, which a person has to confirm.
+
+Kanji have no reading without a dictionary: 田中 and たなか are similar only if one is an alias of the other.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from memory_mcp.characters import HIRAGANA
+from memory_mcp.text.names import bare
+
+# Names of days and hours that differ by one character are different.
+EXACT_TYPES = frozenset({"TimeUnit"})
+# Of a person, a name that is a part of another is its shorter form; 渋谷 and 渋谷駅 are two places.
+SHORTENED_TYPES = frozenset({"Person"})
+# Letters that a name needs before one of them may be a typo.
+TYPO_LENGTH = 4
+_VARIANTS = str.maketrans(
+    {
+        old: new
+        for new, olds in {
+            "辺": "邊邉", "斉": "斎齊齋", "高": "髙", "崎": "﨑嵜", "浜": "濱", "沢": "澤", "広": "廣", "桜": "櫻", "国": "國", "竜": "龍", "恵": "惠",
+            "真": "眞", "島": "嶋嶌", "富": "冨", "吉": "𠮷", "滝": "瀧", "栄": "榮", "徳": "德", "瀬": "瀨", "蔵": "藏", "条": "條", "児": "兒", "関": "關", "円": "圓",
+        }.items()
+        for old in olds
+    }
+)  # fmt: skip
+_COMPANY = re.compile(
+    r"株式会社|有限会社|合同会社|\(株\)|\(有\)|(?<=[\s,.])(?:inc|ltd|llc|corp|corporation|company|co|gmbh|plc)\.?(?=$|\s)", re.IGNORECASE
+)
+_KATAKANA = {letter: letter - 0x60 for letter in range(ord("ァ"), ord("ヶ") + 1)}
+_KANA = re.compile(f"[{HIRAGANA}]+")
+_SEPARATORS = re.compile(r"[\s・･=＝\-_.,'’]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """How likely two names belong to one entity, 0 to 1, and why."""
+
+    score: float
+    why: str
+
+
+SAME = Similarity(0.95, "the same but for honorifics, width or case")
+COMPANY = Similarity(0.9, "the same but for the form of the company")
+KANA = Similarity(0.9, "the same in hiragana and katakana")
+VARIANT = Similarity(0.85, "the same with another form of a kanji")
+SPACED = Similarity(0.85, "the same but for spaces and signs")
+LONG_VOWEL = Similarity(0.8, "the same but for a long vowel")
+SHORTER = Similarity(0.6, "one is a part of the other")
+AMBIGUOUS = Similarity(0.45, "one is a part of the other, and of others too")
+AMBIGUOUS_NAME = Similarity(0.45, "a further name of both, or of others too")
+TYPO = Similarity(0.55, "one letter apart")
+
+
+def forms(name: str, type_: str) -> Iterator[tuple[str, Similarity]]:
+    """Forms under which names are compared, each with the similarity of names that share it, the surest first."""
+    plain = bare(name)
+    yield f"same {plain}", SAME
+    if type_ in EXACT_TYPES:
+        return
+    if type_ == "Organization" and (core := _SEPARATORS.sub(" ", _COMPANY.sub(" ", plain)).strip()):
+        yield f"company {core}", COMPANY
+    yield f"kana {_hiragana(plain)}", KANA
+    yield f"variant {_hiragana(plain).translate(_VARIANTS)}", VARIANT
+    close = _SEPARATORS.sub("", _hiragana(plain).translate(_VARIANTS))
+    if close:
+        yield f"spaced {close}", SPACED
+    if len(short := close.replace("ー", "")) > 1:
+        yield f"vowel {short}", LONG_VOWEL
+
+
+def spelling(name: str, type_: str) -> str:
+    """The name for a comparison letter by letter; empty where one letter may be the difference: Project A, プロジェクトB, 10月17日, kanji, too few
+    letters."""
+    plain = _hiragana(bare(name))
+    close = _SEPARATORS.sub("", plain)
+    is_spelled = all(map(_is_kana, close)) or all(map(_is_latin, close))
+    has_single_letter = any(len(word) == 1 for word in _SEPARATORS.split(plain))
+    return close if type_ not in EXACT_TYPES and len(close) >= TYPO_LENGTH and is_spelled and not has_single_letter else ""
+
+
+def typo_keys(spelling: str) -> Iterator[str]:
+    """The spelling itself, and without each one of its letters: two that are one letter apart share one of these."""
+    if spelling:
+        yield spelling
+    for index in range(len(spelling)):
+        yield spelling[:index] + spelling[index + 1 :]
+
+
+def is_typo(first: str, second: str) -> bool:
+    """Whether one letter is different, missing, or swapped with the next."""
+    start = next((index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
+    here, there = first[start:], second[start:]
+    return here[1:] in (there, there[1:]) or here == there[1:] or (here[:2] == there[1::-1] and here[2:] == there[2:])
+
+
+def parts(name: str, type_: str) -> Iterator[str]:
+    """Possible shorter forms: beginnings and ends of a Japanese name, the words of others."""
+    if type_ not in SHORTENED_TYPES:
+        return
+    plain = bare(name)
+    words = [word for word in re.split(r"[\s・･=＝]+", plain) if len(word) > 1]
+    if len(words) > 1:
+        yield from words
+    elif not plain.isascii() and len(plain) > 2:
+        yield from (plain[:size] for size in range(2, len(plain)))
+        yield from (plain[-size:] for size in range(2, len(plain)))
+
+
+def _hiragana(text: str) -> str:
+    return text.translate(_KATAKANA)
+
+
+def _is_kana(letter: str) -> bool:
+    return letter == "ー" or _KANA.match(letter) is not None
+
+
+def _is_latin(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith("LATIN")
+
+
+def surest(similarities: Iterable[Similarity]) -> Similarity:
+    """The one with the highest score."""
+    return max(similarities, key=lambda similarity: similarity.score)
