@@ -82,7 +82,7 @@ def test_a_renamed_persona_has_everything_under_its_new_name_and_nothing_under_t
 def test_a_name_that_somebody_has_or_one_too_like_it_is_refused(personas, says, now):
     says("nilou", "苺が好き")
     says("さくら", "桃が好き")
-    for name, why in (("さくら", "already"), ("ＮＩＬＯＵ", "too like"), ("", "empty")):
+    for name, why in (("さくら", "already"), ("ＮＩＬＯＵ", "too similar"), ("", "empty")):
         with pytest.raises(InvalidInput, match=why):
             lifecycle.copy(personas, "nilou", name, now)
     with pytest.raises(PersonaUnknown, match="no persona 'nilo'"):

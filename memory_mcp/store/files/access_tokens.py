@@ -99,7 +99,7 @@ def read_tokens(directory: Path) -> Tokens | None:
         return MappingProxyType({token.id: token for token in map(_token, tree["tokens"])})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreDamaged(
-            f"{FILE_NAME} can't be used",
+            f"{FILE_NAME} is invalid",
             f"{type(error).__name__} {error}",
             "Restore a copy of it, or remove it and create new tokens",
         ) from error
