@@ -148,7 +148,7 @@ def _change(
 
 def _put_back(connection: apsw.Connection, memory: Memory, earlier: Version) -> Memory:
     """The memory with everything but its text as it was then."""
-    versions.put_back_further(connection, memory.id, earlier)
+    versions.restore_further(connection, memory.id, earlier)
     return memories.by_keys(connection, [memory.key])[memory.key]
 
 
