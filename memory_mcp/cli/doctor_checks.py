@@ -29,7 +29,7 @@ from memory_mcp.store.legacy.original_files import KEPT_NAME
 from memory_mcp.store.sqlite import network_drives
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.encryption import refuse_without_key, state
-from memory_mcp.upkeep.legacy_layout import older_things
+from memory_mcp.upkeep.legacy_layout import legacy_items
 
 MEBIBYTE = 1024 * 1024
 TOO_LITTLE_BYTES = 100 * MEBIBYTE
@@ -98,7 +98,7 @@ def check_data(directory: Path, keys: Keys) -> list[Finding]:
         entries = sorted(entry for entry in directory.iterdir() if is_persona(entry))
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Mend its permissions.")]
-    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in older_things(directory)]
+    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
     found = [*_room(directory, process), _server(process), *_tokens(directory), *older, *_kept(directory)]
     if not entries:
         found.append(Finding("ok", "personas", "there is none yet: the first memory that is stored creates one"))

@@ -159,9 +159,9 @@ def _rotated(there: "Personas", old: MasterKey, made: MasterKey, put_in_force: C
 def _report(
     verb: str, doing: str, there: "Personas", asked: list[str] | None, change: Callable[[list[str], Callable[[str, str], None]], None]
 ) -> None:
-    from memory_mcp.upkeep.encryption import meant  # noqa: PLC0415  as above
+    from memory_mcp.upkeep.encryption import selected  # noqa: PLC0415  as above
 
-    names, refused = meant(asked or [], there.names()), 0
+    names, refused = selected(asked or [], there.names()), 0
     with progress(doing, len(names)) as advance:
 
         def done(name: str, why_not: str) -> None:

@@ -62,13 +62,13 @@ def listing(call: Call, shown: int | None) -> dict[str, Any]:
             "duplicates": [
                 {
                     "into": brief(group.kept, call),
-                    "merge": [{**brief(alike.memory, call), "similarity": alike.similarity, "why": alike.why} for alike in group.alike],
+                    "merge": [{**brief(alike.memory, call), "similarity": alike.similarity, "why": alike.why} for alike in group.similar],
                 }
                 for group in found.groups
             ],
-            "low_value": [{**brief(memory, call), "why": why} for memory, why in found.worthless],
+            "low_value": [{**brief(memory, call), "why": why} for memory, why in found.low_value],
             "faded": [{**brief(memory, call), "retention": left} for memory, left in found.faded],
-            "counts": {"duplicates": found.groups_count, "low_value": found.worthless_count, "faded": found.faded_count, **graph_counts},
+            "counts": {"duplicates": found.groups_count, "low_value": found.low_value_count, "faded": found.faded_count, **graph_counts},
             **graph,
             "merges": [
                 {"operation_id": operation_id, "into": row.key, "merge": list(row.metadata.get("of", [])), "at": _at(row.timestamp, call)}

@@ -74,7 +74,7 @@ def _renamed(call: Call, name: str, asked: dict[str, Any]) -> dict[str, Any]:
 def _backups_follow(call: Call, folder: str, to: str) -> str | None:
     """Moves the backups to where the next ones will lie. Why that could not be done; the persona has its new name all the same."""
     try:
-        Backups(call.runtime.personas.directory, call.runtime.personas.keys).follow(folder, to, call.settings)
+        Backups(call.runtime.personas.directory, call.runtime.personas.keys).follow_rename(folder, to, call.settings)
     except MemoryMCPError as error:
         logger.warning("%s", error)
         return str(error)
