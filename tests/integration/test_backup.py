@@ -67,10 +67,13 @@ class House:
         self.directory = directory
 
     def say(self, content: str, at: datetime, name: str = "nilou") -> str:
+        return self.say_all([content], at, name)[0]
+
+    def say_all(self, contents: list[str], at: datetime, name: str = "nilou") -> list[str]:
+        """Stores each, with the persona opened once."""
         with self.personas.writing(name) as persona:
-            return remember(
-                persona, draft(content, now=at, zone=UTC_ZONE, session_id="a day"), now=at, zone=UTC_ZONE, privacy=Privacy()
-            ).key
+            drafts = [draft(content, now=at, zone=UTC_ZONE, session_id="a day") for content in contents]
+            return [remember(persona, each, now=at, zone=UTC_ZONE, privacy=Privacy()).key for each in drafts]
 
     def back_up(self, at: datetime, name: str = "nilou") -> Backup:
         with self.personas.reading(name) as persona:
@@ -115,8 +118,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Callable[[Keys], House]]:
 @pytest.fixture
 def filled(house: House, now: datetime) -> House:
     """Memories, an earlier text, and a context."""
-    for number in range(20):
-        key = house.say(f"{SECRET} 海辺 {number}", now)
+    *_, key = house.say_all([f"{SECRET} 海辺 {number}" for number in range(20)], now)
     with house.personas.writing("nilou") as persona:
         revise(persona, key, Revision(content=f"{SECRET} 山小屋"), now=now, privacy=Privacy())
         persona.context.update({"current_emotion": "glad", "hobby": "お茶"})
