@@ -56,7 +56,7 @@ def taken(key: str) -> InvalidInput:
 
 def leftovers(connection: apsw.Connection, stem: str, pieces: int) -> Sequence[str]:
     """The keys of parts that a note no longer has: it has `pieces` parts now, numbered from 0 after its `stem`."""
-    numbered = ((key, key.removeprefix(f"{stem}_")) for key in memories.keys_beginning(connection, f"{stem}_"))
+    numbered = ((key, key.removeprefix(f"{stem}_")) for key in memories.keys_with_prefix(connection, f"{stem}_"))
     return [key for key, number in numbered if number.isdecimal() and int(number) >= pieces]
 
 

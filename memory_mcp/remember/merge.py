@@ -135,7 +135,7 @@ def _undo_one(connection: apsw.Connection, row: memory_merges.Recorded, memory: 
         if _state(memory) != row.after:
             return Outcome(row.key, "unchanged", "it was changed since the merge, and keeps its tags and importance")
         if row.before != row.after:
-            memory_merges.put_back(
+            memory_merges.restore_state(
                 connection, memory, tuple(row.before["tags"]), row.before["importance"], row.before["revision"], row.before["updated_at"]
             )
         return Outcome(row.key, "restored")

@@ -175,7 +175,7 @@ def _insert(
     chunk_table.replace(connection, memory_id, chunks, draft.questions)
     if draft.embedded:
         chunk_table.resplit(connection, memory_id, draft.embedded.generation, draft.embedded.chunks)
-        stored_vectors.take_over(connection, memory_id, draft.embedded)
+        stored_vectors.store_embedded(connection, memory_id, draft.embedded)
     replaced = _superseded_ids(connection, draft)
     index_queue.enqueue(connection, [memory_id, *replaced])
     entity_linking.link_entities(connection, names, memory_id, draft, now.astimezone(zone))

@@ -148,7 +148,7 @@ def _change(
 
 def _put_back(connection: apsw.Connection, memory: Memory, earlier: Version) -> Memory:
     """Restores all fields but the text from an earlier version."""
-    versions.put_back_further(connection, memory.id, earlier)
+    versions.restore_further(connection, memory.id, earlier)
     return memories.by_keys(connection, [memory.key])[memory.key]
 
 

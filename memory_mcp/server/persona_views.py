@@ -20,8 +20,8 @@ def figures(call: Call, name: str) -> dict[str, Any]:
         counted = statistics(call, persona)
         with persona.database.read() as connection:
             beside = {
-                **{named: bulk_rows.count(connection, table) for named, table in _TABLES.items()},
-                "erased": len(tombstones.everything(connection)),
+                **{named: bulk_rows.row_count(connection, table) for named, table in _TABLES.items()},
+                "erased": len(tombstones.read_all(connection)),
                 "sweep_due": erasure.sweep_due(connection) is not None,
             }
         index_bytes = index_files.size_bytes(persona.database)

@@ -12,7 +12,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, memory_view, outcome_view, told
 from memory_mcp.store.files.persona_context import FILE_NAME
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.versions import Version
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
 from memory_mcp.upkeep import adopted_originals, history, purge, retention_rules
@@ -156,9 +156,9 @@ def _many(backups: Sequence[Backup]) -> str:
     return f"{len(backups)} backup{'s' if len(backups) > 1 else ''}"
 
 
-def shelf(call: Call) -> IndexShelf:
+def shelf(call: Call) -> IndexCache:
     """The open indexes; of a server that keeps none, none."""
-    return call.runtime.indexes or IndexShelf()
+    return call.runtime.indexes or IndexCache()
 
 
 def _swept(call: Call, persona: Persona) -> bool:
