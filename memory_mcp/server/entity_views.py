@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import apsw
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.merge_proposals import merge_proposals
 from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.personas.registry import Persona
@@ -74,7 +74,7 @@ def listing(call: Call, limit: int | None) -> dict[str, Any]:
     later = "Try again when less is going on; GET /api/graph/entity lists the merges of one"
     # Its turn first: nothing of the database is held while that is waited for.
     with call.reading() as persona, call.runtime.analyses.turn(later) as deadline, persona.database.read() as connection:
-        found, total = proposals(connection, shown, deadline)
+        found, total = merge_proposals(connection, shown, deadline)
         return {
             **heading(call, persona),
             "proposals": [

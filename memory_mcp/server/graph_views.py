@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.graph.query.neighbors import Neighbour, Neighbourhood
+from memory_mcp.graph.query.neighbors import Neighbor, Neighborhood
 from memory_mcp.graph.query.paths import Paths
 from memory_mcp.graph.query.snapshot import Snapshot
 from memory_mcp.server.views import local, told
@@ -44,16 +44,16 @@ def step_view(step: Step, named: Mapping[int, str]) -> str:
     return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
 
 
-def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
+def neighbourhood_view(found: Neighborhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
     """The entity and who stands around it; `note` says why nobody does."""
     return {
         "entity": entity_view(found.entity, zone),
-        "neighbors": [_neighbour_view(neighbour, found.named) for neighbour in found.neighbours],
+        "neighbors": [_neighbour_view(neighbour, found.named) for neighbour in found.neighbors],
         **told(more=found.more or None, namesakes=[entity_view(entity, zone) for entity in found.namesakes], note=note),
     }
 
 
-def _neighbour_view(neighbour: Neighbour, named: Mapping[int, str]) -> dict[str, Any]:
+def _neighbour_view(neighbour: Neighbor, named: Mapping[int, str]) -> dict[str, Any]:
     return {
         "name": neighbour.entity.name,
         "type": neighbour.entity.type,

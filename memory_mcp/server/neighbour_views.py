@@ -5,7 +5,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.query.neighbors import find_neighbors
 from memory_mcp.graph.query.paths import Algorithm, find_path
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.entity_views import of_whom
@@ -24,8 +24,8 @@ def neighbours_answer(
     """
 
     def told(connection: apsw.Connection, known: str) -> dict[str, Any]:
-        found = neighbours(connection, known, depth, types, min_confidence, limit)
-        note = None if found.neighbours else why_nobody(connection, types, found.entity.name, found.types_there)
+        found = find_neighbors(connection, known, depth, types, min_confidence, limit)
+        note = None if found.neighbors else why_nobody(connection, types, found.entity.name, found.types_there)
         return neighbourhood_view(found, call.settings.zone, note)
 
     around, by_meaning = of_whom(call, persona, name, told)
