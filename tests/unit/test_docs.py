@@ -19,9 +19,8 @@ from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.remember.validation import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.search import questions
-from memory_mcp.server import context_views
-from memory_mcp.server.mcp_server import TOOLSETS, mcp_server, scope_needs
-from memory_mcp.server.mcp_tools import compat, core
+from memory_mcp.server.actions import compat, context, memories
+from memory_mcp.server.application import TOOLSETS, mcp_server, scope_needs
 from memory_mcp.transfer.fields import FIELDS
 
 ROOT = Path(__file__).parents[2]
@@ -145,7 +144,7 @@ def test_every_tool_and_argument_is_documented(tool, argument):
     assert row, f"docs/tools.md says nothing of {argument} of {tool}"
 
 
-@pytest.mark.parametrize("tool", core.tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", memories.tools(), ids=lambda tool: tool.name)
 def test_the_documentation_has_no_argument_that_a_tool_lacks_and_the_types_of_the_others(tool):
     table = section(TOOLS, f"`{tool.name}`").split("\n\n| field |")[0]
     documented = {name: row for name, row in rows(table).items() if name not in ("argument", "---")}
@@ -157,7 +156,7 @@ def test_the_documentation_has_no_argument_that_a_tool_lacks_and_the_types_of_th
         assert (documented[name][2] == "required") == (name in tool.parameters.get("required", [])), name
 
 
-@pytest.mark.parametrize("tool", core.tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", memories.tools(), ids=lambda tool: tool.name)
 def test_every_tool_has_an_example_that_is_json_and_stands_in_both_readmes(tool):
     (example,) = re.findall(r"```json\n(.*?)```", section(TOOLS, f"`{tool.name}`"), re.DOTALL)
     assert json.loads(example)["persona"]
@@ -193,8 +192,8 @@ def test_every_toolset_is_named_where_the_configuration_is_documented():
         ("recall", "max_tokens", f"{questions.TOKENS_FLOOR} to {questions.TOKENS_LIMIT:,}"),
         ("get_context", "query", f"{questions.QUERY_LIMIT:,}"),
         ("get_context", "max_tokens", f"{questions.TOKENS_FLOOR} to {questions.TOKENS_LIMIT:,}"),
-        ("forget", "keys", f"1 to {core.KEYS_LIMIT}"),
-        ("update_context", "emotion", f"{context_views.FIELD_LIMIT:,}"),
+        ("forget", "keys", f"1 to {memories.KEYS_LIMIT}"),
+        ("update_context", "emotion", f"{context.FIELD_LIMIT:,}"),
     ],
 )
 def test_the_documented_limits_are_the_ones_in_force(tool, argument, limit):

@@ -7,8 +7,8 @@ import pytest
 from mcp import MCPError
 
 from memory_mcp.domain import TOKEN_SCOPES
-from memory_mcp.server.mcp_server import scope_needs
-from memory_mcp.server.mcp_tools.arguments import ScopedTool
+from memory_mcp.server.application import scope_needs
+from memory_mcp.server.arguments import ScopedTool
 from memory_mcp.store.tokens import FILE_NAME, create_token, revoke_token
 
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}

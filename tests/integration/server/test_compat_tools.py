@@ -10,9 +10,9 @@ from memory_mcp.config.live import LiveConfig
 from memory_mcp.encoders.models import Models, models_for
 from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.personas.registry import Personas
+from memory_mcp.server.actions import compat
 from memory_mcp.server.auth import Door
-from memory_mcp.server.mcp_tools import compat
-from memory_mcp.server.request_persona import Call
+from memory_mcp.server.call import Call
 
 NAMES = [
     "ingest", "save_memory", "search_memories", "build_context", "create_memory", "read_memory", "update_memory", "delete_memory",

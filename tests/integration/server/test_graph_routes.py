@@ -9,7 +9,7 @@ import pytest
 
 from memory_mcp.graph.measures import MEASURES
 from memory_mcp.remember.weaving import weave
-from memory_mcp.server.graph_routes import ROUTES
+from memory_mcp.server.actions.graph import ROUTES
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.routing import Route
 
 from memory_mcp import __version__
-from memory_mcp.server import http_routes, openapi
+from memory_mcp.server.http import openapi, routes
 
 
 def test_health_says_alive(http):
@@ -124,7 +124,7 @@ def test_whatever_a_route_reads_from_its_query_is_in_the_document(http):
     """A parameter that the document does not have could not be used: this one asks for each by its name in the sources."""
     read = {
         found
-        for source in Path(http_routes.__file__).parent.glob("*.py")
+        for source in Path(routes.__file__).parent.glob("*.py")
         for found in re.findall(
             r'query_params\.get(?:list)?\("(\w+)"|(?:_text|_whole|_number|whole_number)\(request, "(\w+)"',
             source.read_text(encoding="utf-8"),
@@ -132,5 +132,5 @@ def test_whatever_a_route_reads_from_its_query_is_in_the_document(http):
         for found in found
         if found
     }
-    assert read == read & {name for route in http_routes.ROUTES for name in openapi.queried(route.method, route.path)}
+    assert read == read & {name for route in routes.ROUTES for name in openapi.queried(route.method, route.path)}
     assert "min_confidence" in read

@@ -6,7 +6,7 @@ import pytest
 import typer.testing
 
 from memory_mcp.cli import app as command_line
-from memory_mcp.server.organize_views import KEYS_LIMIT, SHOWN_LIMIT
+from memory_mcp.server.actions.organize import KEYS_LIMIT, SHOWN_LIMIT
 
 
 @pytest.fixture(scope="module")
