@@ -64,7 +64,7 @@ check: $(READY_DEV)
 # The figures of the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases,
 # scenarios of the protocol's conformance suite.
 trust: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS))
-	$(BIN)/python -m pytest tests/trust tests/clients/test_conformance.py tests/e2e/test_speed_benchmarks.py tests/e2e/test_quality_benchmark.py tests/e2e/test_moving_served.py tests/integration/test_proposals.py --thorough $(if $(filter required,$(CLIENTS)),--require-node)
+	$(BIN)/python -m pytest tests/trust tests/clients/test_conformance.py tests/e2e/test_speed_benchmarks.py tests/e2e/test_quality_benchmark.py tests/e2e/test_moving_served.py tests/integration/test_memory_proposals.py --thorough $(if $(filter required,$(CLIENTS)),--require-node)
 
 bench: $(READY_DEV)
 	$(BIN)/python -m benchmarks.latency

@@ -22,19 +22,19 @@ from memory_mcp.encoders.loading.model_registry import ModelShelf
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import StartupError
-from memory_mcp.graph.analyses import Analyses
+from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import background_chores
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store import sqlite_library
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.keys import Keys
-from memory_mcp.store.tokens import read_tokens
+from memory_mcp.store.files.access_tokens import read_tokens
+from memory_mcp.store.files.encryption_keys import Keys
+from memory_mcp.store.sqlite import database
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.tokens import forget_stems
-from memory_mcp.upkeep import encryption, legacy
+from memory_mcp.upkeep import encryption, legacy_adoption
 
 GRACE_SECONDS = 10
 # Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
@@ -61,7 +61,7 @@ def serve(
         StartupError: the address or the data directory can't be had, or the key of what is encrypted.
     """
     native_heap.share_heaps()
-    sqlite_library.allocate_uncounted()
+    database.disable_memory_statistics()
     configure_logging("info")
     config = LiveConfig(config_path)
     settings = config.current()
@@ -256,10 +256,10 @@ def _opened(data_directory: Path, keys: Keys) -> Iterator[Personas]:
 def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
     """What older servers left is moved into place before anybody is served; what is yielded starts taking over its tables, beside
     the serving: the first takes milliseconds, the second a minute for the largest stores."""
-    legacy.move_into_place(personas, _now())
+    legacy_adoption.move_into_place(personas, _now())
     stopping = threading.Event()
     # A daemon: what it is in the middle of is one transaction, and the next start does it again.
-    thread = threading.Thread(target=legacy.take_over_tables, args=(personas, stopping), name="adoption", daemon=True)
+    thread = threading.Thread(target=legacy_adoption.take_over_tables, args=(personas, stopping), name="adoption", daemon=True)
     try:
         yield thread.start
     finally:

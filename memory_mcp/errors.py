@@ -26,7 +26,7 @@
     └── PersonaUnknown          somebody wants something of a persona that does not exist
 
 An error says what happened, why, and what to do about it. All three are safe to show to a client:
-no paths of other personas, no tracebacks, no library links. `server/refusals.py` maps them to the wire.
+no paths of other personas, no tracebacks, no library links. `server/errors.py` maps them to the wire.
 """
 
 

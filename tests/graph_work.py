@@ -37,7 +37,7 @@ def sum_up_from_the_ground(persona: Persona, now: datetime) -> None:
     def work(connection: Any) -> None:
         everybody = [row[0] for row in connection.execute("SELECT id FROM entities")]
         connection.execute("DELETE FROM relations")
-        relations.sum_up_anew(connection, everybody, now)
-        mentions.count_again(connection, everybody)
+        relations.rebuild_sums(connection, everybody, now)
+        mentions.recount(connection, everybody)
 
     persona.database.write(work)

@@ -17,8 +17,8 @@ import apsw
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store import migrations
-from memory_mcp.transfer.jsonlines import Leaving, export_lines
-from memory_mcp.upkeep import legacy
+from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
+from memory_mcp.upkeep import legacy_adoption
 from memory_mcp.upkeep.legacy_layout import Older
 
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -269,8 +269,8 @@ def started(data: Path) -> Iterator[Personas]:
     """The personas after everything older was adopted, as the server does it when it starts."""
     personas = Personas(data)
     try:
-        legacy.move_into_place(personas, NOON)
-        legacy.take_over_tables(personas, threading.Event())
+        legacy_adoption.move_into_place(personas, NOON)
+        legacy_adoption.take_over_tables(personas, threading.Event())
         yield personas
     finally:
         personas.close()
@@ -280,8 +280,8 @@ def adopt(data: Path) -> list[Older]:
     """Start and stop. Returns what was older, and what became of it."""
     personas = Personas(data)
     try:
-        moved = legacy.move_into_place(personas, NOON)
-        legacy.take_over_tables(personas, threading.Event())
+        moved = legacy_adoption.move_into_place(personas, NOON)
+        legacy_adoption.take_over_tables(personas, threading.Event())
     finally:
         personas.close()
     return moved
@@ -290,7 +290,7 @@ def adopt(data: Path) -> list[Older]:
 def exported(personas: Personas, name: str) -> list[dict[str, Any]]:
     """Everything that a persona's memories say, as an export has it."""
     with personas.reading(name) as persona:
-        return [json.loads(line) for line in export_lines(persona, Leaving(deleted=True))]
+        return [json.loads(line) for line in export_lines(persona, ExportOptions(deleted=True))]
 
 
 def database_of(data: Path, name: str) -> Path:

@@ -20,7 +20,7 @@ def adopt(
 ) -> None:
     """Take over what an older server stored. `serve` does the same when it starts. Exit status 1: something has to stay."""
     # The stores and their libraries, which the other commands do without.
-    from memory_mcp.upkeep.legacy import adopt_all, foreseen  # noqa: PLC0415
+    from memory_mcp.upkeep.legacy_adoption import adopt_all, foreseen  # noqa: PLC0415
 
     directory = data or default_data_directory()
     things, stores = foreseen(directory) if dry_run else adopt_all(directory, datetime.now(UTC))

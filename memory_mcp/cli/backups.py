@@ -39,9 +39,8 @@ def backup(
     if context.invoked_subcommand:
         return
     # The stores and their libraries, which the other commands do without.
-    from memory_mcp.personas.read_only_access import opened_beside  # noqa: PLC0415
-    from memory_mcp.personas.registry import names_in  # noqa: PLC0415
-    from memory_mcp.store.keys import Keys  # noqa: PLC0415
+    from memory_mcp.personas.registry import names_in, open_read_only  # noqa: PLC0415
+    from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415
     from memory_mcp.upkeep.backup import Backups  # noqa: PLC0415
     from memory_mcp.upkeep.encryption import meant  # noqa: PLC0415
 
@@ -51,7 +50,7 @@ def backup(
     failed = 0
     for name in names:
         try:
-            with steps(name) as progress, opened_beside(directory, name, keys) as persona:
+            with steps(name) as progress, open_read_only(directory, name, keys) as persona:
                 made, manifest = Backups(directory, keys).make(persona, datetime.now(UTC), settings, progress)
             counts = manifest.contents
             typer.echo(f"{name}: {counts.memories:,} memories, {made.size_bytes / MEBIBYTE:.1f} MiB: {made.path}")
@@ -68,7 +67,7 @@ def backup(
 
 def list_backups(to: Place = None, config: ConfigFile = None, data: DataDirectory = None) -> None:
     """List the backups that there are, the newest first."""
-    from memory_mcp.store.keys import Keys  # noqa: PLC0415  as above
+    from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
     from memory_mcp.upkeep.backup import Backups  # noqa: PLC0415  as above
 
     settings = _settings(config, to)
@@ -90,7 +89,7 @@ def restore(
 ) -> None:
     """Make a persona of a backup. The server must be stopped."""
     from memory_mcp.personas.registry import Personas  # noqa: PLC0415  as above
-    from memory_mcp.store.keys import Keys  # noqa: PLC0415  as above
+    from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
     from memory_mcp.upkeep.restore import restore as make  # noqa: PLC0415  as above
 
     settings = _settings(config, None)

@@ -19,14 +19,14 @@ from memory_mcp.errors import ConfigError, InvalidPersonaName, StartupError, Sto
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, is_lost, is_persona
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
-from memory_mcp.store import network_drives
+from memory_mcp.store.files.access_tokens import FILE_NAME as TOKENS_NAME
+from memory_mcp.store.files.access_tokens import read_tokens
+from memory_mcp.store.files.encryption_keys import Keys
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.inspection import Inspection, inspect
-from memory_mcp.store.keys import Keys
-from memory_mcp.store.older_files import KEPT_NAME
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
-from memory_mcp.store.persona_context import PersonaContext
-from memory_mcp.store.tokens import FILE_NAME as TOKENS_NAME
-from memory_mcp.store.tokens import read_tokens
+from memory_mcp.store.legacy.original_files import KEPT_NAME
+from memory_mcp.store.sqlite import network_drives
 from memory_mcp.upkeep.encryption import refuse_without_key, state
 from memory_mcp.upkeep.legacy_layout import older_things
 

@@ -120,7 +120,7 @@ def _rotate_file(there: "Personas", file: Path, old: MasterKey) -> tuple[int, Ma
     made = key_in_file(coming)
 
     def put_in_force() -> None:
-        from memory_mcp.store.files import sync_directory  # noqa: PLC0415  as above
+        from memory_mcp.store.files.durable_files import sync_directory  # noqa: PLC0415  as above
 
         if not beside(file, old.id).exists():
             _write_key(beside(file, old.id), old)
@@ -181,7 +181,7 @@ def _report(
 def _stopped(settings: Settings, data: Path | None) -> Iterator["Personas"]:
     """The personas of a data directory that no server has."""
     from memory_mcp.personas.registry import Personas  # noqa: PLC0415  as above
-    from memory_mcp.store.keys import Keys  # noqa: PLC0415  as above
+    from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
 
     directory = data or default_data_directory()
     if not directory.is_dir():
@@ -211,7 +211,7 @@ def _master(said: Encryption) -> MasterKey:
 
 
 def _write_key(path: Path, made: MasterKey) -> None:
-    from memory_mcp.store.files import write_atomically  # noqa: PLC0415  as above
+    from memory_mcp.store.files.durable_files import write_atomically  # noqa: PLC0415  as above
 
     if path.exists():
         raise InvalidInput(f"{path} is there already", "a key is never overwritten", "Choose another name")

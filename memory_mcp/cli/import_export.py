@@ -17,11 +17,11 @@ import typer
 from memory_mcp.cli.options import PersonaName, Url, connection
 from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
-from memory_mcp.transfer.format_names import Format
+from memory_mcp.transfer.formats import Format
 
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
-    from memory_mcp.transfer.rows import Found
+    from memory_mcp.transfer.formats.import_rows import ImportItem
 
 STANDARD_STREAM = Path("-")
 COUNTING_BLOCK_BYTES = 1024 * 1024
@@ -61,7 +61,7 @@ def import_memories(
         _import_lines(there, path, dry_run)
         return
     # What reads the formats, which other commands do without.
-    from memory_mcp.transfer.formats import format_of  # noqa: PLC0415
+    from memory_mcp.transfer.formats.readers import format_of  # noqa: PLC0415
 
     kind = format_of(path, format_)
     if kind is Format.JSON_LINES:
@@ -123,9 +123,9 @@ def _import_lines(there: "Connection", path: Path, dry_run: bool) -> None:
 
 
 def _import_found(there: "Connection", path: Path, kind: Format, me: str | None, dry_run: bool) -> None:
-    from memory_mcp.transfer.formats import READINGS, lines_of  # noqa: PLC0415  as above
+    from memory_mcp.transfer.formats.readers import READINGS, lines_of  # noqa: PLC0415  as above
 
-    refused: list[Found] = []
+    refused: list[ImportItem] = []
     places: list[str] = []
     found = READINGS[kind].read(path, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True))
     with progress(f"importing {kind}", None) as advance:

@@ -14,7 +14,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.names import canonical_name
 
 if TYPE_CHECKING:
-    from memory_mcp.store.tokens import Token
+    from memory_mcp.store.files.access_tokens import Token
 
 _SPANS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
@@ -39,7 +39,7 @@ def create(
 ) -> None:
     """Make a token. Its secret is printed once, alone on stdout, and kept nowhere."""
     # The library of locks, which the other commands do without.
-    from memory_mcp.store.tokens import create_token, read_tokens  # noqa: PLC0415
+    from memory_mcp.store.files.access_tokens import create_token, read_tokens  # noqa: PLC0415
 
     if bool(persona) == all_personas:
         raise InvalidInput("a token is for some personas or for all", "", "Say --persona NAME, once for each, or --all-personas")
@@ -59,7 +59,7 @@ def create(
 
 def list_tokens(data: DataDirectory = None, as_json: AsJson = False) -> None:
     """List the tokens. The secrets can't be had back."""
-    from memory_mcp.store.tokens import read_tokens  # noqa: PLC0415  as above
+    from memory_mcp.store.files.access_tokens import read_tokens  # noqa: PLC0415  as above
 
     found = read_tokens(data or default_data_directory())
     now = datetime.now(UTC)
@@ -79,7 +79,7 @@ def revoke(
     identity: Annotated[str, typer.Argument(help="The id that `token list` shows.", metavar="ID")], data: DataDirectory = None
 ) -> None:
     """Make a token good for nothing, at once."""
-    from memory_mcp.store.tokens import id_of, revoke_token  # noqa: PLC0415  as above
+    from memory_mcp.store.files.access_tokens import id_of, revoke_token  # noqa: PLC0415  as above
 
     revoked = revoke_token(data or default_data_directory(), id_of(identity) or identity, datetime.now(UTC))
     typer.echo(f"Token {revoked.id} is revoked.")

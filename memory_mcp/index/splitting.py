@@ -13,8 +13,8 @@ from memory_mcp.config.settings import LongTexts
 from memory_mcp.domain import Chunk
 from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunks, long_texts, stored_vectors
-from memory_mcp.store.stored_vectors import Unembedded
+from memory_mcp.store.vectors import chunks, long_texts, stored_vectors
+from memory_mcp.store.vectors.stored_vectors import Unembedded
 from memory_mcp.text.chunk import CHUNK_CHARACTERS, split_by_tokens
 
 # Raise it when `pieces` cuts the same text in other places: long texts are split anew then.

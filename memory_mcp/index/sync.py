@@ -16,10 +16,10 @@ from memory_mcp.encoders.protocols import Embedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index.splitting import DEFAULT_RULES, next_unembedded, split_long
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunks, index_files, index_queue, long_texts, stored_vectors
-from memory_mcp.store.faiss_index import VectorIndex
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.stored_vectors import Matrix, Unembedded
+from memory_mcp.store.vectors import chunks, index_files, index_queue, long_texts, stored_vectors
+from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.stored_vectors import Matrix, Unembedded
 
 BATCH = 32
 DROPPED_AT_ONCE = 2_000

@@ -5,17 +5,17 @@ from datetime import datetime, timedelta
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
-from memory_mcp.index.entity_vectors import embed_entities
+from memory_mcp.graph.extract.dictionary import Dictionary
+from memory_mcp.graph.update import consistency_check, llm_extraction
+from memory_mcp.graph.update.background_links import link_alike
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.entity_embedding import embed_entities
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.remember import model_reading
-from memory_mcp.remember.linking import link_alike
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.text.entities.dictionary import Dictionary
-from memory_mcp.upkeep import backup, fts_segments, graph_check, retention, summaries
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.upkeep import backup, fts_segments, retention_rules, summarization
 
 # What these two do is a little for each memory: they need not look after every write.
 LINKS_INTERVAL = timedelta(minutes=5)
@@ -51,15 +51,15 @@ def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexShelf,
         ),
         Chore(
             "graph model",
-            lambda persona, now, settings: model_reading.step(persona, now, settings, chat),
+            lambda persona, now, settings: llm_extraction.step(persona, now, settings, chat),
             lambda settings: settings.graph.ask_model and settings.llm.chat_class is not None,
             lambda _: LINKS_INTERVAL,
             only_after_writes=True,
         ),
         Chore(
             "graph check",
-            lambda persona, now, _: graph_check.step(persona, now),
-            interval=lambda _: graph_check.INTERVAL,
+            lambda persona, now, _: consistency_check.step(persona, now),
+            interval=lambda _: consistency_check.INTERVAL,
             only_after_writes=True,
         ),
     ]
@@ -69,10 +69,10 @@ def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Cal
     return [
         Chore(
             "retention",
-            lambda persona, now, settings: retention.step(persona, now, settings, indexes, forget_cached=forget_cached),
-            interval=lambda _: retention.INTERVAL,
+            lambda persona, now, settings: retention_rules.step(persona, now, settings, indexes, forget_cached=forget_cached),
+            interval=lambda _: retention_rules.INTERVAL,
             only_after_writes=True,
-            next_due=retention.next_due,
+            next_due=retention_rules.next_due,
         ),
         Chore(
             "backup",
@@ -83,12 +83,12 @@ def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Cal
             next_due=backup.next_due,
         ),
         Chore(
-            summaries.CHORE,
-            lambda persona, now, settings: summaries.step(persona, now, settings, chat),
+            summarization.CHORE,
+            lambda persona, now, settings: summarization.step(persona, now, settings, chat),
             lambda settings: settings.summaries.enabled,
             lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
             only_after_writes=True,
-            next_due=summaries.next_due,
+            next_due=summarization.next_due,
         ),
         Chore(
             fts_segments.CHORE,

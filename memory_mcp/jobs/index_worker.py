@@ -21,7 +21,7 @@ from memory_mcp.jobs.lag import Lag
 from memory_mcp.jobs.step_thread import POLL_SECONDS, Stepping
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.store import tidying
+from memory_mcp.store import memory_usage
 
 # Of one persona, until they are written down; what comes beyond is not counted.
 KEYS_LIMIT = 10_000
@@ -60,7 +60,7 @@ class Usage:
         if not noted or not persona.exists:
             return
         try:
-            persona.database.write(lambda connection: tidying.note_use(connection, noted))
+            persona.database.write(lambda connection: memory_usage.note_use(connection, noted))
         except MemoryMCPError:  # whoever called tells of it; the next try counts what this one could not write
             self._take_back(persona.name, noted)
             raise

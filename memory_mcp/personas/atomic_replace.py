@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memory_mcp.errors import StoreError
-from memory_mcp.store.files import shred, sync_directory, sync_file
+from memory_mcp.store.files.durable_files import shred, sync_directory, sync_file
 
 STAGING_NAME = ".staging"
 NEW, OLD, SCRATCH = ".new", ".old", ".scratch"

@@ -7,20 +7,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from memory_mcp.errors import InvalidInput, PersonaUnknown
 from memory_mcp.personas.directories import DATABASE_NAME, write_identity
 from memory_mcp.personas.names import canonical_name, directory_name, fold
 from memory_mcp.personas.recovery import COMING, GOING, PRIVATE, Renaming, destroy, move, noted, place
-from memory_mcp.personas.registry import Personas
-from memory_mcp.store import operations, snapshots
-from memory_mcp.store.files import refusal, sync_directory, sync_file, write_atomically
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.index_files import DIRECTORY_NAME as VECTORS_NAME
-from memory_mcp.store.keys import KEY_NAME
+from memory_mcp.personas.registry import Persona, Personas
+from memory_mcp.store import operations, persona_merge
+from memory_mcp.store.files.durable_files import refusal, sync_directory, sync_file, write_atomically
+from memory_mcp.store.files.encryption_keys import KEY_NAME
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.persona_context import PersonaContext
+from memory_mcp.store.files.sealed import seal
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
-from memory_mcp.store.persona_context import PersonaContext
-from memory_mcp.store.sealed import seal
+from memory_mcp.store.persona_merge import Merged
+from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as VECTORS_NAME
 
 
 def rename(personas: Personas, name: str, to: str, indexes: IndexShelf, now: datetime) -> str:
@@ -142,3 +146,25 @@ def _worded(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise refusal(error, what, "Make the data directory writable, and restart the server") from error
+
+
+def merge(source: Persona, target: Persona, now: datetime) -> Merged:
+    """Takes the memories of `source` into `target` in one transaction: all of them, or none. Doing it again brings what is new.
+
+    `persona_context.json` of the target stays as it is.
+
+    Raises:
+        StoreError: it could not be done; nothing was.
+    """
+    with source.database.read() as there:
+
+        def work(here: apsw.Connection) -> tuple[Merged, Operation]:
+            merged = persona_merge.take_in(here, there, source.name, now)
+            counts = {"from": source.name, "taken": merged.taken, "known": merged.known, "erased_before": merged.erased_before}
+            done = Operation("merge_persona", None, now, metadata=counts)
+            operations.record(here, done)
+            return merged, done
+
+        merged, done = target.database.write(work)
+    target.log.append(target.name, done)
+    return merged

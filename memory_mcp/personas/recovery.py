@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memory_mcp.personas.directories import write_identity
-from memory_mcp.store import keys
-from memory_mcp.store.files import sync_directory, write_atomically
+from memory_mcp.store.files import encryption_keys
+from memory_mcp.store.files.durable_files import sync_directory, write_atomically
 
 PLACE_NAME = ".unfinished"
 COMING, GOING, RENAMING = "copy-", "erase-", "rename-"
@@ -54,7 +54,7 @@ def move(source: Path, target: Path) -> None:
 def destroy(directory: Path) -> None:
     """Removes a directory and every file in it, the key of an encrypted persona first: without it the rest is noise. Bytes on the disk are
     not overwritten, but for the key's."""
-    keys.destroy(directory)
+    encryption_keys.destroy(directory)
     shutil.rmtree(directory)
     sync_directory(directory.parent)
 

@@ -14,20 +14,31 @@ import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.personas import atomic_replace
-from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, checked_identity, complete, identity, is_persona, remove_unborn
-from memory_mcp.personas.link_check import refuse_borrowed
+from memory_mcp.personas.directories import (
+    DATABASE_NAME,
+    IDENTITY_NAME,
+    checked_identity,
+    complete,
+    identity,
+    is_persona,
+    refuse_shared_database,
+    remove_unborn,
+)
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.personas.recovery import finish_unfinished
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, PRIVATE, locked
-from memory_mcp.store import cipher, lexical, migrations, older_files
-from memory_mcp.store.database import Database, immediate
-from memory_mcp.store.files import refusal, sync_directory
+from memory_mcp.store import migrations
+from memory_mcp.store.files.durable_files import refusal, sync_directory
+from memory_mcp.store.files.encryption_keys import Keys, PersonaKey, is_encrypted
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.graph.entities.names import KnownNames
-from memory_mcp.store.keys import Keys, PersonaKey, is_encrypted
+from memory_mcp.store.legacy import original_files
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.lexical.token_frequencies import WordCounts
 from memory_mcp.store.operations import Operation, OperationsLog
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
-from memory_mcp.store.persona_context import PersonaContext
-from memory_mcp.store.word_counts import WordCounts
+from memory_mcp.store.sqlite import cipher
+from memory_mcp.store.sqlite.database import Database, immediate
 
 OPEN_LIMIT = 128
 # Opening takes milliseconds, unless an older store is taken over or an index of words is built anew: then callers are told to
@@ -240,7 +251,7 @@ class Personas:
             if is_new:
                 directory.mkdir(mode=PRIVATE)
                 sync_directory(self.directory)
-            refuse_borrowed(directory, DATABASE_NAME, IDENTITY_NAME)
+            refuse_shared_database(directory, DATABASE_NAME, IDENTITY_NAME)
             known_as = checked_identity(directory, name)
             key = self._key(directory)
             database = Database(directory / DATABASE_NAME, key)
@@ -273,12 +284,12 @@ class Personas:
     def _bring_up_to_date(self, connection: apsw.Connection, name: str, directory: Path) -> None:
         """Prepares the file; what an older server left is copied before anything in it is changed."""
         if migrations.touches_older_tables(connection):
-            kept = older_files.kept_place(self.directory, datetime.now(UTC)) / directory.name
+            kept = original_files.kept_place(self.directory, datetime.now(UTC)) / directory.name
             logger.info("%s: taking over what an older server stored; it is kept in %s", name, kept.relative_to(self.directory))
             try:
                 if (directory / CONTEXT_NAME).exists():
-                    older_files.keep_file(directory / CONTEXT_NAME, older_files.unused(kept / CONTEXT_NAME))
-                older_files.keep_database(connection, older_files.unused(kept / DATABASE_NAME))
+                    original_files.keep_file(directory / CONTEXT_NAME, original_files.unused(kept / CONTEXT_NAME))
+                original_files.keep_database(connection, original_files.unused(kept / DATABASE_NAME))
             except OSError as error:
                 raise refusal(error, f"what an older server stored for {name} can't be copied", "Make room and start again") from error
         adopted = prepare(connection)
@@ -313,13 +324,33 @@ def _is_to_be_tried_again(persona: Persona | None) -> bool:
 def prepare(connection: apsw.Connection) -> Operation | None:
     """Brings a file to today's schema and today's tokens; writes nothing to one that is there already. What an older server
     stored is adopted, and that is returned."""
-    if not (migrations.pending(connection) or lexical.is_outdated(connection)):
+    if not (migrations.pending(connection) or bm25_index.is_outdated(connection)):
         return None
     connection.pragma("foreign_keys", False)  # rows of older tables may refer to the memories, and must stay as they are
     try:
         with immediate(connection):
             adopted = migrations.migrate(connection)
-            lexical.rebuild_if_outdated(connection)
+            bm25_index.rebuild_if_outdated(connection)
     finally:
         connection.pragma("foreign_keys", True)
     return adopted
+
+
+@contextmanager
+def open_read_only(data_directory: Path, name: str, keys: Keys) -> Iterator[Persona]:
+    """The persona of a canonical name, which exists. It is not brought up to date; nothing is to be written to it.
+
+    Raises:
+        KeyRefused: it is encrypted, and its key is not there.
+        StoreError: it can't be read.
+    """
+    directory = data_directory / directory_name(name)
+    checked_identity(directory, name)
+    key = keys.of(directory)
+    database = Database(directory / DATABASE_NAME, key)
+    log = OperationsLog(data_directory)
+    try:
+        yield Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), log, KnownNames(), WordCounts())
+    finally:
+        database.close()
+        log.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from memory_mcp.errors import StartupError
-from memory_mcp.store.files import write_atomically
+from memory_mcp.store.files.durable_files import write_atomically
 
 PRIVATE = 0o700  # memories are nobody else's business on this machine
 LOCK_NAME = ".server.lock"

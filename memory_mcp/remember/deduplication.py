@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.domain import PRIVACY_LEVELS, Clash, Draft, Memory, Outcome, PrivacyLevel
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store import memories, moved_versions, tombstones
+from memory_mcp.store import memories, tombstones, versions
 
 # A retry that doesn't say when it happened is recognised for this long; with `occurred_at` for ever.
 RETRY_WINDOW = timedelta(minutes=10)
@@ -77,7 +77,7 @@ def is_stricter(level: PrivacyLevel, other: PrivacyLevel) -> bool:
 
 def _was_so(connection: apsw.Connection, draft: Draft, stored: Memory) -> bool:
     said = (draft.content, draft.tags, draft.importance)
-    return said == (stored.content, stored.tags, stored.importance) or moved_versions.said_before(connection, stored.key, *said)
+    return said == (stored.content, stored.tags, stored.importance) or versions.had_state(connection, stored.key, *said)
 
 
 def _same_write(connection: apsw.Connection, draft: Draft, now: datetime) -> str | None:

@@ -3,7 +3,8 @@
 import apsw
 
 from memory_mcp.domain import Filters, Similar
-from memory_mcp.store import lexical, memories
+from memory_mcp.store import memories
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.text.budget import preview
 from memory_mcp.text.tokens import is_single_kanji, jaccard, tokens
 
@@ -17,8 +18,8 @@ def similar_to(connection: apsw.Connection, content: str, except_key: str) -> tu
     """Current memories whose tokens are nearly the tokens of `content` (Jaccard index of the two sets), the likest first."""
     wanted = dict.fromkeys(tokens(content))
     pairs = [token for token in wanted if not is_single_kanji(token)][: LOOKUP_TOKENS * 2] or list(wanted)
-    lookup = (lexical.rarer(connection, pairs, LOOKUP_ROWS) or pairs)[:LOOKUP_TOKENS]
-    near = memories.by_ids(connection, [memory_id for memory_id, _ in lexical.search(connection, lookup, Filters(), CANDIDATES + 1)])
+    lookup = (bm25_index.rarer(connection, pairs, LOOKUP_ROWS) or pairs)[:LOOKUP_TOKENS]
+    near = memories.by_ids(connection, [memory_id for memory_id, _ in bm25_index.search(connection, lookup, Filters(), CANDIDATES + 1)])
     found = [
         Similar(memory.key, round(similarity, 2), preview(memory.content))
         for memory in near.values()

@@ -7,10 +7,12 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
+from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import naming
-from memory_mcp.store import index_queue, lexical, memories, operations, summaries
+from memory_mcp.store import memories, operations, summary_rows
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.vectors import index_queue
 from memory_mcp.text.privacy.redaction import Redaction
 
 
@@ -50,19 +52,19 @@ def forget_stored(
 
 def withhold_summaries(connection: apsw.Connection, present: Sequence[Memory], now: datetime) -> None:
     """What is no longer said must not go on being told by a summary: those that were made of it leave at once, and are made anew."""
-    citing = summaries.citing(connection, [memory.key for memory in present if memory.kind != "summary"])
+    citing = summary_rows.citing(connection, [memory.key for memory in present if memory.kind != "summary"])
     for summary in memories.by_keys(connection, citing).values():
         if summary.deleted_at is None:
             memories.set_deleted(connection, summary.id, now)
-    summaries.outdate(connection, citing)
+    summary_rows.outdate(connection, citing)
 
 
 def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], now: datetime) -> None:
     """Lexical rows, queue and graph after memories went into the trash or came out: theirs, their neighbours', and of what they replace."""
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
-    lexical.refresh(connection, ids)
+    bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
-    naming.after_coming_or_going(connection, ids, now)
+    entity_linking.after_coming_or_going(connection, ids, now)
 
 
 def _outcome(key: str, memory: Memory | None, done: str) -> Outcome:

@@ -15,16 +15,18 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Chunk, Clash, Draft, Memory, Outcome, Remembered, Similar
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
+from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import naming
 from memory_mcp.remember.deduplication import is_stricter, settle
 from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
-from memory_mcp.store import chunks as chunk_table
-from memory_mcp.store import index_queue, lexical, memories, operations, stored_vectors
+from memory_mcp.store import memories, operations
 from memory_mcp.store.graph.entities.names import KnownNames
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.vectors import chunks as chunk_table
+from memory_mcp.store.vectors import index_queue, stored_vectors
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -95,12 +97,12 @@ def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
 def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None, int]:
-    naming.check_types(connection, draft.relations)
+    entity_linking.check_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
         return (known.key, *_related_further(connection, known.key, draft, now.astimezone(zone)))
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
-    lexical.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
+    bm25_index.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation, 0
 
 
@@ -109,10 +111,10 @@ def _related_further(connection: apsw.Connection, key: str, draft: Draft, now: d
     if not draft.relations:
         return None, 0
     memory_id = memories.by_keys(connection, [key])[key].id
-    added = naming.state_further(connection, memory_id, draft.relations, now)
+    added = entity_linking.state_further(connection, memory_id, draft.relations, now)
     if not added:
         return None, 0
-    lexical.refresh(connection, [memory_id])
+    bm25_index.refresh(connection, [memory_id])
     index_queue.enqueue(connection, [memory_id])
     operation = Operation("update", key, now, after={"relations": [f"{one.source} > {one.relation} > {one.target}" for one in added]})
     operations.record(connection, operation)
@@ -145,7 +147,7 @@ def _store_many(
         except MemoryMCPError as error:
             outcome = Outcome(draft.restored.key or "", "refused", str(error))
         outcomes.append(outcome)
-    lexical.refresh(connection, changed)
+    bm25_index.refresh(connection, changed)
     return outcomes, done
 
 
@@ -173,8 +175,8 @@ def _insert(
         stored_vectors.take_over(connection, memory_id, draft.embedded)
     replaced = _superseded_ids(connection, draft)
     index_queue.enqueue(connection, [memory_id, *replaced])
-    naming.name_entities(connection, names, memory_id, draft, now.astimezone(zone))
-    naming.after_coming_or_going(connection, replaced, now)
+    entity_linking.name_entities(connection, names, memory_id, draft, now.astimezone(zone))
+    entity_linking.after_coming_or_going(connection, replaced, now)
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return memory_id, operation

@@ -6,14 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Draft, Memory, Stated
+from memory_mcp.domain import Draft, Memory
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember.validation import LIST_LIMIT
 from memory_mcp.store.versions import Version
-from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.labels import LIST_LIMIT
+from memory_mcp.text.privacy.redaction import FLAG_PREFIX, Redaction, relations_redacted
 
-# A memory that holds something flagged carries this and the kind as a tag, so that it can be found.
-MARK = "contains:"
 _JSON_COLUMNS = frozenset({"state", "questions"})
 
 
@@ -51,13 +49,6 @@ def check_key(key: str | None, rules: Privacy) -> None:
         raise InvalidInput("a key holds what is not stored here", "the rules of `privacy` take it out", "Send another key, or none")
 
 
-def relations_redacted(relations: Sequence[Stated], found: Redaction) -> tuple[Stated, ...]:
-    """The relations as they may be kept."""
-    return tuple(
-        replace(one, source=found.text(one.source), relation=found.text(one.relation), target=found.text(one.target)) for one in relations
-    )
-
-
 def version_redacted(version: Version, found: Redaction) -> Version:
     """An earlier state as it may come back: it may be from before the rules."""
     return replace(
@@ -77,7 +68,7 @@ def _column(name: str, value: Any, found: Redaction) -> Any:
 
 def marked(tags: Sequence[str], kinds: Iterable[str]) -> tuple[str, ...]:
     """The tags, with a mark for each kind behind them; as many as a memory may have."""
-    return tuple(dict.fromkeys([*tags, *(f"{MARK}{kind}" for kind in sorted(kinds))]))[: max(LIST_LIMIT, len(tags))]
+    return tuple(dict.fromkeys([*tags, *(f"{FLAG_PREFIX}{kind}" for kind in sorted(kinds))]))[: max(LIST_LIMIT, len(tags))]
 
 
 def marked_anew(memory: Memory, content: str, tags: Sequence[str], rules: Privacy) -> tuple[str, ...]:
@@ -88,5 +79,5 @@ def marked_anew(memory: Memory, content: str, tags: Sequence[str], rules: Privac
     found.tree(memory.state)
     found.tree(memory.metadata)
     looked_for = {kind for kind in type(rules).model_fields if getattr(rules, kind) != "off"}
-    stale = {f"{MARK}{kind}" for kind in looked_for - found.flagged.keys() - found.redacted.keys()}
+    stale = {f"{FLAG_PREFIX}{kind}" for kind in looked_for - found.flagged.keys() - found.redacted.keys()}
     return marked([tag for tag in tags if tag not in stale], found.flagged)

@@ -9,14 +9,16 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import naming
 from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
 from memory_mcp.remember.redact import marked_anew, version_redacted
-from memory_mcp.store import chunks, index_queue, lexical, memories, memory_merges, operations, versions
+from memory_mcp.store import memories, memory_merges, operations, versions
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities.names import KnownNames
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.vectors import chunks, index_queue
 from memory_mcp.store.versions import Version
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
@@ -75,7 +77,7 @@ def relations_left(persona: Persona, memory: Memory) -> list[str]:
         before = next((version for version in versions.of_key(connection, memory.key) if version.revision == memory.revision - 1), None)
         if before is None or before.content == memory.content:
             return []
-        return relations.standing(connection, memory.id)
+        return relations.current_statements(connection, memory.id)
 
 
 def revise_stored(
@@ -128,9 +130,9 @@ def _change(
     )
     if _searched(replace(base, content=content)) != _searched(memory):
         chunks.replace(connection, memory.id, split(content), base.questions)
-        lexical.refresh(connection, [memory.id])
+        bm25_index.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
-        naming.name_again(connection, names, memory.id, content, now)
+        entity_linking.name_again(connection, names, memory.id, content, now)
     if content != memory.content or (revision.privacy_level == "secret" and memory.privacy_level != "secret"):
         withhold_summaries(connection, [memory], now)
     labelled = [name for name in ("category", "privacy_level") if getattr(revision, name) is not None]

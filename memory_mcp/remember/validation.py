@@ -1,6 +1,5 @@
 """From what a caller says to a `Draft`, or a refusal that says what to mend. Nothing is stored, no persona is created."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,13 +10,11 @@ from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS, Draft, Kind, PrivacyLevel
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
-from memory_mcp.text.clean import storable
-from memory_mcp.text.entities.stated import stated
+from memory_mcp.text.labels import few, json_object, label, labels
+from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.unstorable import storable
 
 CONTENT_LIMIT = 200_000
-LABEL_LIMIT = 500
-LIST_LIMIT = 100
-METADATA_LIMIT = 10_000
 
 
 def draft(
@@ -52,13 +49,13 @@ def draft(
         tags=labels(tags, "tags"),
         importance=checked_importance(importance if importance is not None else 0.5),
         occurred_at=parse_moment(occurred_at, now, zone, content) if occurred_at else None,
-        questions=tuple(storable(question, "questions").strip() for question in _few(questions, "questions") if question.strip()),
+        questions=tuple(storable(question, "questions").strip() for question in few(questions, "questions") if question.strip()),
         state=_state(state or {}),
         supersedes=label(supersedes, "supersedes"),
         metadata=json_object(metadata or {}, "metadata"),
         category=label(category, "category"),
         privacy_level=checked_privacy_level(privacy_level) if privacy_level and privacy_level.strip() else "internal",
-        relations=tuple(stated(storable(relation, "relations"), ENTITY_TYPE_NAMES) for relation in _few(relations, "relations")),
+        relations=tuple(stated(storable(relation, "relations"), ENTITY_TYPE_NAMES) for relation in few(relations, "relations")),
     )
 
 
@@ -95,27 +92,6 @@ def checked_privacy_level(level: str) -> PrivacyLevel:
     raise InvalidInput(f"privacy_level is {level[:80]!r}", f"it is one of {', '.join(PRIVACY_LEVELS)}", "Leave it out for internal")
 
 
-def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
-    """Short texts such as tags: without blanks at the ends, without repetitions, in their order."""
-    found = [label(value, name) for value in _few(values, name)]
-    return tuple(dict.fromkeys(value for value in found if value))
-
-
-def _few(values: Sequence[str], name: str) -> Sequence[str]:
-    if len(values) > LIST_LIMIT:
-        raise InvalidInput(f"{name} has {len(values)} entries", f"{LIST_LIMIT} are the limit", "Send fewer")
-    return values
-
-
-def label(value: str | None, name: str) -> str | None:
-    """A short text without blanks at its ends; None where there is none."""
-    if value is None or not value.strip():
-        return None
-    if len(value) > LABEL_LIMIT:
-        raise InvalidInput(f"{name} has {len(value):,} characters", f"{LABEL_LIMIT} are the limit", "Send a shorter one")
-    return storable(value, name).strip()
-
-
 def _kind(kind: str) -> Kind:
     for known in KINDS:
         if known == kind and known != "summary":
@@ -132,23 +108,3 @@ def _state(state: Mapping[str, str]) -> dict[str, str]:
             "Put anything else into content or tags",
         )
     return {name: storable(value, f"state.{name}") for name, value in state.items() if value}
-
-
-def json_object(told: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Anything that JSON can hold, by name, as it may be stored.
-
-    Raises:
-        InvalidInput: it can't be, or is too long.
-    """
-    try:
-        text = json.dumps(told, ensure_ascii=False, allow_nan=False)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidInput(f"{name} can't be written as JSON", str(error), "Send an object of texts, numbers, lists and objects") from error
-    if len(text) > METADATA_LIMIT:
-        raise InvalidInput(
-            f"{name} has {len(text):,} characters as JSON",
-            f"{METADATA_LIMIT:,} are the limit",
-            "Put what is to be remembered into content",
-        )
-    storable(text, name)
-    return dict(told)

@@ -7,8 +7,9 @@ import apsw
 
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
 from memory_mcp.search.meaning import Meaning, cosines
-from memory_mcp.store import lexical, memories
-from memory_mcp.store.word_counts import WordCounts
+from memory_mcp.store import memories
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.lexical.token_frequencies import WordCounts
 from memory_mcp.text.tokens import query_tokens
 
 # A question such as 「昨日どうだった？」 shares no word with its answer: the latest memories of the named days are candidates too.
@@ -21,8 +22,8 @@ def from_words(
     """The best lexical matches of the query and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25."""
     query = _sought(question)
     if query:
-        return dict(lexical.search(connection, query, question.filters, limit, others, counts))
-    return dict.fromkeys(lexical.scan(connection, question.query, question.filters, limit), 1.0)
+        return dict(bm25_index.search(connection, query, question.filters, limit, others, counts))
+    return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
 
 
 def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> list[int]:

@@ -6,16 +6,16 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.config.settings import Decay
-from memory_mcp.store import tidying
-from memory_mcp.text.retention import retention
+from memory_mcp.store import memory_usage
+from memory_mcp.text.forgetting_curve import forgetting_curve
 
 
 def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Decay, now: datetime) -> Mapping[int, float]:
     """For each of these memories `decay.weight` x its retention; nothing, and no look at the database, while the weight is 0."""
     if not decay.weight:
         return {}
-    found = tidying.touches(connection, memory_ids)
+    found = memory_usage.touches(connection, memory_ids)
     return {
-        memory_id: decay.weight * retention(touched, importance, uses, now, decay.half_life_days)
+        memory_id: decay.weight * forgetting_curve(touched, importance, uses, now, decay.half_life_days)
         for memory_id, (touched, importance, uses) in found.items()
     }

@@ -10,9 +10,9 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.protocols import Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import chunk_owners, stored_vectors
-from memory_mcp.store.faiss_index import VectorIndex
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import chunks, stored_vectors
+from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 # A memory may have several vectors: so many more chunks than memories are asked for.
 CHUNKS_PER_CANDIDATE = 3
@@ -63,14 +63,14 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     """The memories nearest to any of the vectors, the nearest first."""
     if meaning.index is None:
         return []
-    among = chunk_owners.passing(connection, filters) if filters else None
+    among = chunks.passing_filters(connection, filters) if filters else None
     asked = limit * CHUNKS_PER_CANDIDATE
     nearest = sorted((hit for vector in meaning.vectors for hit in meaning.index.search(vector, asked, among)), key=lambda hit: -hit[1])
     found: dict[int, None] = {}
     for start in range(0, len(nearest), limit):  # nearly always the first ones are of as many memories
-        chunks = [chunk for chunk, _ in nearest[start : start + limit]]
-        owners = chunk_owners.owners(connection, chunks)
-        found.update((owners[chunk], None) for chunk in chunks if chunk in owners)
+        chunk_ids = [chunk for chunk, _ in nearest[start : start + limit]]
+        owners = chunks.owners(connection, chunk_ids)
+        found.update((owners[chunk], None) for chunk in chunk_ids if chunk in owners)
         if len(found) >= limit:
             break
     return list(found)[:limit]
@@ -84,7 +84,7 @@ def cosines(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]
     """
     if meaning.index is None:
         return {}
-    owners = chunk_owners.of_memories(connection, memory_ids)
+    owners = chunks.pieces_and_questions(connection, memory_ids)
     known, vectors = meaning.index.reconstruct(owners)
     if not known:
         return {}

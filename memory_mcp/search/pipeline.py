@@ -16,20 +16,21 @@ from memory_mcp.dates.resolve import named_dates
 from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
+from memory_mcp.graph.query.entities_by_meaning import Meant, meant
+from memory_mcp.graph.query.relation_lines import budget_beside, stated_around, tells_relations
+from memory_mcp.graph.query.retrieval import Named, along_the_graph, led_to, named_by_the_best, named_in
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.association import Named, along_the_graph, led_to, named_by_the_best, named_in
 from memory_mcp.search.candidates import from_named_dates, from_words, union
-from memory_mcp.search.entities import Meant, meant
 from memory_mcp.search.floor import Floor, floor_for
 from memory_mcp.search.freshness import freshness
 from memory_mcp.search.fuse import Hints, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
-from memory_mcp.search.statements import budget_beside, stated_around, tells_relations
-from memory_mcp.store import chunk_owners, memories, stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.word_counts import WordCounts
+from memory_mcp.store import memories
+from memory_mcp.store.lexical.token_frequencies import WordCounts
+from memory_mcp.store.vectors import chunks, stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import named_speakers
 from memory_mcp.text.tokens import query_tokens
@@ -109,7 +110,7 @@ def _ranked(
     # Without a cross-encoder, which reads the whole pool, only what is shown is read.
     read = pool if _may_rerank(question, models) else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k]
     found = memories.by_ids(connection, [candidate.memory_id for candidate in read])
-    spans = chunk_owners.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
+    spans = chunks.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
     return _Ranked(ranked, pool, found, spans, lag, stated_around(connection, question, named))
 

@@ -9,8 +9,8 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.dates.resolve import parse_range
 from memory_mcp.domain import DETAILS, MODES, OTHER_MODES, Filters, Question
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.clean import storable
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.unstorable import storable
 
 TOP_K_LIMIT = 50
 TOKENS_LIMIT = 100_000

@@ -62,7 +62,9 @@ class Between:
             if number is None:
                 raise PydanticUseDefault
             if not self.least <= number <= self.most:
-                raise InvalidInput(f"{info.field_name} is {value}", f"it runs from {self.least} to {self.most}", "Leave it out for the default")
+                raise InvalidInput(
+                    f"{info.field_name} is {value}", f"it runs from {self.least} to {self.most}", "Leave it out for the default"
+                )
             return number
 
         return core_schema.with_info_before_validator_function(validated, handler(source))
@@ -119,7 +121,9 @@ def entity_name(value: str, argument: str) -> str:
         InvalidInput: it is empty or too long.
     """
     if not value.strip():
-        raise InvalidInput(f"{argument} is missing", "it is the name or id of an entity", "Take a name from a memory, or look at graph_snapshot")
+        raise InvalidInput(
+            f"{argument} is missing", "it is the name or id of an entity", "Take a name from a memory, or look at graph_snapshot"
+        )
     if len(value) > ENTITY_NAME_LIMIT:
         raise InvalidInput(f"{argument} has {len(value):,} characters", f"{ENTITY_NAME_LIMIT:,} are the limit", "Send a name or an id")
     return value.strip()

@@ -16,7 +16,7 @@ from memory_mcp.errors import MemoryMCPError, NotAllowed, StoreError, TokenRefus
 from memory_mcp.server.rate_limits import RateLimits
 from memory_mcp.server.refusal_log import RefusalLog
 from memory_mcp.server.runtime import Runtime
-from memory_mcp.store.tokens import LiveTokens, Token, Tokens, matching
+from memory_mcp.store.files.access_tokens import LiveTokens, Token, Tokens, matching
 
 ADMISSION = "memory_mcp.admission"  # where the edge leaves it in the ASGI scope
 ALWAYS_OPEN = "/health"

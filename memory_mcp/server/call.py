@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.dates.format import Language, language_of
 from memory_mcp.domain import Hit
 from memory_mcp.encoders.models import Models
 from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
@@ -26,7 +27,6 @@ from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
-from memory_mcp.dates.format import Language, language_of
 
 HEADER = "x-persona"
 PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope

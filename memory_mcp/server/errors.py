@@ -55,6 +55,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (MemoryMCPError, 500),
 ]
 
+
 def status_of(error: MemoryMCPError) -> int:
     """Return the HTTP status of an error."""
     return next(status for kind, status in _STATUS if isinstance(error, kind))

@@ -7,12 +7,12 @@ from datetime import datetime
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
-from memory_mcp.graph.analyses import Analyses
+from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 @dataclass(frozen=True, slots=True)

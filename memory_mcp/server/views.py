@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.text.privacy.redaction import Redaction
-
 
 Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]

@@ -12,16 +12,23 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.domain import Kind, Memory
-from memory_mcp.store import chunks, derivations, foreign_tables, lexical, memories, operations, summaries, tombstones
+from memory_mcp.errors import Overloaded
+from memory_mcp.store import memories, memory_merges, operations, summary_rows, tombstones
 from memory_mcp.store.graph import graph_erasure as graph_erasing
+from memory_mcp.store.legacy import foreign_tables
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.sqlite.database import BUSY_TIMEOUT_MS, Database
 from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.store.vectors import chunks
 
 # What says so little that it stands in many memories tells nothing about where a memory is quoted.
 TELLING_CHARACTERS = 8
 # These are about the one memory that they name: another one with the same words keeps its own.
 _OF_ONE_MEMORY = ("create", "update", "delete", "restore")
 _SWEEP = "sweep_due"
+_COMPACTED = "compacted_for_erasing"
+CHECKPOINT_TIMEOUT_MS = 1_000
 _UNPROTECTED = """
 m.deleted_at IS NULL AND m.kind = ? AND m.importance < ?
 AND NOT EXISTS (SELECT 1 FROM json_each(m.tags) t WHERE t.value COLLATE NOCASE IN (SELECT value FROM json_each(?)))
@@ -87,15 +94,15 @@ def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, 
 def take_out(connection: apsw.Connection, erased: Sequence[Memory], now: datetime) -> tuple[list[str], list[str]]:
     """Takes memories in the trash out of every table, and notes nothing. Returns the keys, those of the summaries that tell of them
     among them, and the older tables that could not be searched."""
-    telling = derivations.release(connection, [memory.key for memory in erased])
+    telling = release_derived(connection, [memory.key for memory in erased])
     erased = list({memory.key: memory for memory in (*erased, *memories.by_keys(connection, telling).values())}.values())
     keys, ids = [memory.key for memory in erased], [memory.id for memory in erased]
     said = texts_of(connection, erased)
-    lexical.refresh(connection, ids)  # theirs are gone since they are in the trash; what their neighbours quoted goes with it
+    bm25_index.refresh(connection, ids)  # theirs are gone since they are in the trash; what their neighbours quoted goes with it
     with graph_erasing.of_memories(connection, ids, now):
         for memory in erased:
             _delete(connection, memory)
-    summaries.strike_empty_sessions(connection)
+    summary_rows.strike_empty_sessions(connection)
     graph_erasing.empty_notes(connection, said)
     _empty_operations(connection, keys, said)
     return keys, foreign_tables.erase(connection, keys, said)
@@ -116,7 +123,7 @@ def erase_again(connection: apsw.Connection, graves: Mapping[str, str], now: dat
     for memory in found:
         memories.set_deleted(connection, memory.id, now)
     take_out(connection, found, now)
-    lexical.rebuild(connection)  # what their neighbours quoted of them goes
+    bm25_index.rebuild(connection)  # what their neighbours quoted of them goes
     connection.execute("INSERT INTO lexical(lexical) VALUES ('optimize')")  # and what the index keeps of deleted rows
     return len(risen)
 
@@ -211,3 +218,51 @@ def _found(connection: apsw.Connection, condition: str, values: Sequence[object]
     ]
     known = memories.by_ids(connection, ids)
     return Found(tuple(known[memory_id] for memory_id in ids), total)
+
+
+def release_derived(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
+    """For a purge of these memories: returns the keys of the summaries that are to be erased with them.
+
+    Call it in the purge's transaction, while the rows of the memories are still there. The summaries are put on the list to be made
+    anew, of what is left; and whatever stood in the place of these memories stands in the place of what they had replaced.
+    """
+    found = summary_rows.withdraw_citing(connection, keys)
+    memory_merges.bridge(connection, [*keys, *found])
+    return found
+
+
+def sweep_file(database: Database) -> bool:
+    """Removes from the file what deleted rows have left in it. False: a reader was in the way, and it has to be done again.
+
+    Raises:
+        StoreError: the file can't be written.
+    """
+    if database.write(bm25_index.begin_to_merge_all):
+        while database.write(_merge_on):
+            pass
+    try:
+        database.write_alone(_compact_once)
+        database.write_alone(_empty_log)
+    except Overloaded:
+        return False
+    return True
+
+
+def _merge_on(connection: apsw.Connection) -> bool:
+    """The next pieces. Whether more than what others have written since the last ones was left."""
+    return bm25_index.merge_alike(connection) and bm25_index.merge_alike(connection)
+
+
+def _compact_once(connection: apsw.Connection) -> None:
+    """What an SQLite without `secure_delete` wrote, such as an older server's, has free pages full of old text: written anew, once."""
+    if connection.execute("SELECT 1 FROM properties WHERE name = ?", (_COMPACTED,)).get is None:
+        connection.execute("VACUUM")
+        connection.execute("INSERT OR REPLACE INTO properties VALUES (?, 'yes')", (_COMPACTED,))
+
+
+def _empty_log(connection: apsw.Connection) -> None:
+    connection.set_busy_timeout(CHECKPOINT_TIMEOUT_MS)
+    try:
+        connection.wal_checkpoint(None, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    finally:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import apsw
 
-from memory_mcp.store import cipher, index_queue, lexical, memories, migrations
-from memory_mcp.store.keys import PersonaKey
+from memory_mcp.store import memories, migrations
+from memory_mcp.store.files.encryption_keys import PersonaKey
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.sqlite import cipher
+from memory_mcp.store.vectors import index_queue
 
 # SQLite lists up to 100 faults; a reader needs to know that there are some, and of what kind.
 FAULTS_SHOWN = 3
@@ -60,7 +63,9 @@ def _inspect(connection: apsw.Connection) -> Inspection:
         stored = connection.execute("SELECT count(*) FROM memories").get if connection.table_exists(None, "memories") else 0
         return Inspection((), memories=stored, outdated=True)
     counts = memories.counts(connection)
-    return Inspection((), counts["memories"], counts["in_trash"], index_queue.length(connection), outdated=lexical.is_outdated(connection))
+    return Inspection(
+        (), counts["memories"], counts["in_trash"], index_queue.length(connection), outdated=bm25_index.is_outdated(connection)
+    )
 
 
 def latest_texts(path: Path, limit: int) -> list[str]:

@@ -6,12 +6,12 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
 from memory_mcp.domain import Draft, Filters, Memory, Origin, PrivacyLevel
-from memory_mcp.store.rows import packed
+from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 from memory_mcp.text.micro_summary import micro_summary
 
@@ -299,3 +299,17 @@ def _memory(row: tuple[Any, ...]) -> Memory:
 
 def _json(value: Sequence[Any] | Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def event_time_of(table: str) -> str:
+    """When a memory happened: with its session and its number what the index of sessions is over."""
+    return f"coalesce({table}.occurred_at, {table}.created_at)"
+
+
+def session_order(one: str, sign: Literal["<", ">"], other: str) -> str:
+    """Whether `one` comes before (`<`) or after (`>`) `other`.
+
+    The time alone is asked for, too: a pair of values is not sought in an index, and the whole session would be walked, not only what
+    happened in that moment.
+    """
+    return f"{event_time_of(one)} {sign}= {event_time_of(other)} AND ({event_time_of(one)}, {one}.id) {sign} ({event_time_of(other)}, {other}.id)"

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 
 import apsw
 
-from memory_mcp.store import legacy_tables, operations, tidying_tables, timestamps
+from memory_mcp.store import operations, timestamps
 from memory_mcp.store.graph import schema as graph_schema
-from memory_mcp.store.legacy_tables import MEMORIES
+from memory_mcp.store.legacy import table_adoption
+from memory_mcp.store.legacy.table_adoption import MEMORIES
 from memory_mcp.store.operations import Operation
 
 _MEMORIES = """
@@ -169,8 +170,43 @@ def _further_columns(connection: apsw.Connection) -> None:
     connection.execute("ALTER TABLE memories RENAME TO legacy_memories")
     _create_memories(connection)
     _metadata(connection)
-    legacy_tables.take_over(connection, "legacy_memories", ours=True)
+    table_adoption.take_over(connection, "legacy_memories", ours=True)
     connection.execute(_MEMORY_INDEXES)
+
+
+_MERGES_AND_SUMMARIES = """
+CREATE TABLE merges (key TEXT PRIMARY KEY, into_key TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX merges_by_into ON merges(into_key);
+
+CREATE TABLE summaries (
+    key TEXT PRIMARY KEY,
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    fingerprint TEXT,
+    UNIQUE (scope, subject)
+) WITHOUT ROWID;
+CREATE TABLE memory_sources (
+    summary TEXT NOT NULL,
+    source TEXT NOT NULL,
+    PRIMARY KEY (summary, source)
+) WITHOUT ROWID;
+CREATE INDEX memory_sources_by_source ON memory_sources(source);
+CREATE TABLE summaries_due (
+    scope TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    touched_at TEXT NOT NULL,
+    PRIMARY KEY (scope, subject)
+) WITHOUT ROWID;
+CREATE INDEX memories_that_are_summaries ON memories(id) WHERE kind = 'summary';
+
+INSERT OR IGNORE INTO index_queue(memory_id) SELECT id FROM memories WHERE kind = 'summary';
+DELETE FROM lexical WHERE rowid IN (SELECT id FROM memories WHERE kind = 'summary');
+"""
+
+
+def _merges_and_summaries(connection: apsw.Connection) -> None:
+    """Makes them. A summary says again what its sources say, and searches do without it: those that there are leave the indexes."""
+    connection.execute(_MERGES_AND_SUMMARIES)
 
 
 # `further` holds, as a JSON object, the columns of an earlier state that have no column of their own among the versions.
@@ -224,7 +260,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0004 metadata", _metadata),
     ("0005 further columns into metadata", _further_columns),
     ("0006 more of a memory", _more_of_a_memory),
-    ("0007 merges and summaries", tidying_tables.create),
+    ("0007 merges and summaries", _merges_and_summaries),
     ("0008 erasing", _erasing),
     ("0009 graph", graph_schema.create),
     ("0010 chunks by generation", _chunks_by_generation),
@@ -256,7 +292,7 @@ def tables_of_ours() -> set[str]:
 def touches_older_tables(connection: apsw.Connection) -> bool:
     """Whether `migrate` would rename or take over tables that an older server made: the file is to be copied before."""
     todo = pending(connection)
-    found = legacy_tables.tables(connection) if todo else []
+    found = table_adoption.tables(connection) if todo else []
     if not found:
         return False
     foreseen = "0005 further columns into metadata" in todo and MEMORIES in found and has_further_columns(connection)
@@ -270,10 +306,10 @@ def migrate(connection: apsw.Connection) -> Operation | None:
     """
     todo = pending(connection)
     older = todo and touches_older_tables(connection)
-    before = connection.execute("SELECT count(*) FROM memories").get if MEMORIES in legacy_tables.tables(connection) else 0
+    before = connection.execute("SELECT count(*) FROM memories").get if MEMORIES in table_adoption.tables(connection) else 0
     needed = _made_by(todo) if older else set()
-    dropped = legacy_tables.drop_views_and_triggers(connection) if MEMORIES in needed else []
-    renamed = legacy_tables.make_room(connection, needed)
+    dropped = table_adoption.drop_views_and_triggers(connection) if MEMORIES in needed else []
+    renamed = table_adoption.make_room(connection, needed)
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
     now = datetime.now(UTC)
     for name, step in MIGRATIONS:
@@ -281,7 +317,7 @@ def migrate(connection: apsw.Connection) -> Operation | None:
             step(connection)
             connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, timestamps.to_text(now)))
     if MEMORIES in renamed:
-        legacy_tables.take_over(connection, renamed.pop(MEMORIES))
+        table_adoption.take_over(connection, renamed.pop(MEMORIES))
     if not older:
         return None
     done = Operation("adopt", None, now, metadata={"memories": before, "renamed_tables": renamed, "dropped": dropped})
@@ -302,11 +338,11 @@ def _made_by(todo: list[str]) -> set[str]:
         for name, step in MIGRATIONS:
             if name not in todo:
                 step(blank)
-        earlier = set(legacy_tables.tables(blank))
+        earlier = set(table_adoption.tables(blank))
         for name, step in MIGRATIONS:
             if name in todo:
                 step(blank)
-        made = set(legacy_tables.tables(blank)) - earlier
+        made = set(table_adoption.tables(blank)) - earlier
     finally:
         blank.close()
     return made if earlier else {*made, "migrations"}

@@ -15,12 +15,14 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Draft
-from memory_mcp.store import index_queue, lexical, memories, stored_vectors, summaries, tombstones
+from memory_mcp.store import memories, summary_rows, tombstones
 from memory_mcp.store.graph import relation_queue as graph_queue
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.transfer import graph_merge
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.memories import write_digest
 from memory_mcp.store.timestamps import optional_from_text
+from memory_mcp.store.vectors import index_queue, stored_vectors
 
 NOTE = "merged_from"
 
@@ -51,11 +53,11 @@ def take_in(here: apsw.Connection, there: apsw.Connection, name: str, now: datet
     _take_beside(here, there, keys, known_keys)
     _take_chunks(here, there, ids)
     graph_queue.enqueue_unnamed(here, ids.values())
-    graph_merge.take_in(here, there, ids, now)
+    graph_merge.merge_graph(here, there, ids, now)
     replaced = memories.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
     relations.sum_up(here, relations.pairs_of_memories(here, replaced), now)
     changed = dict.fromkeys([*ids.values(), *replaced])
-    lexical.refresh(here, changed)
+    bm25_index.refresh(here, changed)
     index_queue.enqueue(here, changed)
     live = {tombstones.digest(key) for (key,) in here.execute("SELECT key FROM memories")}
     tombstones.take_over(here, {digest: at for digest, at in tombstones.everything(there).items() if digest not in live})
@@ -70,7 +72,7 @@ def _keys(here: apsw.Connection, there: apsw.Connection, rows: Sequence[Row], na
     before = _came_before(here, name)
     other_keys = {row["key"]: f"{row['key']}_{_ending(name, row['key'])}" for row in rows}
     erased = [key for key, other in other_keys.items() if any(tombstones.erased_at(here, one) for one in (key, other))]
-    gone = {*erased, *summaries.citing(there, erased)}  # a summary says again what was erased
+    gone = {*erased, *summary_rows.citing(there, erased)}  # a summary says again what was erased
     for row in rows:
         key = row["key"]
         other = other_keys[key]
@@ -112,8 +114,8 @@ def _sessions(here: apsw.Connection, rows: Sequence[Row], name: str) -> dict[str
 
 def _as_ours(row: Row, ids: Mapping[int, int], keys: Mapping[str, str], sessions: Mapping[str, str], name: str) -> Row:
     metadata = {**json.loads(row.get("metadata") or "{}"), NOTE: {"persona": name, "key": row["key"]}}
-    if row["kind"] == "summary" and metadata.get(summaries.OF) == "session":
-        metadata[summaries.SUBJECT] = sessions.get(metadata.get(summaries.SUBJECT, ""), metadata.get(summaries.SUBJECT))
+    if row["kind"] == "summary" and metadata.get(summary_rows.OF) == "session":
+        metadata[summary_rows.SUBJECT] = sessions.get(metadata.get(summary_rows.SUBJECT, ""), metadata.get(summary_rows.SUBJECT))
     session = sessions.get(row["session_id"], row["session_id"])
     said = Draft(content=row["content"], source=row["source"], session_id=session, occurred_at=optional_from_text(row["occurred_at"]))
     return {

@@ -22,11 +22,11 @@ from memory_mcp.remember.forget import refresh_after_trash
 from memory_mcp.store import memories, memory_merges
 from memory_mcp.store.graph.entities.editing import BY_HAND
 from memory_mcp.store.graph.transfer import graph_export
-from memory_mcp.store.graph.transfer.graph_import import Arrivals
+from memory_mcp.store.graph.transfer.graph_import import GraphImport
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.clean import storable
 from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.transfer.fields import FLAG, OBJECT, SHARE, TEXT, TEXTS, Check, check_fields, moment_of
+from memory_mcp.text.unstorable import storable
+from memory_mcp.transfer.line_fields import FLAG, OBJECT, SHARE, TEXT, TEXTS, Check, check_fields, moment_of
 
 NAME_LIMIT, ALIASES_LIMIT, TEXT_LIMIT = 300, 100, 10_000
 MERGED_MEMORY = "merged_memory"
@@ -129,7 +129,7 @@ def take(persona: Persona, lines: Sequence[Said], now: datetime, foreseen: Fores
     stored."""
 
     def work(connection: apsw.Connection) -> list[bool | InvalidInput]:
-        arrivals = Arrivals(connection, now)
+        arrivals = GraphImport(connection, now)
         taken = [_taken(connection, arrivals, one, now, foreseen) for one in lines]
         arrivals.settle()
         if foreseen:
@@ -165,7 +165,7 @@ class _Undone(Exception):
         self.taken = taken
 
 
-def _taken(connection: apsw.Connection, arrivals: Arrivals, said: Said, now: datetime, foreseen: Foreseen | None) -> bool | InvalidInput:
+def _taken(connection: apsw.Connection, arrivals: GraphImport, said: Said, now: datetime, foreseen: Foreseen | None) -> bool | InvalidInput:
     of_memories = [said.row[name] for name in _KEYS.get(said.kind, ())]
     if foreseen and any(map(foreseen.would_store, of_memories)):
         return True

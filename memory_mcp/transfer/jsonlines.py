@@ -16,24 +16,29 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Clash, Draft, Memory, Outcome
+from memory_mcp.domain import Clash, Draft, Memory, Outcome, Stated, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import memories, moved_versions, stored_vectors
+from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
+from memory_mcp.store.timestamps import optional_to_text, to_text
+from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.transfer import besides, graph_lines
-from memory_mcp.transfer.besides import CONTEXT, PIECES, VERSION, Besides
-from memory_mcp.transfer.fields import draft_of, parsed, pieces_of, version_of
+from memory_mcp.text.relation_notation import told
+from memory_mcp.transfer import graph_lines, other_lines
 from memory_mcp.transfer.graph_lines import Said
-from memory_mcp.transfer.memory_lines import line_of, line_of_version
-from memory_mcp.transfer.vectors import Generations, as_json
+from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, version_of
+from memory_mcp.transfer.line_vectors import Generations, as_json
+from memory_mcp.transfer.other_lines import CONTEXT, PIECES, VERSION, Besides
 
 EXPORT_PAGE = 200
 # So many refusals are told one by one; further ones are only counted.
 ERRORS_LISTED = 10_000
+
+# A line with vectors that would be longer is written without: vectors can be made again, and an import takes 2 MiB at once.
+LINE_WITH_VECTORS_BYTES = 1024 * 1024
 
 Opened = Callable[[], AbstractContextManager[Persona]]
 
@@ -84,9 +89,9 @@ class ImportResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Arriving:
+class ImportOptions:
     """How lines are to be taken: times without an offset are local ones of `zone`; `foreseen` makes it a dry run, which stores nothing;
-    without `may_drop` nothing is put in the trash."""
+    without `may_delete` nothing is put in the trash."""
 
     now: datetime
     zone: ZoneInfo
@@ -94,11 +99,11 @@ class Arriving:
     clash: Clash = "refuse"
     generations: Generations = field(default_factory=dict)
     foreseen: Foreseen | None = None
-    may_drop: bool = True
+    may_delete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class ExportOptions:
     """What an export takes along beyond the memories that are neither in the trash nor secret."""
 
     deleted: bool = False
@@ -112,7 +117,7 @@ class Leaving:
         return (self.deleted or memory.deleted_at is None) and (self.secret or memory.privacy_level != "secret")
 
 
-def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Arriving) -> ImportResult:
+def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: ImportOptions) -> ImportResult:
     """Stores the memories of these numbered lines in one commit, then what else the lines say.
 
     The persona is opened only when a line is worth storing: opening one that doesn't exist creates it.
@@ -154,7 +159,7 @@ def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Arrivi
     return replace(result, errors=tuple(in_order[:ERRORS_LISTED]))
 
 
-def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str]:
+def export_lines(persona: Persona, leaving: ExportOptions = ExportOptions()) -> Iterator[str]:
     """Every memory as a line without its line feed, in the order in which they were stored; each once, whatever is written meanwhile.
     The persona's context stands first, then whom somebody described; the earlier states of a memory stand behind it, and last what was
     said of the graph outside of any."""
@@ -167,10 +172,10 @@ def export_lines(persona: Persona, leaving: Leaving = Leaving()) -> Iterator[str
         yield from graph_lines.after(persona, deleted=leaving.deleted, secret=leaving.secret)
 
 
-def _memory_lines(persona: Persona, leaving: Leaving) -> Iterator[str]:
+def _memory_lines(persona: Persona, leaving: ExportOptions) -> Iterator[str]:
     last = 0
     with persona.database.read() as connection:
-        called = visibility.called_where_it_leaves(connection, leaving.deleted, leaving.secret)
+        called = visibility.export_names(connection, leaving.deleted, leaving.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
@@ -186,9 +191,68 @@ def _memory_lines(persona: Persona, leaving: Leaving) -> Iterator[str]:
             yield line_of(memory, stated.get(memory.id, ()), further)
             if leaving.versions and memory.revision > 1:
                 with persona.database.read() as connection:
-                    earlier = moved_versions.of_memory(connection, memory.key, leaving.secret)
+                    earlier = versions.for_export(connection, memory.key, leaving.secret)
                 yield from map(line_of_version, earlier)
         last = page[-1].id
+
+
+def line_of(memory: Memory, stated: Sequence[Stated] = (), further: Mapping[str, Any] | None = None) -> str:
+    """A memory, with the relations that it states, as a JSON line. `further` fields are left out where they would make it too long."""
+    row = row_of(memory, stated)
+    if further:
+        whole = json.dumps({**row, **further}, ensure_ascii=False)
+        if len(whole.encode()) <= LINE_WITH_VECTORS_BYTES:
+            return whole
+    return json.dumps(row, ensure_ascii=False)
+
+
+def row_of(memory: Memory, stated: Sequence[Stated] = ()) -> dict[str, Any]:
+    """A memory as the object of its line: fields in the order of `FIELDS`, unset ones left out, times in UTC."""
+    values = {
+        "key": memory.key,
+        "content": memory.content,
+        "created_at": to_text(memory.created_at),
+        "updated_at": to_text(memory.updated_at),
+        "tags": list(memory.tags) or None,
+        "occurred_at": optional_to_text(memory.occurred_at),
+        "importance": memory.importance,
+        "source": memory.source,
+        "session_id": memory.session_id,
+        "kind": memory.kind,
+        "state": dict(memory.state) or None,
+        "questions": list(memory.questions) or None,
+        "relations": [text for text in dict.fromkeys(map(told, stated)) if text] or None,
+        "revision": memory.revision,
+        "supersedes": memory.supersedes,
+        "deleted_at": optional_to_text(memory.deleted_at),
+        "usage_count": memory.usage_count or None,
+        "last_used_at": optional_to_text(memory.last_used_at),
+        "metadata": dict(memory.metadata) or None,
+        "category": memory.category,
+        "privacy_level": memory.privacy_level,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def line_of_version(version: Version) -> str:
+    """An earlier state of a memory as a JSON line."""
+    return json.dumps(row_of_version(version), ensure_ascii=False)
+
+
+def row_of_version(version: Version) -> dict[str, Any]:
+    """The same as the object of its line, unset fields left out."""
+    values = {
+        VERSION: version.key,
+        "revision": version.revision,
+        "content": version.content,
+        "tags": list(version.tags) or None,
+        "importance": version.importance,
+        "updated_at": to_text(version.updated_at),
+        "reason": version.reason,
+        "category": version.category,
+        "privacy_level": version.privacy_level,
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _other(row: Mapping[str, Any], zone: ZoneInfo) -> Besides | None:
@@ -197,10 +261,10 @@ def _other(row: Mapping[str, Any], zone: ZoneInfo) -> Besides | None:
         return version_of(row, zone)
     if PIECES in row:
         return pieces_of(row)
-    return besides.checked_context(row) if CONTEXT in row else None
+    return other_lines.checked_context(row) if CONTEXT in row else None
 
 
-def _drafted(persona: Persona, drafts: Sequence[tuple[int, Draft]], how: Arriving) -> ImportResult:
+def _drafted(persona: Persona, drafts: Sequence[tuple[int, Draft]], how: ImportOptions) -> ImportResult:
     arrived = [draft for _, draft in drafts]
     outcomes: list[Outcome] = []
     if how.foreseen:
@@ -232,7 +296,7 @@ def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sum(map(Counter, counts), Counter[str]()))
 
 
-def _of_graph(persona: Persona, said: Sequence[tuple[int, Said]], how: Arriving) -> ImportResult:
+def _of_graph(persona: Persona, said: Sequence[tuple[int, Said]], how: ImportOptions) -> ImportResult:
     taken = graph_lines.take(persona, [one for _, one in said], how.now, how.foreseen)
     refusals = tuple(
         Refusal(number, Redaction(how.privacy).text(str(found)))
@@ -242,12 +306,12 @@ def _of_graph(persona: Persona, said: Sequence[tuple[int, Said]], how: Arriving)
     return ImportResult(already_known=taken.count(False), refused=len(refusals), errors=refusals, graph=taken.count(True))
 
 
-def _beside(persona: Persona, others: Sequence[tuple[int, Besides]], how: Arriving) -> ImportResult:
+def _beside(persona: Persona, others: Sequence[tuple[int, Besides]], how: ImportOptions) -> ImportResult:
     result = ImportResult()
     for number, other in others:
         found = Redaction(how.privacy)
         try:
-            taken = _counted(besides.take(persona, besides.redacted(other, found), how.now, how.foreseen, how.may_drop))
+            taken = _counted(other_lines.take(persona, other_lines.redacted(other, found), how.now, how.foreseen, how.may_delete))
             result += replace(taken, redacted=found.redacted, flagged=found.flagged) if taken.versions or taken.context else taken
         except InvalidInput as error:
             result += ImportResult(refused=1, errors=(Refusal(number, Redaction(how.privacy).text(str(error))),))

@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.errors import InvalidPersonaName
 from memory_mcp.personas.names import canonical_name, directory_name
-from memory_mcp.store import foreign_tables, older_files
+from memory_mcp.store.legacy import foreign_tables, original_files
 from memory_mcp.store.operations import LOG_NAME
 
 FLAT_ENDING = ".sqlite"
@@ -47,7 +47,7 @@ def remove(data_directory: Path, names: Sequence[str]) -> list[str]:
 
 def _files(data: Path, directory: str) -> Iterator[Path]:
     """What was kept of one persona, and of all together."""
-    for thing in sorted((data / older_files.KEPT_NAME).glob("*/*")):
+    for thing in sorted((data / original_files.KEPT_NAME).glob("*/*")):
         if thing.name in GLOBAL or _directory_of(thing.name) == directory:
             yield from sorted(file for file in ([thing] if thing.is_file() else thing.rglob("*")) if file.is_file())
 
@@ -71,7 +71,7 @@ def _holds(file: Path, keys: Sequence[str], said: Sequence[str]) -> bool:
     wanted = {one.encode("utf-8", "surrogatepass") for text in [*said, *keys] for one in foreign_tables.spellings(text)}
     if any(one in raw for one in wanted):
         return True
-    if not older_files.holds_memories(file):
+    if not original_files.holds_memories(file):
         return False
     connection = apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:

@@ -23,14 +23,16 @@ from memory_mcp.errors import MemoryMCPError, Overloaded, StoreError
 from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, identity_text
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import archives, migrations, snapshots
-from memory_mcp.store.archives import Manifest
-from memory_mcp.store.files import refusal, sync_directory
-from memory_mcp.store.keys import Keys
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
-from memory_mcp.store.sealed import ENDING as SEALED_ENDING
-from memory_mcp.store.snapshots import Progress
-from memory_mcp.store.sqlite_errors import translated_errors
+from memory_mcp.store import migrations
+from memory_mcp.store.files import backup_archive
+from memory_mcp.store.files.backup_archive import Manifest
+from memory_mcp.store.files.durable_files import refusal, sync_directory
+from memory_mcp.store.files.encryption_keys import Keys
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.sealed import ENDING as SEALED_ENDING
+from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.sqlite.errors import translated_errors
+from memory_mcp.store.sqlite.snapshots import Progress
 
 DIRECTORY_NAME = ".backups"
 ENDING = ".tar.zst"
@@ -104,7 +106,7 @@ class Backups:
                 # What is encrypted is never plain on a disk. The key of the copies is in memory alone.
                 key = secrets.token_bytes(KEY_BYTES) if persona.database.key else None
                 manifest, small = _gather(persona, now, (database, key), progress)
-                archives.write(unfinished, manifest, small, (database, key), secret, progress)
+                backup_archive.write(unfinished, manifest, small, (database, key), secret, progress)
                 database.unlink()
                 _verify(unfinished, secret, (database, key), progress)
                 unfinished.replace(path)
@@ -164,7 +166,7 @@ class Backups:
 
     def _has_changed(self, persona: Persona, last: Backup) -> bool:
         try:
-            with archives.opened(last.path, self._secret_of) as (manifest, _):
+            with backup_archive.opened(last.path, self._secret_of) as (manifest, _):
                 known = manifest
         except (MemoryMCPError, OSError):
             return True  # it can't be told, as after another master key
@@ -189,7 +191,7 @@ def _verify(path: Path, secret: bytes | None, database: tuple[Path, bytes | None
     Raises:
         StoreDamaged: something is not as it was written.
     """
-    with archives.opened(path, lambda _: secret) as (manifest, extract):
+    with backup_archive.opened(path, lambda _: secret) as (manifest, extract):
         extract(*database, progress)
     snapshots.verify(*database, manifest.contents)
 
@@ -207,7 +209,7 @@ def _gather(persona: Persona, now: datetime, copy: tuple[Path, bytes | None], pr
     if text:
         small[CONTEXT_NAME] = text.encode()
     files = {name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in small.items()}
-    files[archives.DATABASE_NAME] = archives.measured(*copy)
+    files[backup_archive.DATABASE_NAME] = backup_archive.measured(*copy)
     return Manifest(persona.name, now, __version__, copy[1] is not None, contents, _digest(text), files), small
 
 

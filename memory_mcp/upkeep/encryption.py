@@ -15,14 +15,14 @@ from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import DATABASE_NAME, is_persona
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store import keys as key_files
-from memory_mcp.store import snapshots
-from memory_mcp.store.files import write_atomically
-from memory_mcp.store.index_files import DIRECTORY_NAME as INDEX_DIRECTORY
-from memory_mcp.store.keys import KEY_NAME, Keys, PersonaKey, is_encrypted
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
-from memory_mcp.store.persona_context import PersonaContext
-from memory_mcp.store.sealed import seal
+from memory_mcp.store.files import encryption_keys as key_files
+from memory_mcp.store.files.durable_files import write_atomically
+from memory_mcp.store.files.encryption_keys import KEY_NAME, Keys, PersonaKey, is_encrypted
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.persona_context import PersonaContext
+from memory_mcp.store.files.sealed import seal
+from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as INDEX_DIRECTORY
 
 # Made anew, or from the one that is there, instead of being copied.
 _NOT_COPIED = frozenset({KEY_NAME, CONTEXT_NAME, INDEX_DIRECTORY})

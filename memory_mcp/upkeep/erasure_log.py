@@ -11,8 +11,10 @@ from memory_mcp.errors import MemoryMCPError, StoreDamaged, StoreError
 from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import DATABASE_NAME, identity
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store import archives, operations, snapshots, tombstones
-from memory_mcp.store.archives import FindKey, Manifest
+from memory_mcp.store import operations, tombstones
+from memory_mcp.store.files import backup_archive
+from memory_mcp.store.files.backup_archive import FindKey, Manifest
+from memory_mcp.store.sqlite import snapshots
 from memory_mcp.upkeep.backup import newest_beside, unseen
 
 logger = logging.getLogger(__name__)
@@ -58,7 +60,7 @@ def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_
         return None
     try:
         with (
-            archives.opened(newest.path, find_key) as (later, extract),
+            backup_archive.opened(newest.path, find_key) as (later, extract),
             atomic_replace.scratch(personas.directory, "erased-since") as scratch,
         ):
             copy, key = scratch / DATABASE_NAME, secrets.token_bytes(KEY_BYTES) if later.encrypted else None

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import lexical
+from memory_mcp.store.lexical import bm25_index
 
 CHORE = "segments"
 INTERVAL = timedelta(minutes=5)
@@ -17,5 +17,5 @@ def step(persona: Persona) -> bool:
     if persona.database.unwritable:
         return False
     with persona.database.read() as connection:
-        scattered = lexical.is_scattered(connection)
-    return scattered and persona.database.write(lexical.merge_alike)
+        scattered = bm25_index.is_scattered(connection)
+    return scattered and persona.database.write(bm25_index.merge_alike)

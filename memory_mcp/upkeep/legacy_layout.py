@@ -15,9 +15,9 @@ from typing import Literal
 from memory_mcp.errors import InvalidPersonaName
 from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
 from memory_mcp.personas.names import canonical_name, directory_name
-from memory_mcp.store import older_files
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.legacy import original_files
 from memory_mcp.store.operations import LOG_NAME
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
 
 VECTORS_NAME = "vector_store"
 PICKLE_NAME = "index.pkl"
@@ -50,14 +50,14 @@ class Older:
         verb = "was" if done else "will be"
         if self.kind == "permissions":
             return f"{self.source} of an older server {verb} made writable."
-        place = f"moved to {self.target}" if self.target else f"set aside in {older_files.KEPT_NAME}"
+        place = f"moved to {self.target}" if self.target else f"set aside in {original_files.KEPT_NAME}"
         return f"{self.source} of an older server {verb} {place}."
 
 
 def older_things(directory: Path) -> list[Older]:
     """Everything of older servers in a data directory, in the order in which it is to be moved."""
     entries = sorted(directory.iterdir(), key=lambda entry: entry.name) if directory.is_dir() else []
-    folders = [entry for entry in entries if entry.is_dir() and entry.name != older_files.KEPT_NAME]
+    folders = [entry for entry in entries if entry.is_dir() and entry.name != original_files.KEPT_NAME]
     moves = _directories(folders)
     databases = {move.target for move in moves if not move.refused and (directory / move.source / DATABASE_NAME).exists()}
     databases |= {entry.name for entry in folders if (entry / DATABASE_NAME).exists()} - {move.source for move in moves}
@@ -101,7 +101,7 @@ def _flat(files: list[Path], databases: set[str | None]) -> Iterator[Older]:
             continue
         folder = directory_name(name)
         target = f"{folder}/{DATABASE_NAME}"
-        if not older_files.holds_memories(file) and not older_files.sidecars(file):
+        if not original_files.holds_memories(file) and not original_files.sidecars(file):
             yield Older("database", file.name, name, target, "it holds no table of memories, or is damaged. Restore or remove it.")
         elif folder in databases:
             yield Older("database", file.name, name, target, _collision(name, folder))

@@ -16,12 +16,13 @@ import apsw
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, memories, residue, stored_vectors, summaries
+from memory_mcp.store import erasure, memories, summary_rows
+from memory_mcp.store.files.persona_context import STATE_KEYS
 from memory_mcp.store.graph import relations
-from memory_mcp.store.index_cache import IndexShelf
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.persona_context import STATE_KEYS
-from memory_mcp.text.entities.stated import told
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.text.relation_notation import told
 from memory_mcp.upkeep import adopted_originals
 
 CODE_DIGITS = 8
@@ -60,10 +61,10 @@ def plan(persona: Persona, keys: Sequence[str]) -> Plan:
     with persona.database.read() as connection:
         found = memories.by_keys(connection, wanted)
         erased = [found[key] for key in wanted if key in found and found[key].deleted_at is not None]
-        going = {memory.key for memory in erased}.union(summaries.citing(connection, [memory.key for memory in erased]))
+        going = {memory.key for memory in erased}.union(summary_rows.citing(connection, [memory.key for memory in erased]))
         quoted = [key for key in erasure.quoting(connection, erased) if key not in going] if erased else []
         said = erasure.texts_of(connection, erased)
-        stated = relations.stated_beside(connection, [memory.id for memory in erased])
+        stated = relations.stated_by_hand_about(connection, [memory.id for memory in erased])
     outcomes = tuple(_outcome(key, found.get(key)) for key in wanted)
     if not erased:
         return Plan((), outcomes, "")
@@ -124,7 +125,7 @@ def sweep(persona: Persona, indexes: IndexShelf) -> bool:
     if mark is None:
         return True
     indexes.erase(persona.database, dropped)
-    if not residue.sweep(persona.database):
+    if not erasure.sweep_file(persona.database):
         return False
     persona.database.write(lambda connection: erasure.note_swept(connection, mark))
     return True

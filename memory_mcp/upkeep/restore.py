@@ -11,14 +11,16 @@ from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import DATABASE_NAME, write_identity
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Personas, prepare
-from memory_mcp.store import archives, erasure, operations, snapshots
-from memory_mcp.store.archives import FindKey
-from memory_mcp.store.database import immediate
-from memory_mcp.store.files import refusal, shred, write_atomically
+from memory_mcp.store import erasure, operations
+from memory_mcp.store.files import backup_archive
+from memory_mcp.store.files.backup_archive import FindKey
+from memory_mcp.store.files.durable_files import refusal, shred, write_atomically
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.files.sealed import seal
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.persona_context import FILE_NAME as CONTEXT_NAME
-from memory_mcp.store.sealed import seal
-from memory_mcp.store.snapshots import Contents, Progress
+from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.sqlite.database import immediate
+from memory_mcp.store.sqlite.snapshots import Contents, Progress
 from memory_mcp.upkeep.backup import unseen
 from memory_mcp.upkeep.erasure_log import erased_since
 
@@ -56,7 +58,7 @@ def restore(
         StoreDamaged: it is no backup, or not as it was written.
     """
     try:
-        with archives.opened(backup, find_key) as (manifest, extract):
+        with backup_archive.opened(backup, find_key) as (manifest, extract):
             name = canonical_name(to if to is not None else manifest.persona)
             directory = personas.path_of(name).parent
             if directory.exists() and not instead:

@@ -3,8 +3,8 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
+from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.weaving import weave
 
 
 @pytest.fixture

@@ -19,23 +19,26 @@ import zstandard
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store import archives, index_queue, lexical, tombstones
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.keys import Keys, is_encrypted
-from memory_mcp.text.entities.stated import stated
-from memory_mcp.upkeep import purge, summaries
+from memory_mcp.store import tombstones
+from memory_mcp.store.files import backup_archive
+from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.vectors import index_queue
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.text.relation_notation import stated
+from memory_mcp.upkeep import purge, summarization
 from memory_mcp.upkeep.backup import Backup, Backups
 from memory_mcp.upkeep.restore import Restored, restore
-from memory_mcp.upkeep.summaries import step
+from memory_mcp.upkeep.summarization import step
 
 UTC_ZONE = ZoneInfo("UTC")
 SECRET = "xylophonic"
@@ -243,7 +246,7 @@ def test_an_archive_that_wants_to_write_elsewhere_is_refused(filled: House, tmp_
     hostile = tmp_path / "hostile.tar.zst"
     buffer = io.BytesIO()
     made = filled.back_up(now)
-    with archives.opened(made.path, lambda _: filled.keys.master and filled.keys.master.secret) as (manifest, _):
+    with backup_archive.opened(made.path, lambda _: filled.keys.master and filled.keys.master.secret) as (manifest, _):
         told = manifest.to_json()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, content in (("manifest.json", told), ("../../escaped", b"x")):
@@ -405,7 +408,7 @@ def test_what_was_erased_after_the_backup_does_not_come_back(house: House, now: 
     files = [path for path in (house.directory / "nilou").rglob("*") if path.is_file()]
     assert not any(word in path.read_bytes() for path in files)
     with house.personas.reading("nilou") as persona, persona.database.read() as connection:
-        assert lexical.search(connection, ["unforgettable"], None, 5) == []
+        assert bm25_index.search(connection, ["unforgettable"], None, 5) == []
         assert "unforgettable" not in str(connection.execute("SELECT before, after FROM operations").fetchall())
         assert tombstones.everything(connection) == {tombstones.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
     assert house.restore(made.path, now, to="さくら").erased_again == 1  # under another name it does not come back either
@@ -515,7 +518,7 @@ def with_everything(house: House, now: datetime) -> list[str]:
         relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now, privacy=Privacy())
         unrelate(persona, stated("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
         merge(persona, [keys[1]], keys[2], reason=None, now=now, privacy=Privacy())
-        while weave(persona, now) or summaries.step(persona, now + timedelta(days=2), house.settings):
+        while weave(persona, now) or summarization.step(persona, now + timedelta(days=2), house.settings):
             pass
     return keys
 

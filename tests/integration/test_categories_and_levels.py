@@ -15,10 +15,11 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.remember.validation import METADATA_LIMIT, draft
+from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
-from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
-from memory_mcp.transfer.vault_files import files
+from memory_mcp.text.labels import METADATA_LIMIT
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
+from memory_mcp.transfer.obsidian_export import files
 
 FIRST, SECOND = "健太は苺が好きだけど、メロンは苦手だと昨日の夕食のときに話してくれた。", "理由は聞かなかったけれど、たぶん食感だろう。"
 LONG = FIRST + SECOND + "そのあと三人で海まで歩いて、夜は花火を見て、遅くに帰った。"
@@ -91,9 +92,9 @@ def test_secret_memories_leave_only_when_asked_for(nilou, say, now):
     say("日記の鍵の場所", privacy_level="secret")
     forget(nilou, [say("古い鍵の場所", privacy_level="secret").key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert [("鍵" in line) for line in export_lines(nilou)] == [False]
-    assert [("鍵" in line) for line in export_lines(nilou, Leaving(secret=True))] == [False, True]
-    assert len(list(export_lines(nilou, Leaving(deleted=True)))) == 1
-    assert len(list(export_lines(nilou, Leaving(deleted=True, secret=True)))) == 3
+    assert [("鍵" in line) for line in export_lines(nilou, ExportOptions(secret=True))] == [False, True]
+    assert len(list(export_lines(nilou, ExportOptions(deleted=True)))) == 1
+    assert len(list(export_lines(nilou, ExportOptions(deleted=True, secret=True)))) == 3
     with nilou.database.read() as connection:
         assert [memories.secret_count(connection, trash) for trash in (False, True)] == [1, 2]
 
@@ -127,7 +128,7 @@ def test_a_file_from_before_gets_the_columns_and_a_line_for_what_is_in_it(data_d
 def test_an_export_with_what_is_secret_reads_into_another_persona_as_the_same(nilou, personas, say, now, zone):
     say("苺", category="果物", metadata={"a": [1, {"b": None}]}, privacy_level="public")
     say("鍵", privacy_level="secret")
-    first = list(export_lines(nilou, Leaving(secret=True)))
+    first = list(export_lines(nilou, ExportOptions(secret=True)))
     assert '"category": "果物", "privacy_level": "public"' in first[0]
     with personas.writing("さくら") as sakura:
         same = [
@@ -135,7 +136,7 @@ def test_an_export_with_what_is_secret_reads_into_another_persona_as_the_same(ni
             Draft("鍵", privacy_level="secret", restored=Restored("k2")),
         ]
         assert [outcome.outcome for outcome in remember_many(sakura, same, now=now, zone=zone, privacy=Privacy())] == ["stored", "stored"]
-        assert [line.partition('"content"')[2] for line in export_lines(sakura, Leaving(secret=True))] == [
+        assert [line.partition('"content"')[2] for line in export_lines(sakura, ExportOptions(secret=True))] == [
             line.partition('"content"')[2] for line in first
         ]
 
@@ -161,13 +162,13 @@ def test_what_was_once_secret_leaves_in_no_form_unless_asked_for_and_stays_so_el
         notes = [file.text for file in files(persona, leaving, zone)]
         return ["鍵" in "".join(written) for written in (export_lines(persona, leaving), notes)]
 
-    everything = Leaving(versions=True, secret=True)
-    assert leaves(nilou, Leaving(versions=True)) == [False, False]
+    everything = ExportOptions(versions=True, secret=True)
+    assert leaves(nilou, ExportOptions(versions=True)) == [False, False]
     assert leaves(nilou, everything) == [True, True]
     lines = [(number, line.encode()) for number, line in enumerate(export_lines(nilou, everything), 1)]
     with personas.writing("さくら") as sakura:
-        assert import_lines(lambda: nullcontext(sakura), lines, Arriving(now, zone, privacy=Privacy())).versions == 1
-        assert leaves(sakura, Leaving(versions=True)) == [False, False]
+        assert import_lines(lambda: nullcontext(sakura), lines, ImportOptions(now, zone, privacy=Privacy())).versions == 1
+        assert leaves(sakura, ExportOptions(versions=True)) == [False, False]
         assert list(export_lines(sakura, everything)) == [line.decode() for _, line in lines]
 
 
@@ -175,6 +176,6 @@ def test_an_earlier_state_that_does_not_say_its_level_has_that_of_its_memory(nil
     memory = {"key": "k", "content": "植木鉢", "revision": 2, "privacy_level": "secret"}
     version = {"version_of": "k", "revision": 1, "content": "鍵", "updated_at": "2025-01-01T00:00:00Z"}
     lines = [(number, json.dumps(row).encode()) for number, row in enumerate((memory, version), 1)]
-    assert import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone, privacy=Privacy())).versions == 1
+    assert import_lines(lambda: nullcontext(nilou), lines, ImportOptions(now, zone, privacy=Privacy())).versions == 1
     revise(nilou, "k", Revision(privacy_level="internal"), now=now, privacy=Privacy())
-    assert not any("鍵" in json.loads(line)["content"] for line in export_lines(nilou, Leaving(versions=True)))
+    assert not any("鍵" in json.loads(line)["content"] for line in export_lines(nilou, ExportOptions(versions=True)))

@@ -19,7 +19,7 @@ from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 MANY = 12
 HOUR = timedelta(hours=1)

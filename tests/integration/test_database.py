@@ -11,10 +11,10 @@ import pytest
 from panics import Panicked
 
 from memory_mcp.errors import MemoryNotFound, Overloaded, StoreDamaged, StoreError, StoreFull
-from memory_mcp.store import database as database_module
-from memory_mcp.store import network_drives
-from memory_mcp.store import readers as readers_module
-from memory_mcp.store.database import Database, immediate
+from memory_mcp.store.sqlite import database as database_module
+from memory_mcp.store.sqlite import network_drives
+from memory_mcp.store.sqlite import reader_pool as readers_module
+from memory_mcp.store.sqlite.database import Database, immediate
 
 
 @pytest.fixture

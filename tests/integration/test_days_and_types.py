@@ -7,9 +7,9 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.proposals import proposals
-from memory_mcp.remember.relating import relate, unrelate
-from memory_mcp.remember.weaving import weave
+from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.store.graph.entities import records
 
 

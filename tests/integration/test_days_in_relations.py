@@ -5,14 +5,14 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import EntityNotFound
-from memory_mcp.graph.neighbours import neighbours
-from memory_mcp.remember import relating
+from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.update import relation_edits
 
 
 @pytest.fixture
 def relate(nilou, now):
     def relate(source, type_, target, when=None):
-        relating.relate(nilou, [Stated(source, type_, target)], now=now, privacy=Privacy(), when=when)
+        relation_edits.relate(nilou, [Stated(source, type_, target)], now=now, privacy=Privacy(), when=when)
 
     return relate
 
@@ -20,7 +20,7 @@ def relate(nilou, now):
 @pytest.fixture
 def unrelate(nilou, now):
     def unrelate(source, type_, target):
-        return relating.unrelate(nilou, Stated(source, type_, target), reason=None, now=now, privacy=Privacy())
+        return relation_edits.unrelate(nilou, Stated(source, type_, target), reason=None, now=now, privacy=Privacy())
 
     return unrelate
 

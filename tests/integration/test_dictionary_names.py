@@ -3,12 +3,12 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.graph.extract import dictionary
+from memory_mcp.graph.extract.dictionary import Dictionary, ProperNouns
+from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph.entities import records
-from memory_mcp.text.entities import dictionary
-from memory_mcp.text.entities.dictionary import Dictionary, ProperNouns
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text.mention import Mention
 
 needs_sudachi = pytest.mark.skipif(
     dictionary.installed() is None, reason="SudachiPy is not installed: pip install -r requirements-sudachi.txt"

@@ -22,10 +22,12 @@ from memory_mcp.personas.registry import NO_KEYS, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import index_files, memories, snapshots
-from memory_mcp.store.faiss_index import VectorIndex
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.keys import KEY_NAME, Keys, destroy, is_encrypted, masters_of
+from memory_mcp.store import memories
+from memory_mcp.store.files.encryption_keys import KEY_NAME, Keys, destroy, is_encrypted, masters_of
+from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.vectors import index_files
+from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.upkeep import encryption
 
 SECRET = "xylophonic"

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import InvalidInput
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.validation import draft
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store import erasure, memories
 from memory_mcp.store.graph.entities import entity_merges, records
 
@@ -242,7 +242,7 @@ def test_the_kept_one_stays_while_somebody_who_is_merged_into_it_is_named(people
 def test_who_was_told_apart_is_put_down_as_two_until_they_are_made_one_again(two_names, nilou):
     def apart():
         with nilou.database.read() as connection:
-            return entity_merges.distinguished(connection)
+            return entity_merges.distinct_pairs(connection)
 
     pair = tuple(sorted((two_names.id("田中"), two_names.id("たなっち"))))
     two_names.undo(two_names.merge("田中", "たなっち"))

@@ -3,12 +3,12 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.graph.proposals import proposals
-from memory_mcp.remember import entity_changes
-from memory_mcp.remember.relating import relate
-from memory_mcp.remember.weaving import weave
+from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.update import entity_edits
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.store.graph.entities import records
-from memory_mcp.text.entities.stated import stated
+from memory_mcp.text.relation_notation import stated
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def there_are(nilou, now):
     """there_are("Person", "田中", …): entities of these names."""
 
     def make(type_, *names):
-        nilou.database.write(lambda connection: [records.make(connection, name, type_, 1.0, now, made_by="user") for name in names])
+        nilou.database.write(lambda connection: [records.create(connection, name, type_, 1.0, now, made_by="user") for name in names])
 
     return make
 
@@ -128,16 +128,16 @@ def test_nothing_is_merged_by_itself_and_what_was_said_to_be_two_is_not_proposed
     with nilou.database.read() as connection:
         assert connection.execute("SELECT count(*) FROM entity_merges").get == 0
     assert proposed()
-    entity_changes.keep_apart(nilou, "たなか", "タナカ", reason="兄弟", now=now, privacy=Privacy())
+    entity_edits.keep_apart(nilou, "たなか", "タナカ", reason="兄弟", now=now, privacy=Privacy())
     assert proposed() == {}
-    made = entity_changes.make_one(nilou, "タナカ", "たなか", reason=None, now=now, privacy=Privacy())
+    made = entity_edits.make_one(nilou, "タナカ", "たなか", reason=None, now=now, privacy=Privacy())
     assert proposed() == {}
-    entity_changes.take_apart(nilou, made.number, now=now)
+    entity_edits.take_apart(nilou, made.number, now=now)
     assert proposed() == {}
 
 
 def test_two_are_said_to_be_two_also_under_the_names_that_are_merged_into_them(nilou, now, there_are, proposed):
     there_are("Person", "渡辺", "渡邊", "ワタナベ")
-    entity_changes.keep_apart(nilou, "渡辺", "渡邊", reason=None, now=now, privacy=Privacy())
-    entity_changes.make_one(nilou, "渡辺", "ワタナベ", reason=None, now=now, privacy=Privacy())
+    entity_edits.keep_apart(nilou, "渡辺", "渡邊", reason=None, now=now, privacy=Privacy())
+    entity_edits.make_one(nilou, "渡辺", "ワタナベ", reason=None, now=now, privacy=Privacy())
     assert proposed() == {}

@@ -8,18 +8,19 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, models_for
 from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.graph.query.entities_by_meaning import meant
+from memory_mcp.graph.update import entity_edits
+from memory_mcp.graph.update.entity_embedding import BATCH, embed_entities
 from memory_mcp.index import sync
-from memory_mcp.index.entity_vectors import BATCH, embed_entities
-from memory_mcp.remember import entity_changes
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.search.entities import meant
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
-from memory_mcp.store import erasure, memories, stored_vectors
+from memory_mcp.store import erasure, memories
 from memory_mcp.store.graph.entities import entity_vectors, records
-from memory_mcp.store.graph.entities.editing import Wanted
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.graph.entities.editing import EntityChange
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 def models_of(embedder):
@@ -73,7 +74,7 @@ def dentist(say, minds, nilou, now):
     """みどり, a dentist: her memory and its key. 佐藤 and 京都 are somebody and something else."""
     key = say("[[みどり|Organization]]で歯の治療をした").key
     say("佐藤さんと京都駅へ行った")
-    entity_changes.change(nilou, "みどり", Wanted(description="近所の歯医者"), now=now, privacy=Privacy())
+    entity_edits.change(nilou, "みどり", EntityChange(description="近所の歯医者"), now=now, privacy=Privacy())
     minds.settle()
     return key
 
@@ -141,9 +142,9 @@ def test_a_vector_follows_the_name_the_memories_and_merges_and_is_not_made_again
     assert changes() == ({"佐藤"}, 1)
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert changes() == ({"佐藤"}, 0)
-    entity_changes.change(nilou, "京都駅", Wanted(aliases=("京都の駅",)), now=now, privacy=Privacy())
+    entity_edits.change(nilou, "京都駅", EntityChange(aliases=("京都の駅",)), now=now, privacy=Privacy())
     assert changes() == ({"京都駅"}, 1)
-    entity_changes.delete(nilou, "京都駅", now=now)
+    entity_edits.delete(nilou, "京都駅", now=now)
     assert "京都駅" not in minds.vectors()
 
 
@@ -152,10 +153,10 @@ def test_who_is_one_with_another_has_no_vector_of_its_own_until_they_are_two_aga
     say("[[さっちゃん|Person]]が歌った")
     minds.settle()
     before = minds.vectors()
-    number = entity_changes.make_one(nilou, "さっちゃん", "佐藤", reason=None, now=now, privacy=Privacy()).number
+    number = entity_edits.make_one(nilou, "さっちゃん", "佐藤", reason=None, now=now, privacy=Privacy()).number
     minds.settle()
     assert set(minds.vectors()) == {"佐藤"}
-    entity_changes.take_apart(nilou, number, now=now)
+    entity_edits.take_apart(nilou, number, now=now)
     minds.settle()
     after = minds.vectors()
     assert set(after) == set(before)
@@ -219,7 +220,7 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_again(minds, say):
 def test_many_entities_take_several_steps(minds, nilou, now, say):
     say("はじめに")
     nilou.database.write(
-        lambda connection: [records.make(connection, f"第{number}号", "Object", 1.0, now, made_by="user") for number in range(BATCH + 5)]
+        lambda connection: [records.create(connection, f"第{number}号", "Object", 1.0, now, made_by="user") for number in range(BATCH + 5)]
     )
     assert minds.settle() == 2
     assert len(minds.vectors()) == BATCH + 5

@@ -4,7 +4,8 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.remember.forget import forget
-from memory_mcp.store import index_queue, memories
+from memory_mcp.store import memories
+from memory_mcp.store.vectors import index_queue
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from graph_work import sum_up_from_the_ground
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.graph.neighbours import neighbours
-from memory_mcp.graph.paths import find_path
-from memory_mcp.graph.snapshot import snapshot
+from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.query.paths import find_path
+from memory_mcp.graph.query.snapshot import snapshot
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities import entity_merges, records
 

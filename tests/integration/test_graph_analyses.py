@@ -11,16 +11,16 @@ from graph_work import Here, counted
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
-from memory_mcp.graph import growth as grown
-from memory_mcp.graph.analyses import Analyses
-from memory_mcp.graph.communities import communities
-from memory_mcp.graph.measures import MEASURES, degree, eigenvector, pagerank
-from memory_mcp.graph.neighbours import neighbours
-from memory_mcp.graph.statistics import statistics
-from memory_mcp.graph.waves import between
+from memory_mcp.graph.analytics import growth as grown
+from memory_mcp.graph.analytics.analyses import Analyses
+from memory_mcp.graph.analytics.betweenness import between
+from memory_mcp.graph.analytics.centrality import MEASURES, degree, eigenvector, pagerank
+from memory_mcp.graph.analytics.communities import communities
+from memory_mcp.graph.analytics.statistics import statistics
+from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.relating import relate, unrelate
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import network, overview
 from memory_mcp.store.graph.network import Network
 
@@ -256,7 +256,7 @@ def test_growth_is_told_by_when_things_happened_in_the_days_of_the_zone(say, nil
     while weave(nilou, now):
         pass
     with nilou.database.read() as connection:
-        found = overview.came(connection)
+        found = overview.creation_times(connection)
     months, earlier = grown.growth(found, "month", zone, 10)
     assert [(step.begins.isoformat(), step.entities, step.relations) for step in months] == [("2025-08-01", 2, 1), ("2025-09-01", 1, 1)]
     assert (months[-1].entities_in_all, months[-1].relations_in_all, earlier) == (3, 2, 0)

@@ -4,13 +4,13 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Lasting, Stated
+from memory_mcp.graph.update import consistency_check
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.relating import relate
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import consistency, relations
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.upkeep import graph_check
 
 EXTRA = (
     "INSERT INTO relations SELECT 1000, 4, 1, 'nonsense', subtype, directed, weight, evidence_count, confidence, NULL, NULL, method, "
@@ -30,7 +30,7 @@ def rows(persona):
 
 def check(persona, now):
     steps = 1
-    while graph_check.step(persona, now):
+    while consistency_check.step(persona, now):
         steps += 1
         assert steps < 100
     return steps
@@ -82,7 +82,10 @@ def test_sums_that_are_wrong_are_put_right_and_told(woven, now, spoil, caplog):
 
 def test_many_entities_are_looked_at_a_few_at_a_time(nilou, now):
     relate(
-        nilou, [Stated(f"人{number}", "knows", f"友{number}") for number in range(graph_check.ENTITIES_AT_ONCE)], now=now, privacy=Privacy()
+        nilou,
+        [Stated(f"人{number}", "knows", f"友{number}") for number in range(consistency_check.ENTITIES_AT_ONCE)],
+        now=now,
+        privacy=Privacy(),
     )
     before = rows(nilou)
     nilou.database.write(lambda connection: connection.execute("UPDATE relations SET weight = 0.5 WHERE id > 90"))

@@ -9,10 +9,10 @@ from graph_work import Here, counted
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
 from memory_mcp.errors import AnalysisUnfinished
-from memory_mcp.graph.analyses import Analyses
-from memory_mcp.graph.deadline import Deadline
-from memory_mcp.graph.proposals import proposals
-from memory_mcp.remember.relating import relate
+from memory_mcp.graph.analytics.analyses import Analyses
+from memory_mcp.graph.analytics.deadline import Deadline
+from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.update.relation_edits import relate
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import odd_analyses
 import pytest
 
 from memory_mcp.errors import AnalysisUnfinished
-from memory_mcp.graph.communities import communities
-from memory_mcp.graph.measures import MEASURES, pagerank
-from memory_mcp.graph.processes import Processes
-from memory_mcp.graph.statistics import statistics
+from memory_mcp.graph.analytics.centrality import MEASURES, pagerank
+from memory_mcp.graph.analytics.communities import communities
+from memory_mcp.graph.analytics.processes import Processes
+from memory_mcp.graph.analytics.statistics import statistics
 from memory_mcp.store.graph.network import Network
 
 EDGES = np.array(sorted(networkx.barabasi_albert_graph(50, 3, seed=1).edges))
@@ -135,7 +135,7 @@ def test_a_process_ends_with_its_server_even_where_that_was_killed(eventually):
 
 
 def test_an_analysis_whose_server_is_gone_ends_all_the_same():
-    program = "from memory_mcp.graph import computing; computing.LIMIT_SECONDS, computing._GRACE_SECONDS = 0, 1; computing.main()"
+    program = "from memory_mcp.graph.analytics import worker; worker.LIMIT_SECONDS, worker._GRACE_SECONDS = 0, 1; worker.main()"
     path = os.pathsep.join(filter(None, sys.path))
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}) as process:
         pickle.dump((odd_analyses.endless, GRAPH), process.stdin)

@@ -10,10 +10,10 @@ STEPS = 100  # of SQLite's own machine, which are counted in such lots
 WORKS = {
     "memories that name somebody": lambda connection, now: mentions.memories_of(connection, {1: 1.0}, Filters(), 20),
     "memories that state something of somebody": lambda connection, now: mentions.memories_stating(connection, {1: 1.0}, Filters(), 20),
-    "counting mentions": lambda connection, now: mentions.count_again(connection, [1]),
-    "whom a memory stands against": lambda connection, now: memory_links.against(connection, 1, 40),
-    "what else names the same": lambda connection, now: memory_links.beside(connection, 1, 40),
-    "what was stated beside a memory": lambda connection, now: relations.stated_beside(connection, [1]),
+    "counting mentions": lambda connection, now: mentions.recount(connection, [1]),
+    "whom a memory stands against": lambda connection, now: memory_links.contradicting_memories(connection, 1, 40),
+    "what else names the same": lambda connection, now: memory_links.texts_with_shared_entities(connection, 1, 40),
+    "what was stated beside a memory": lambda connection, now: relations.stated_by_hand_about(connection, [1]),
     "one relation more": lambda connection, now: relations.sum_up(connection, relations.pairs_of_memories(connection, [1]), now),
     "the vector of somebody": lambda connection, now: entity_vectors.of_memories(connection, "generation", 1),
     "the daily check of counts": lambda connection, now: consistency.wrong_counts(connection, [1]),
@@ -21,7 +21,7 @@ WORKS = {
     "finding somebody by name": lambda connection, now: records.by_name(connection, "田中"),
     "the names of somebody": lambda connection, now: records.by_ids(connection, [1]),
     "taking a relation back": lambda connection, now: relations.reject(connection, 1, 2, "knows", None, now),
-    "all relations of somebody": lambda connection, now: relations.sum_up_anew(connection, [1], now),
+    "all relations of somebody": lambda connection, now: relations.rebuild_sums(connection, [1], now),
     "making two one": lambda connection, now: entity_merges.merge(connection, 1, 2, None, now),
     "taking somebody away": lambda connection, now: editing.delete(connection, records.by_ids(connection, [1])[1]),
 }
@@ -59,7 +59,7 @@ def others(persona, now, many):
     def write(connection):
         first = connection.execute("SELECT max(id) FROM entities").get + 1
         for number in range(first, first + many):
-            assert records.make(connection, f"別人{number}", "Person", 0.6, now) == number
+            assert records.create(connection, f"別人{number}", "Person", 0.6, now) == number
         connection.execute(
             "INSERT INTO entity_mentions SELECT m.id, e.id, 1000 + e.id, 1001 + e.id, 'mentions', 0.5, 'rule', 0.6, m.created_at "
             "FROM entities e JOIN memories m ON m.id = 2 + e.id % 3 WHERE e.id >= ?",
@@ -71,7 +71,7 @@ def others(persona, now, many):
             now,
         )
         relations.sum_up(connection, pairs, now)
-        names.changed(connection)
+        names.mark_changed(connection)
 
     persona.database.write(write)
 

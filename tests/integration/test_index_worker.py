@@ -21,9 +21,9 @@ from memory_mcp.jobs.lag import Lag
 from memory_mcp.jobs.step_thread import POLL_SECONDS
 from memory_mcp.personas.names import directory_name
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import index_queue
-from memory_mcp.store.faiss_index import VectorIndex
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import index_queue
+from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 OFF = ModelState("off")
 

@@ -18,7 +18,16 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.transfer import jsonlines
-from memory_mcp.transfer.jsonlines import ERRORS_LISTED, EXPORT_PAGE, Arriving, ImportResult, Leaving, Refusal, export_lines, import_lines
+from memory_mcp.transfer.jsonlines import (
+    ERRORS_LISTED,
+    EXPORT_PAGE,
+    ExportOptions,
+    ImportOptions,
+    ImportResult,
+    Refusal,
+    export_lines,
+    import_lines,
+)
 
 Say = Callable[..., Remembered]
 Read = Callable[..., ImportResult]
@@ -30,13 +39,13 @@ def read(nilou: Persona, now: datetime, zone: ZoneInfo) -> Read:
 
     def read(*lines: bytes | dict[str, Any], into: Persona = nilou, at: datetime = now) -> ImportResult:
         raw = [line if isinstance(line, bytes) else json.dumps(line, ensure_ascii=False).encode() for line in lines]
-        return import_lines(lambda: nullcontext(into), list(enumerate(raw, start=1)), Arriving(at, zone, privacy=Privacy()))
+        return import_lines(lambda: nullcontext(into), list(enumerate(raw, start=1)), ImportOptions(at, zone, privacy=Privacy()))
 
     return read
 
 
 def exported(persona: Persona) -> list[str]:
-    return list(export_lines(persona, Leaving(deleted=True)))
+    return list(export_lines(persona, ExportOptions(deleted=True)))
 
 
 @pytest.fixture
@@ -246,9 +255,9 @@ def test_a_relation_whose_name_cannot_be_written_as_one_takes_no_memory_with_it(
 def test_a_state_that_was_secret_stays_secret_after_a_move(nilou: Persona, say: Say, personas: Personas, read: Read, now: datetime) -> None:
     key = say("隠していたこと", privacy_level="secret", category="秘密").key
     revise(nilou, key, Revision(content="もう言えること", privacy_level="public"), now=now, privacy=Privacy())
-    whole = Leaving(versions=True, secret=True)
+    whole = ExportOptions(versions=True, secret=True)
     first = list(export_lines(nilou, whole))
     with personas.writing("さくら") as sakura:
         read(*[line.encode() for line in first], into=sakura)
         assert list(export_lines(sakura, whole)) == first
-        assert "隠していたこと" not in "".join(export_lines(sakura, Leaving(versions=True)))
+        assert "隠していたこと" not in "".join(export_lines(sakura, ExportOptions(versions=True)))

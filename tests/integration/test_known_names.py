@@ -3,6 +3,7 @@
 import pytest
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.graph.query.retrieval import known_entities
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.entities.names import RECENT_LIMIT
 
@@ -13,7 +14,7 @@ def known(nilou):
 
     def find(text):
         with nilou.database.read() as connection:
-            found = nilou.names.find(connection, text)
+            found = known_entities(connection, nilou.names, text)
             called = records.by_ids(connection, [entity for entity, _ in found])
             said = [text[mention.start : mention.end] for _, mention in found]
             assert [called[entity].name for entity, _ in found] == said
@@ -29,8 +30,8 @@ def given_up(nilou, now):
     def fail(*made):
         def work(connection):
             for name in made:
-                records.make(connection, name, "Object", 1.0, now)
-            assert len(nilou.names.find(connection, "、".join(made))) == len(made)
+                records.create(connection, name, "Object", 1.0, now)
+            assert len(known_entities(connection, nilou.names, "、".join(made))) == len(made)
             raise InvalidInput("it is given up", "", "")
 
         with pytest.raises(InvalidInput):
@@ -40,7 +41,7 @@ def given_up(nilou, now):
 
 
 def make(persona, now, *made):
-    persona.database.write(lambda connection: [records.make(connection, name, "Object", 1.0, now) for name in made])
+    persona.database.write(lambda connection: [records.create(connection, name, "Object", 1.0, now) for name in made])
 
 
 def test_a_name_that_was_never_stored_is_not_known_and_the_one_that_took_its_place_is(nilou, now, known, given_up):
@@ -69,8 +70,8 @@ def test_a_change_that_was_taken_back_does_not_hide_the_next_one(nilou, now, kno
 
     def forget(connection, name):
         connection.execute("DELETE FROM entities WHERE name = ?", (name,))
-        names.changed(connection)
-        assert [mention.name for _, mention in nilou.names.find(connection, "ハチとミケ")] == ["ハチ"]
+        names.mark_changed(connection)
+        assert [mention.name for _, mention in known_entities(connection, nilou.names, "ハチとミケ")] == ["ハチ"]
 
     def given_up(connection):
         forget(connection, "ミケ")
@@ -81,7 +82,7 @@ def test_a_change_that_was_taken_back_does_not_hide_the_next_one(nilou, now, kno
 
     def done(connection):
         connection.execute("DELETE FROM entities WHERE name = 'ハチ'")
-        names.changed(connection)
+        names.mark_changed(connection)
 
     nilou.database.write(done)
     assert known("ミケとハチとタマ") == ["ミケ", "タマ"]

@@ -6,10 +6,10 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Stated
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.remember.relating import relate
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph.entities import records
 
 # Five o'clock on New Year's morning in Tokyo.

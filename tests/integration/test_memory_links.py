@@ -6,16 +6,17 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
+from memory_mcp.graph.update.background_links import LINKS_EACH, link_alike
+from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.linking import LINKS_EACH, link_alike
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store import lexical, memories
+from memory_mcp.store import memories
 from memory_mcp.store.graph import memory_links
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 class Background:
@@ -149,7 +150,7 @@ def test_what_a_memory_costs_does_not_grow_with_its_session(nilou, now, zone):
             ids = [memory.id for memory in memories.by_keys(connection, [keys[0], keys[-1]]).values()]
             taken = []
             connection.set_progress_handler(lambda: taken.append(1) is not None, 10)
-            lexical.refresh(connection, ids)
+            bm25_index.refresh(connection, ids)
             memory_links.link(connection, ids, now)
             connection.set_progress_handler(None)
             return len(taken)

@@ -13,15 +13,17 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge, undo
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import derivations, index_queue, lexical
-from memory_mcp.transfer.jsonlines import Leaving, export_lines
+from memory_mcp.store import erasure
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.vectors import index_queue
+from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
 
 STRAWBERRY, BERRY = "健太は苺が好き", "健太は苺が大好き"
 
 
 @pytest.fixture
 def exported(nilou):
-    return lambda: list(export_lines(nilou, Leaving(deleted=True)))
+    return lambda: list(export_lines(nilou, ExportOptions(deleted=True)))
 
 
 @pytest.fixture
@@ -203,12 +205,12 @@ def test_after_a_purge_nothing_that_was_replaced_comes_to_light(nilou, say, now,
     gone = other if erased == "the merged one" else kept
 
     def purge(connection):
-        derivations.release(connection, [gone])
+        erasure.release_derived(connection, [gone])
         (replaced,) = connection.execute("SELECT supersedes FROM memories WHERE key = ?", (gone,)).fetchone()
         connection.execute("UPDATE memories SET supersedes = ? WHERE supersedes = ?", (replaced, gone))
         connection.execute("DELETE FROM memories WHERE key = ?", (gone,))
         ids = [row[0] for row in connection.execute("SELECT id FROM memories")]
-        lexical.refresh(connection, ids)
+        bm25_index.refresh(connection, ids)
 
     nilou.database.write(purge)
     assert found(ask) == {newest}

@@ -7,11 +7,11 @@ import pytest
 
 from memory_mcp.config.settings import Llm, Privacy, Settings
 from memory_mcp.errors import ChatFailed
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.llm_extraction import parsed, step
 from memory_mcp.llm.chat import Chat
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.model_reading import parsed, step
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store.graph import consistency
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 

@@ -18,13 +18,13 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import moved_versions
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
+from memory_mcp.store import versions
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
 
 Say = Callable[..., Remembered]
 Read = Callable[..., ImportResult]
-EVERYTHING = Leaving(deleted=True, versions=True, vectors=True, context=True)
+EVERYTHING = ExportOptions(deleted=True, versions=True, vectors=True, context=True)
 
 
 class Counting(HashingEmbedder):
@@ -54,7 +54,7 @@ def read(now: datetime, zone: ZoneInfo) -> Read:
         def opened() -> Iterator[Persona]:
             yield into
 
-        return import_lines(opened, list(enumerate(raw, start=1)), Arriving(now, zone, **{"privacy": Privacy(), **how}))
+        return import_lines(opened, list(enumerate(raw, start=1)), ImportOptions(now, zone, **{"privacy": Privacy(), **how}))
 
     return read
 
@@ -80,7 +80,7 @@ def embed(persona: Persona, embedder: HashingEmbedder, zone: ZoneInfo) -> None:
         pass
 
 
-def exported(persona: Persona, leaving: Leaving = EVERYTHING) -> list[str]:
+def exported(persona: Persona, leaving: ExportOptions = EVERYTHING) -> list[str]:
     return list(export_lines(persona, leaving))
 
 
@@ -109,7 +109,7 @@ def test_an_earlier_state_that_comes_back_after_a_move_is_what_it_would_have_bee
     for persona in (nilou, sakura):
         revise(persona, key, Revision(revision=1), now=now + timedelta(hours=1), privacy=Privacy())
     assert exported(sakura) == exported(nilou)
-    assert json.loads(exported(sakura, Leaving())[0])["category"] == "人"
+    assert json.loads(exported(sakura, ExportOptions())[0])["category"] == "人"
 
 
 def test_a_second_import_of_everything_changes_nothing(eventful: Persona, read: Read, zone: ZoneInfo) -> None:
@@ -159,7 +159,7 @@ def test_vectors_that_can_not_be_those_of_a_memory_are_refused(
     embedder = Counting()
     say("猫を飼う")
     embed(nilou, embedder, zone)
-    row = json.loads(exported(nilou, Leaving(vectors=True))[0])
+    row = json.loads(exported(nilou, ExportOptions(vectors=True))[0])
     spoil(row["vectors"])
     result = read(sakura, row, generations={embedder.generation: 16})
     assert result.refused == 1
@@ -208,10 +208,10 @@ def test_an_edited_note_is_a_revision_of_the_same_memory(nilou: Persona, read: R
     assert read(nilou, noted("一"), clash="revise") == ImportResult(stored=1)
     assert read(nilou, noted("二", tags=["語"]), clash="revise") == ImportResult(revised=1)
     assert read(nilou, noted("二", tags=["語"]), clash="revise") == ImportResult(already_known=1)
-    (row,) = map(json.loads, exported(nilou, Leaving()))
+    (row,) = map(json.loads, exported(nilou, ExportOptions()))
     assert (row["content"], row["tags"], row["revision"]) == ("二", ["語"], 2)
     with nilou.database.read() as connection:
-        assert [version.content for version in moved_versions.of_memory(connection, "note_0")] == ["一"]
+        assert [version.content for version in versions.for_export(connection, "note_0")] == ["一"]
 
 
 def test_a_note_may_close_a_memory_and_never_opens_one(nilou: Persona, read: Read) -> None:
@@ -219,7 +219,7 @@ def test_a_note_may_close_a_memory_and_never_opens_one(nilou: Persona, read: Rea
     assert read(nilou, noted("一", privacy_level="secret"), clash="revise") == ImportResult(revised=1)
     assert read(nilou, noted("一", privacy_level="secret"), clash="revise") == ImportResult(already_known=1)
     assert read(nilou, noted("二"), clash="revise") == ImportResult(revised=1)
-    (row,) = map(json.loads, exported(nilou, Leaving(secret=True)))
+    (row,) = map(json.loads, exported(nilou, ExportOptions(secret=True)))
     assert (row["content"], row["privacy_level"]) == ("二", "secret")
 
 
@@ -229,7 +229,7 @@ def test_an_old_copy_of_a_note_undoes_nothing_that_was_changed_since(nilou: Pers
     assert read(nilou, noted("一"), clash="revise") == ImportResult(already_known=1)
     forget(nilou, ["note_0"], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert read(nilou, noted("三"), clash="revise") == ImportResult(already_known=1)
-    assert exported(nilou, Leaving()) == []
+    assert exported(nilou, ExportOptions()) == []
 
 
 def test_pieces_that_a_note_has_no_more_go_to_the_trash_and_those_of_others_stay(nilou: Persona, read: Read) -> None:
@@ -242,10 +242,10 @@ def test_pieces_that_a_note_has_no_more_go_to_the_trash_and_those_of_others_stay
         {"key": "note_9x", "content": "別", **about},
         {"key": "note_99", "content": "手で"},
     )
-    refused = read(nilou, {"pieces_of": "note", "pieces": 2}, may_drop=False)
+    refused = read(nilou, {"pieces_of": "note", "pieces": 2}, may_delete=False)
     assert (refused.dropped, refused.refused) == (0, 1)
     assert read(nilou, {"pieces_of": "note", "pieces": 2}).dropped == 10
-    assert [json.loads(line)["content"] for line in exported(nilou, Leaving())] == ["0", "1", "別のノート", "別", "手で"]
+    assert [json.loads(line)["content"] for line in exported(nilou, ExportOptions())] == ["0", "1", "別のノート", "別", "手で"]
     assert read(nilou, {"pieces_of": "note", "pieces": 2}) == ImportResult()
 
 
@@ -270,7 +270,7 @@ def test_what_was_kept_is_not_changed_by_another_text_under_its_key(nilou: Perso
 def test_a_dry_run_foresees_what_the_import_comes_to_and_stores_nothing(eventful: Persona, sakura: Persona, read: Read) -> None:
     read(sakura, {"key": "k", "content": "ある"}, {"content": "ある二"})
     rows = [
-        *exported(eventful, Leaving(deleted=True, versions=True, context=True)),
+        *exported(eventful, ExportOptions(deleted=True, versions=True, context=True)),
         {"key": "k", "content": "別"},
         {"content": "ある二"},
         {"content": "新"},
@@ -314,7 +314,7 @@ def test_a_line_with_vectors_is_never_longer_than_an_import_takes(nilou: Persona
     read(nilou, {"content": "😀" * 199_999}, {"content": "短い"})
     embedder = HashingEmbedder(4096)
     embed(nilou, embedder, zone)
-    lines = exported(nilou, Leaving(vectors=True))
+    lines = exported(nilou, ExportOptions(vectors=True))
     assert ['"vectors"' in line for line in lines] == [False, True]
     assert read(sakura, *lines, generations={embedder.generation: 4096}).stored == 2
 

@@ -8,22 +8,22 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Stated
+from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.entity_edits import keep_apart
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.dry_run import Foreseen
-from memory_mcp.remember.entity_changes import keep_apart
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
-from memory_mcp.remember.relating import relate, unrelate
-from memory_mcp.remember.weaving import weave
 from memory_mcp.store import persona_merge
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.graph.entities import entity_merges, names, records
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, export_lines, import_lines
-from memory_mcp.transfer.vault_files import files
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
+from memory_mcp.transfer.obsidian_export import files
 
-ALL = Leaving(deleted=True, secret=True, versions=True)
+ALL = ExportOptions(deleted=True, secret=True, versions=True)
 
 
 def woven(persona, now):
@@ -54,7 +54,7 @@ def read(now, zone):
         return import_lines(
             opened,
             [(number, row.encode()) for number, row in enumerate(rows, start=1)],
-            Arriving(now, zone, **{"privacy": Privacy(), **how}),
+            ImportOptions(now, zone, **{"privacy": Privacy(), **how}),
         )
 
     return read
@@ -73,22 +73,22 @@ def told(nilou, say, now):
     def own_types(connection):
         connection.execute("INSERT INTO entity_types VALUES ('Pet', 'ペット', NULL, '#aabbcc', 1)")
         connection.execute("INSERT INTO relation_types VALUES ('rivals', 'ライバル', 'they compete', 0, 1)")
-        made = records.make(
+        made = records.create(
             connection, "ダイズ", "Pet", 1.0, now, description="柴犬\u2028三歳", attributes={"色": "茶", "x": [1]}, made_by="user"
         )
         records.add_aliases(connection, made, ["だいちゃん"])
 
     def one_and_another(connection):
-        kept, merged = (records.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "たなっち"))
+        kept, merged = (records.find_or_create(connection, name, "Person", 1.0, now) for name in ("田中", "たなっち"))
         entity_merges.merge(connection, kept, merged, "同じ人", now)
-        relations.sum_up_anew(connection, [kept, merged], now)
-        mentions.count_again(connection, [kept, merged])
-        other = records.find_or_make(connection, "鈴木", "Person", 1.0, now)
+        relations.rebuild_sums(connection, [kept, merged], now)
+        mentions.recount(connection, [kept, merged])
+        other = records.find_or_create(connection, "鈴木", "Person", 1.0, now)
         number = entity_merges.merge(connection, other, kept, None, now)
         entity_merges.undo(connection, number, now)
-        relations.sum_up_anew(connection, [kept, merged, other], now)
-        mentions.count_again(connection, [kept, merged, other])
-        names.changed(connection)
+        relations.rebuild_sums(connection, [kept, merged, other], now)
+        mentions.recount(connection, [kept, merged, other])
+        names.mark_changed(connection)
 
     nilou.database.write(own_types)
     say("田中さんと散歩した。[[ダイズ]]も来た", relations=["田中 > walks > ダイズ"])
@@ -148,14 +148,14 @@ def test_two_whose_merge_was_undone_are_not_proposed_again_after_an_import(nilou
     say("田中さんと[[田中太郎|Person]]は別の日に来た")
 
     def one_and_two_again(connection):
-        kept, merged = (records.find_or_make(connection, name, "Person", 1.0, now) for name in ("田中", "田中太郎"))
+        kept, merged = (records.find_or_create(connection, name, "Person", 1.0, now) for name in ("田中", "田中太郎"))
         entity_merges.undo(connection, entity_merges.merge(connection, kept, merged, None, now), now)
 
     nilou.database.write(one_and_two_again)
     read(sakura, *exported(nilou))
     for persona in (nilou, sakura):
         with persona.database.read() as connection:
-            assert len(entity_merges.distinguished(connection)) == 1
+            assert len(entity_merges.distinct_pairs(connection)) == 1
 
 
 def test_a_second_import_of_a_graph_changes_nothing_and_a_dry_run_tells_what_would_come(told, sakura, read):
@@ -188,14 +188,14 @@ def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, 
     def describe(connection):
         found = records.by_name(connection, "山田太郎")[0].id
         connection.execute("UPDATE entities SET description = 'ひみつの人', made_by = 'user' WHERE id = ?", (found,))
-        other = records.find_or_make(connection, "太郎", "Person", 1.0, now)
+        other = records.find_or_create(connection, "太郎", "Person", 1.0, now)
         entity_merges.merge(connection, found, other, "ひみつ", now)
         records.add_aliases(connection, records.by_name(connection, "花子")[0].id, ["はなちゃん"])
 
     nilou.database.write(describe)
     woven(nilou, now)
     unrelate(nilou, Stated("山田太郎", "loves", "花子"), reason="ちがう", now=now, privacy=Privacy())
-    open_ = "\n".join(exported(nilou, Leaving()))
+    open_ = "\n".join(exported(nilou, ExportOptions()))
     assert not [word for word in ("山田", "ヤマちゃん", "loves", "ひみつ", "太郎", "ちがう") if word in open_]
     assert "はなちゃん" in open_
     assert all(word in "\n".join(exported(nilou)) for word in ("山田", "ヤマちゃん", "loves", "ひみつの人", "ちがう"))
@@ -205,17 +205,17 @@ def test_a_refusal_of_what_only_a_secret_memory_says_stays_with_it_though_both_a
     say("太郎さんと花子さんが来た")
     say("二人のこと", privacy_level="secret", relations=["太郎 > loves > 花子"])
     unrelate(nilou, Stated("太郎", "loves", "花子"), reason=None, now=now, privacy=Privacy())
-    assert [row["entity"] for row in said(nilou, Leaving())] == ["太郎", "花子"]
+    assert [row["entity"] for row in said(nilou, ExportOptions())] == ["太郎", "花子"]
     assert [next(iter(row)) for row in said(nilou)] == ["entity", "entity", "relation"]
 
 
 def test_who_is_named_in_the_trash_alone_leaves_with_the_trash(nilou, say, now):
     key = say("[[犬山|Person]]が来た").key
     nilou.database.write(lambda connection: connection.execute("UPDATE entities SET description = '隣の人'"))
-    assert [row["entity"] for row in said(nilou, Leaving())] == ["犬山"]
+    assert [row["entity"] for row in said(nilou, ExportOptions())] == ["犬山"]
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
-    assert said(nilou, Leaving()) == []
-    assert [row["entity"] for row in said(nilou, Leaving(deleted=True))] == ["犬山"]
+    assert said(nilou, ExportOptions()) == []
+    assert [row["entity"] for row in said(nilou, ExportOptions(deleted=True))] == ["犬山"]
 
 
 def test_of_who_states_a_relation_and_who_takes_it_back_the_later_counts(nilou, read, now):
@@ -304,7 +304,7 @@ def test_who_was_said_not_to_be_the_same_is_told_apart_wherever_the_graph_goes(n
     say("高橋さんは秘密", privacy_level="secret")
     for other in ("鈴木", "高橋"):
         keep_apart(nilou, "田中", other, reason="別の人", now=now, privacy=Privacy())
-    open_ = exported(nilou, Leaving())
+    open_ = exported(nilou, ExportOptions())
     assert "高橋" not in "\n".join(open_)
     assert read(sakura, *open_).refused == 0
     assert apart(sakura) == {("田中", "鈴木", "別の人")}
@@ -340,9 +340,9 @@ def test_somebody_whose_own_name_only_a_secret_memory_holds_leaves_by_another(ni
     say("たなっちが来た", relations=["たなっち > visits > 京都"])
     relate(nilou, [Stated("たなっち", "likes", "苺")], now=now, privacy=Privacy())
     keep_apart(nilou, "たなっち", "苺", reason=None, now=now, privacy=Privacy())
-    open_ = said(nilou, Leaving())
-    assert "田中太郎" not in "\n".join(exported(nilou, Leaving()))
-    assert "田中太郎" not in "\n".join(file.text for file in files(nilou, Leaving(), zone))
+    open_ = said(nilou, ExportOptions())
+    assert "田中太郎" not in "\n".join(exported(nilou, ExportOptions()))
+    assert "田中太郎" not in "\n".join(file.text for file in files(nilou, ExportOptions(), zone))
     assert [row["source"] for row in open_ if "relation" in row] == ["たなっち"]
     assert "田中太郎" in json.dumps(said(nilou), ensure_ascii=False)
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.errors import StoreDamaged, StoreReadOnly
-from memory_mcp.store.persona_context import PersonaContext, spoke_at
+from memory_mcp.store.files.persona_context import PersonaContext, spoke_at
 
 SEED = {
     "user_info": {"name": "旅人", "nickname": "Traveler", "preferred_address": "旅人さん"},

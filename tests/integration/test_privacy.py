@@ -18,8 +18,8 @@ from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
-from memory_mcp.text.privacy.findings import KINDS
-from memory_mcp.transfer.jsonlines import Arriving, export_lines, import_lines
+from memory_mcp.text.privacy.detection import KINDS
+from memory_mcp.transfer.jsonlines import ImportOptions, export_lines, import_lines
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 CARD, MAIL, PHONE = "4111 1111 1111 1111", "taro@example.com", "090-1234-5678"
@@ -65,7 +65,7 @@ def test_a_secret_in_any_field_is_in_no_byte_of_the_data(personas, nilou, now, z
     import_lines(
         lambda: nullcontext(nilou),
         [(1, json.dumps({"content": TOKEN, "metadata": {"x": TOKEN}}).encode())],
-        Arriving(now, zone, privacy=Privacy()),
+        ImportOptions(now, zone, privacy=Privacy()),
     )
     data = bytes_of(personas)
     assert data.count(b"[REDACTED_API_KEY]") >= 15
@@ -147,7 +147,7 @@ def test_an_import_counts_and_its_refusals_do_not_say_what_they_refuse(nilou, no
         {"content": "x", TOKEN: 1},
     ]
     lines = [(number, json.dumps(row).encode()) for number, row in enumerate(rows, start=1)]
-    result = import_lines(lambda: nullcontext(nilou), lines, Arriving(now, zone, privacy=Privacy()))
+    result = import_lines(lambda: nullcontext(nilou), lines, ImportOptions(now, zone, privacy=Privacy()))
     assert (result.stored, result.already_known, result.refused) == (1, 1, 2)
     assert (result.redacted, result.flagged) == ({"api_key": 1}, {"email": 1})
     assert all("[REDACTED_API_KEY]" in refusal.reason and TOKEN not in refusal.reason for refusal in result.errors)
@@ -158,7 +158,7 @@ def test_what_was_stored_under_these_rules_moves_to_another_persona_as_it_is(nil
     first = list(export_lines(nilou))
     with personas.writing("さくら") as sakura:
         lines = [(number, line.encode()) for number, line in enumerate(first, start=1)]
-        assert import_lines(lambda: nullcontext(sakura), lines, Arriving(now, zone, privacy=Privacy())).stored == 1
+        assert import_lines(lambda: nullcontext(sakura), lines, ImportOptions(now, zone, privacy=Privacy())).stored == 1
         assert list(export_lines(sakura)) == first
 
 

@@ -13,20 +13,22 @@ import pytest
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Lasting, Stated
 from memory_mcp.errors import InvalidInput, MemoryNotFound
-from memory_mcp.remember import relating
+from memory_mcp.graph.query.retrieval import known_entities
+from memory_mcp.graph.update import relation_edits
+from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.remember.weaving import weave
-from memory_mcp.store import chunks, index_files, stored_vectors, tombstones
-from memory_mcp.store.database import Database
-from memory_mcp.store.faiss_index import VectorIndex
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.transfer.jsonlines import Arriving, export_lines, import_lines
+from memory_mcp.store import tombstones
+from memory_mcp.store.sqlite.database import Database
+from memory_mcp.store.vectors import chunks, index_files, stored_vectors
+from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.transfer.jsonlines import ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep import history, purge
-from memory_mcp.upkeep.summaries import step
+from memory_mcp.upkeep.summarization import step
 
 SECRET = "鰻鱧鯰の密談は zqxunique です"
 # The word and its pairs of characters as the lexical index writes them; nothing else that the tests store has one of them.
@@ -204,7 +206,7 @@ def test_a_note_of_a_relation_that_quotes_it_goes_with_it_and_the_relation_stays
     key = say("鰻鱧鯰の秘密はzqxunique").key
     say("健太と佐藤は元気")
     told, why = Stated("健太", "likes", "佐藤"), Lasting(notes="聞いた話: 鰻鱧鯰の秘密はzqxunique")
-    relating.relate(nilou, [told], now=now, privacy=Privacy(), when=why)
+    relation_edits.relate(nilou, [told], now=now, privacy=Privacy(), when=why)
     assert traces(data_directory / "nilou")
     erased(key)
     assert traces(data_directory / "nilou") == {}
@@ -295,12 +297,14 @@ def test_an_import_does_not_bring_it_back_by_its_key_and_does_without(say, nilou
     (line,) = export_lines(nilou)
     erased(key)
 
-    told = import_lines(lambda: nullcontext(nilou), [(1, line.encode())], Arriving(now, zone, privacy=Privacy()))
+    told = import_lines(lambda: nullcontext(nilou), [(1, line.encode())], ImportOptions(now, zone, privacy=Privacy()))
     assert (told.stored, told.refused) == (0, 1)
     assert "was erased for good" in told.errors[0].reason
     row = json.loads(line)
     del row["key"]
-    assert import_lines(lambda: nullcontext(nilou), [(1, json.dumps(row).encode())], Arriving(now, zone, privacy=Privacy())).stored == 1
+    assert (
+        import_lines(lambda: nullcontext(nilou), [(1, json.dumps(row).encode())], ImportOptions(now, zone, privacy=Privacy())).stored == 1
+    )
 
 
 def test_a_reader_in_the_way_delays_the_sweep_and_it_is_still_due(say, nilou, trash, indexes, now, data_directory):
@@ -400,8 +404,8 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
     stated = [Stated("鱧代", "密談する", "田中さん")]
     key = say("[[鯰田]]は[[田中さん|鰻さん]]と密談した。 zqxunique", session_id="s", **told).key
     other = say("鯰田さんは田中さんと鰻屋で会った。", session_id="鱧の会", relations=["鱧代 > 密談する > 田中さん"]).key
-    relating.relate(nilou, stated, now=now, privacy=Privacy())
-    relating.unrelate(nilou, stated[0], reason="密談ではない", now=now, privacy=Privacy())
+    relation_edits.relate(nilou, stated, now=now, privacy=Privacy())
+    relation_edits.unrelate(nilou, stated[0], reason="密談ではない", now=now, privacy=Privacy())
     while weave(nilou, now):
         pass
     while step(nilou, now + timedelta(hours=1), few):
@@ -412,7 +416,7 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
     while weave(nilou, now) or step(nilou, now + timedelta(hours=2), few):
         pass
     with nilou.database.read() as connection:
-        assert nilou.names.find(connection, "鯰田")
+        assert known_entities(connection, nilou.names, "鯰田")
     erased(key, other)
     while weave(nilou, now) or step(nilou, now + timedelta(hours=3), few):
         pass
@@ -420,8 +424,8 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
     nilou.database.write_alone(lambda connection: connection.wal_checkpoint(None, apsw.SQLITE_CHECKPOINT_TRUNCATE))
     assert traces(data_directory) == {}
     with nilou.database.read() as connection:
-        assert not nilou.names.find(connection, "鯰田と鱧代と鰻村と鰻さん")
-        assert nilou.names.find(connection, "田中さん")
+        assert not known_entities(connection, nilou.names, "鯰田と鱧代と鰻村と鰻さん")
+        assert known_entities(connection, nilou.names, "田中さん")
 
 
 def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now):
@@ -431,18 +435,18 @@ def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now
         pass
     erased(key)
     with nilou.database.read() as connection:
-        assert {mention.name for _, mention in nilou.names.find(connection, "蛍と白鷺号と鰻")} == {"蛍", "白鷺号"}
+        assert {mention.name for _, mention in known_entities(connection, nilou.names, "蛍と白鷺号と鰻")} == {"蛍", "白鷺号"}
 
 
 def test_what_somebody_stated_on_its_own_stays_and_is_told_so_that_it_can_be_taken_back_before(nilou, say, trash, erased, now):
     stated = Stated("鱧代", "密談する", "田中さん")
     say("田中さんと会った。")
     key = say("[[鱧代]]と会った。").key
-    relating.relate(nilou, [stated], now=now, privacy=Privacy())
+    relation_edits.relate(nilou, [stated], now=now, privacy=Privacy())
     trash(key)
     plan = purge.plan(nilou, [key])
     assert plan.stated == ("鱧代 > 密談する > 田中",)
-    relating.unrelate(nilou, stated, reason="密談ではない", now=now, privacy=Privacy())
+    relation_edits.unrelate(nilou, stated, reason="密談ではない", now=now, privacy=Privacy())
     assert (purge.plan(nilou, [key]).stated, purge.plan(nilou, [key]).code) == ((), plan.code)
     erased(key)
     assert traces(nilou.database.path.parent) == {}
@@ -452,10 +456,10 @@ def test_what_was_stated_of_an_erased_name_goes_with_the_next_purge_after_it_was
     stated = Stated("鱧代", "密談する", "田中さん")
     say("田中さんと会った。")
     key, other = say("[[鱧代]]と会った。").key, say("もういい話").key
-    relating.relate(nilou, [stated], now=now, privacy=Privacy())
+    relation_edits.relate(nilou, [stated], now=now, privacy=Privacy())
     erased(key)
     assert {trace for found in traces(nilou.database.path.parent).values() for trace in found} == {"鱧", "密談"}  # as it was stated
-    relating.unrelate(nilou, stated, reason="密談ではない", now=now, privacy=Privacy())
+    relation_edits.unrelate(nilou, stated, reason="密談ではない", now=now, privacy=Privacy())
     erased(other)
     assert traces(nilou.database.path.parent) == {}
 

@@ -14,7 +14,8 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import chunks, index_queue, memories
+from memory_mcp.store import memories
+from memory_mcp.store.vectors import chunks, index_queue
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import chunks, index_queue
+from memory_mcp.store.vectors import chunks, index_queue
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from memory_mcp.encoders.languages import EmbedderOfLanguages
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import chunks, index_queue, stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.budget import estimate_tokens, estimated_spans
-from memory_mcp.transfer.jsonlines import Leaving, export_lines
+from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
 
 RULES = LongTexts(chunk_tokens=100, overlap_tokens=20)
 LABEL = "[2025-10-30] "
@@ -304,8 +304,8 @@ def test_questions_keep_their_vectors_when_the_content_is_split_again(say, drain
 
 def test_an_export_says_nothing_of_pieces(say, drain, nilou, embedder):
     say(DIARY)
-    before = list(export_lines(nilou, Leaving(deleted=True)))
+    before = list(export_lines(nilou, ExportOptions(deleted=True)))
     drain(embedder)
-    after = list(export_lines(nilou, Leaving(deleted=True)))
+    after = list(export_lines(nilou, ExportOptions(deleted=True)))
     assert after == before
     assert json.loads(after[0])["content"] == DIARY

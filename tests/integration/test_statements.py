@@ -4,12 +4,12 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Lasting, Stated
-from memory_mcp.remember import entity_changes, relating
+from memory_mcp.graph.query.relation_lines import SHOWN, SHOWN_AT_A_GUESS
+from memory_mcp.graph.update import entity_edits, relation_edits
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.search.statements import SHOWN, SHOWN_AT_A_GUESS
-from memory_mcp.store import lexical
-from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.store.graph.entities.editing import EntityChange
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.text.budget import estimate_tokens
 
 
@@ -17,7 +17,7 @@ from memory_mcp.text.budget import estimate_tokens
 def relate(nilou, now):
     def relate(*told):
         stated = [Stated(*(part.strip() for part in one.split(">"))) for one in told]
-        relating.relate(nilou, stated, now=now, privacy=Privacy())
+        relation_edits.relate(nilou, stated, now=now, privacy=Privacy())
 
     return relate
 
@@ -61,9 +61,9 @@ def test_what_was_stated_stays_searchable_after_a_revision_and_goes_with_the_tra
 
 def test_it_is_found_by_the_name_that_an_entity_is_given_and_no_more_when_that_is_deleted(say, ask, nilou, now):
     key = say("まとめ", relations=["健太 > 飼っている > ダイズ"]).key
-    entity_changes.change(nilou, "ダイズ", Wanted(name="小麦", aliases=()), now=now, privacy=Privacy())
+    entity_edits.change(nilou, "ダイズ", EntityChange(name="小麦", aliases=()), now=now, privacy=Privacy())
     assert (keys_of(ask("小麦")), keys_of(ask("ダイズ"))) == ([key], [])
-    entity_changes.delete(nilou, "小麦", now=now)
+    entity_edits.delete(nilou, "小麦", now=now)
     assert ask("小麦").hits == ()
 
 
@@ -78,10 +78,10 @@ def test_rows_of_before_relations_had_words_are_made_anew(say, ask, nilou):
 
     nilou.database.write(as_before)
     assert ask("ダイズ").hits == ()
-    nilou.database.write(lexical.rebuild_if_outdated)
+    nilou.database.write(bm25_index.rebuild_if_outdated)
     assert (keys_of(ask("ダイズ")), keys_of(ask("stale"))) == ([key], [])
     with nilou.database.read() as connection:
-        assert not lexical.is_outdated(connection)
+        assert not bm25_index.is_outdated(connection)
 
 
 def test_recall_tells_what_was_related_outside_of_any_memory(relate, ask):
@@ -124,14 +124,14 @@ def test_who_is_only_named_together_nobody_is_told_and_no_relation_passes_a_filt
 
 def test_a_relation_that_is_over_is_told_with_its_days(ask, nilou, now):
     worked = Stated("健太", "works_at", "みどり産業")
-    relating.relate(nilou, [worked], now=now, privacy=Privacy(), when=Lasting(valid_to="2015-03-31"))
+    relation_edits.relate(nilou, [worked], now=now, privacy=Privacy(), when=Lasting(valid_to="2015-03-31"))
     assert ask("健太の仕事は？").relations == ("健太 > works_at > みどり産業 (..2015-03-31)",)
 
 
 def test_what_was_taken_back_is_told_no_more_and_merged_ones_go_by_their_one_name(relate, ask, nilou, now):
     relate("健太 > likes > 苺", "健太 > similarity > 佐藤")
     assert set(ask("健太は？").relations) == {"健太 > likes > 苺", "健太 — similarity — 佐藤"}
-    relating.unrelate(nilou, Stated("健太", "likes", "苺"), reason=None, now=now, privacy=Privacy())
+    relation_edits.unrelate(nilou, Stated("健太", "likes", "苺"), reason=None, now=now, privacy=Privacy())
     assert ask("健太は？").relations == ("健太 — similarity — 佐藤",)
 
 

@@ -11,8 +11,9 @@ from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import chunks, index_queue, memories, stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store import memories
+from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 class RecordingEmbedder(HashingEmbedder):

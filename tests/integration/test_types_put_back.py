@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.remember import entity_changes
-from memory_mcp.store.graph.entities.editing import Wanted
+from memory_mcp.graph.update import entity_edits
+from memory_mcp.store.graph.entities.editing import EntityChange
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def told(nilou, now):
     """told(type, minutes): somebody tells the type of きなこ so many minutes from now."""
 
     def told(type_, minutes):
-        entity_changes.change(nilou, "きなこ", Wanted(type=type_), now=now + timedelta(minutes=minutes), privacy=Privacy())
+        entity_edits.change(nilou, "きなこ", EntityChange(type=type_), now=now + timedelta(minutes=minutes), privacy=Privacy())
 
     return told
 

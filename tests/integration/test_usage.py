@@ -8,8 +8,8 @@ import pytest
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import StoreFull
 from memory_mcp.jobs.usage import KEYS_LIMIT, Usage
-from memory_mcp.store import tidying
-from memory_mcp.text.retention import retention
+from memory_mcp.store import memory_usage
+from memory_mcp.text.forgetting_curve import forgetting_curve
 from memory_mcp.transfer.jsonlines import export_lines
 
 
@@ -60,7 +60,7 @@ def test_what_could_not_be_written_down_is_counted_by_the_next_try(say, nilou, n
         usage.note("nilou", [key], now + timedelta(minutes=1))
         raise StoreFull("the disk is full")
 
-    monkeypatch.setattr(tidying, "note_use", full_while_it_is_shown_again)
+    monkeypatch.setattr(memory_usage, "note_use", full_while_it_is_shown_again)
     with pytest.raises(StoreFull):
         usage.step(nilou, now, settings)
     monkeypatch.undo()
@@ -80,12 +80,12 @@ def test_there_is_a_limit_to_what_is_noted(nilou, now, settings, say):
 
 def test_half_is_left_after_the_half_life_and_importance_and_use_make_it_longer(now):
     month = now - timedelta(days=30)
-    assert retention(now, 0.5, 0, now, 30) == 1
-    assert retention(month, 0.5, 0, now, 30) == pytest.approx(0.5)
-    assert retention(month, 1.0, 0, now, 30) == pytest.approx(0.5**0.5)
-    assert retention(month, 0.0, 0, now, 30) == pytest.approx(0.25)
-    assert retention(month, 0.5, 1, now, 30) == pytest.approx(0.5**0.5)
-    assert retention(now + timedelta(days=1), 0.5, 0, now, 30) == 1
+    assert forgetting_curve(now, 0.5, 0, now, 30) == 1
+    assert forgetting_curve(month, 0.5, 0, now, 30) == pytest.approx(0.5)
+    assert forgetting_curve(month, 1.0, 0, now, 30) == pytest.approx(0.5**0.5)
+    assert forgetting_curve(month, 0.0, 0, now, 30) == pytest.approx(0.25)
+    assert forgetting_curve(month, 0.5, 1, now, 30) == pytest.approx(0.5**0.5)
+    assert forgetting_curve(now + timedelta(days=1), 0.5, 0, now, 30) == 1
 
 
 @pytest.fixture

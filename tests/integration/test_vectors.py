@@ -13,8 +13,8 @@ from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import stored_vectors
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 CONTENTS = ("夕飯はカレーだった", "京都に行きたい", "猫の名前はミケ", "好きな果物は苺", "朝は紅茶を飲む")
 

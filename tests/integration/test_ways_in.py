@@ -12,15 +12,15 @@ import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import STATE_FIELDS, Draft, Stated
+from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember, remember_many
-from memory_mcp.remember.relating import relate, unrelate
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.text.privacy.findings import KINDS
-from memory_mcp.transfer.jsonlines import Arriving, ImportResult, import_lines
-from memory_mcp.upkeep import summaries
+from memory_mcp.text.privacy.detection import KINDS
+from memory_mcp.transfer.jsonlines import ImportOptions, ImportResult, import_lines
+from memory_mcp.upkeep import summarization
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 REDACT, OFF = (Privacy(**dict.fromkeys(KINDS, mode)) for mode in ("redact", "off"))
@@ -41,7 +41,7 @@ class Writer:
 
     def import_rows(self, *rows: dict[str, Any]) -> ImportResult:
         lines = [(number, json.dumps(row).encode()) for number, row in enumerate(rows, start=1)]
-        return import_lines(lambda: nullcontext(self.persona), lines, Arriving(self.now, self.zone, self.rules))
+        return import_lines(lambda: nullcontext(self.persona), lines, ImportOptions(self.now, self.zone, self.rules))
 
     def forget(self, key: str, reason: str) -> None:
         forget(self.persona, [key], reason=reason, dry_run=False, now=self.now, privacy=self.rules)
@@ -73,7 +73,7 @@ class Writer:
         lines = [Draft(f"{place}で桜を見た。", session_id="s") for place in ("京都", "奈良", "金沢", "松本", "萩", "長崎")]
         remember_many(self.persona, lines, now=self.now, zone=self.zone, privacy=self.rules)
         settings = Settings(privacy=self.rules.model_dump())
-        while summaries.step(self.persona, self.now + DAY, settings, _Chat(answer)):
+        while summarization.step(self.persona, self.now + DAY, settings, _Chat(answer)):
             pass
 
 

@@ -50,14 +50,14 @@ Holds = Callable[..., bool]
 # What is called at each moment: (where it is looked up, before or after the call, and of which calls).
 MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside a write": ("memory_mcp.store.operations:record", "after", lambda *_: True),
-    "after the commit, before the answer": ("memory_mcp.store.database:Database._commit", "commit", lambda *_: True),
+    "after the commit, before the answer": ("memory_mcp.store.sqlite.database:Database._commit", "commit", lambda *_: True),
     "after the commit, before the log": ("memory_mcp.store.operations:OperationsLog.append", "before", lambda *_: True),
     "before the context file is replaced": ("pathlib:Path.replace", "before", lambda _, to: Path(to).name == "persona_context.json"),
     "vectors stored, the index not yet told": ("memory_mcp.index.sync:_update", "before", lambda *_: True),
     "the index told, the queue not yet": ("memory_mcp.index.sync:_strike_off", "before", lambda *_: True),
-    "inside the file of the index": ("memory_mcp.store.faiss_index:VectorIndex.write_to", "after", lambda *_: True),
+    "inside the file of the index": ("memory_mcp.store.vectors.faiss_index:VectorIndex.write_to", "after", lambda *_: True),
     "between index.faiss and manifest.json": ("pathlib:Path.replace", "before", lambda _, to: Path(to).name == "manifest.json"),
-    "inside a rebuild": ("memory_mcp.store.index_files:build", "after", lambda *_: True),
+    "inside a rebuild": ("memory_mcp.store.vectors.index_files:build", "after", lambda *_: True),
     "before the other model answers": ("memory_mcp.index.sync:_swap", "before", lambda *_: True),
     "after the other model answers": ("memory_mcp.index.sync:_swap", "after", lambda *_: True),
     "inside the rows of a migration": ("memory_mcp.store.legacy_values:_moment", "before", lambda *_: True),
@@ -67,7 +67,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside an import, a batch stored": ("memory_mcp.server.actions.transfer:import_lines", "after", lambda *_: True),
     "inside an export": ("memory_mcp.store.memories:page_for_export", "after", lambda *_: True),
     "inside the reader of an export": ("memory_mcp.cli.import_export:Path.replace", "before", lambda _, to: Path(to).suffix == ".jsonl"),
-    "inside the copy of a backup": ("memory_mcp.store.snapshots:copy_snapshot", "after", lambda *_: True),
+    "inside the copy of a backup": ("memory_mcp.store.sqlite.snapshots:copy_snapshot", "after", lambda *_: True),
     "a backup written, not read back": ("memory_mcp.upkeep.backup:_verify", "before", lambda *_: True),
     "a backup read back, without its name": ("pathlib:Path.replace", "before", lambda _, to: ".tar.zst" in Path(to).name),
     "a backup taken apart": ("memory_mcp.upkeep.restore:_brought_up_to_date", "before", lambda *_: True),
@@ -78,30 +78,30 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
         "before",
         lambda path: path.suffix == ".old",
     ),
-    "inside the change of a database's key": ("memory_mcp.store.snapshots:convert", "after", lambda *_: True),
-    "before a persona's key is wrapped": ("memory_mcp.store.keys:wrap", "before", lambda *_: True),
+    "inside the change of a database's key": ("memory_mcp.store.sqlite.snapshots:convert", "after", lambda *_: True),
+    "before a persona's key is wrapped": ("memory_mcp.store.files.encryption_keys:wrap", "before", lambda *_: True),
     "before another master key is in force": ("pathlib:Path.replace", "before", lambda _, to: Path(to).name == "master.key"),
     "after another master key is in force": ("pathlib:Path.replace", "after", lambda _, to: Path(to).name == "master.key"),
     "inside a purge": ("memory_mcp.store.erasure:erase", "after", lambda *_: True),
     "after a purge, before its sweep": ("memory_mcp.upkeep.purge:sweep", "before", lambda *_: True),
-    "inside a sweep, the index gone, the words not yet": ("memory_mcp.store.residue:sweep", "before", lambda *_: True),
-    "inside a sweep, the words gone, the log not yet": ("memory_mcp.store.residue:_empty_log", "before", lambda *_: True),
+    "inside a sweep, the index gone, the words not yet": ("memory_mcp.store.erasure:sweep_file", "before", lambda *_: True),
+    "inside a sweep, the words gone, the log not yet": ("memory_mcp.store.erasure:_empty_log", "before", lambda *_: True),
     "inside a sweep, the log gone, the note not yet": ("memory_mcp.store.erasure:note_swept", "before", lambda *_: True),
-    "inside a round of retention": ("memory_mcp.upkeep.retention:_expire", "after", lambda *_: True),
+    "inside a round of retention": ("memory_mcp.upkeep.retention_rules:_expire", "after", lambda *_: True),
     "before a persona's directory is moved": ("memory_mcp.personas.lifecycle:move", "before", lambda *_: True),
     "after a persona's directory is moved": ("memory_mcp.personas.lifecycle:move", "after", lambda *_: True),
     "before a moved persona is destroyed": ("memory_mcp.personas.lifecycle:destroy", "before", lambda *_: True),
     "inside a merge of personas": ("memory_mcp.store.persona_merge:take_in", "after", lambda *_: True),
-    "before what was written is listed for summaries": ("memory_mcp.store.summaries:note_touched", "before", lambda *_: True),
-    "after what was written is listed for summaries": ("memory_mcp.store.summaries:note_touched", "after", lambda *_: True),
-    "inside a summary": ("memory_mcp.store.summaries:register", "after", lambda *_: True),
-    "after a summary is struck from the list": ("memory_mcp.store.summaries:strike_due", "after", lambda *_: True),
+    "before what was written is listed for summaries": ("memory_mcp.store.summary_rows:note_touched", "before", lambda *_: True),
+    "after what was written is listed for summaries": ("memory_mcp.store.summary_rows:note_touched", "after", lambda *_: True),
+    "inside a summary": ("memory_mcp.store.summary_rows:register", "after", lambda *_: True),
+    "after a summary is struck from the list": ("memory_mcp.store.summary_rows:strike_due", "after", lambda *_: True),
     "inside a merge": ("memory_mcp.store.memory_merges:note", "after", lambda *_: True),
     "inside the undoing of a merge": ("memory_mcp.store.memory_merges:drop", "after", lambda *_: True),
     "whom a memory names put down, the memory not yet": ("memory_mcp.store.graph.mentions:add", "after", lambda *_: True),
-    "half of a weave": ("memory_mcp.remember.weaving:_pair_up", "after", lambda *_: True),
+    "half of a weave": ("memory_mcp.graph.update.cooccurrence:_pair_up", "after", lambda *_: True),
     "a weave done, not struck from the list": ("memory_mcp.store.graph.relation_queue:done", "before", lambda *_: True),
-    "older memories found that hold a new name": ("memory_mcp.store.graph.entities.names:read_until", "before", lambda *_: True),
+    "older memories found that hold a new name": ("memory_mcp.store.graph.entities.names:note_read_until", "before", lambda *_: True),
     "inside a relate": (
         "memory_mcp.store.graph.relations:add",
         "after",
@@ -109,7 +109,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     ),
     "inside an unrelate": ("memory_mcp.store.graph.relations:reject", "after", lambda *_: True),
     "inside a merge of entities": ("memory_mcp.store.graph.entities.entity_merges:merge", "after", lambda *_: True),
-    "inside the lines of a graph": ("memory_mcp.store.graph.transfer.graph_import:Arrivals.settle", "before", lambda *_: True),
+    "inside the lines of a graph": ("memory_mcp.store.graph.transfer.graph_import:GraphImport.settle", "before", lambda *_: True),
     "before a new persona's identity": (
         "memory_mcp.personas.directories:write_atomically",
         "before",
@@ -183,7 +183,7 @@ def arm(moment: str, ordinal: int) -> None:
 
 
 def _arm_commits(strike: Callable[[], None]) -> None:
-    database = importlib.import_module("memory_mcp.store.database")
+    database = importlib.import_module("memory_mcp.store.sqlite.database")
     original: Callable[[apsw.Connection], AbstractContextManager[None]] = database.immediate
 
     @contextmanager

@@ -7,7 +7,7 @@ import apsw
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.graph import consistency
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 
 def faults(data: Path) -> list[str]:

@@ -22,7 +22,7 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
-from memory_mcp.store.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexShelf
 
 SETTINGS = Settings(embeddings_model="counted", reranker_model="counted")
 LOADED = ModelState("loaded", "counted")

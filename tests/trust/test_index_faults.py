@@ -16,7 +16,7 @@ from processes import RunningServer
 from soundness import index_differences
 from writers import Caller, settle
 
-from memory_mcp.store.faiss_index import VectorIndex
+from memory_mcp.store.vectors.faiss_index import VectorIndex
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -19,9 +19,9 @@ from soundness import faults, graph_faults
 from writers import Caller
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.remember.weaving import weave
-from memory_mcp.transfer.jsonlines import Arriving, Leaving, export_lines, import_lines
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 
@@ -113,7 +113,7 @@ def graph_of(persona: Persona) -> Graph:
 def woven_anew(persona: Persona, directory: Path) -> Graph:
     """The graph of the same memories and statements in a persona that never died."""
     now = datetime.now(UTC)
-    lines = list(enumerate((line.encode() for line in export_lines(persona, Leaving(deleted=True, secret=True))), start=1))
+    lines = list(enumerate((line.encode() for line in export_lines(persona, ExportOptions(deleted=True, secret=True))), start=1))
     directory.mkdir()
     with opened(directory) as fresh:
 
@@ -121,7 +121,7 @@ def woven_anew(persona: Persona, directory: Path) -> Graph:
         def there() -> Iterator[Persona]:
             yield fresh
 
-        assert import_lines(there, lines, Arriving(now, ZoneInfo("Asia/Tokyo"), privacy=Privacy())).refused == 0
+        assert import_lines(there, lines, ImportOptions(now, ZoneInfo("Asia/Tokyo"), privacy=Privacy())).refused == 0
         while weave(fresh, now):
             pass
         return graph_of(fresh)

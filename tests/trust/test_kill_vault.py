@@ -17,7 +17,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
-from memory_mcp.store.keys import Keys, is_encrypted
+from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 

@@ -41,9 +41,10 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
-from memory_mcp.store import legacy_values, memories, migrations
-from memory_mcp.transfer.jsonlines import Arriving, import_lines
-from memory_mcp.upkeep import legacy
+from memory_mcp.store import memories, migrations
+from memory_mcp.store.legacy import row_conversion
+from memory_mcp.transfer.jsonlines import ImportOptions, import_lines
+from memory_mcp.upkeep import legacy_adoption
 from memory_mcp.upkeep.legacy_layout import older_things
 
 
@@ -157,7 +158,7 @@ def test_an_adopted_store_can_be_exported_and_brought_in_elsewhere(data_director
         lines = exported(personas, "nilou")
         wanted = [line for line in lines if line["content"].strip()]
         numbered = [(number, json.dumps(line).encode()) for number, line in enumerate(wanted, start=1)]
-        result = import_lines(lambda: personas.writing("copy"), numbered, Arriving(NOON, zone, privacy=Privacy()))
+        result = import_lines(lambda: personas.writing("copy"), numbered, ImportOptions(NOON, zone, privacy=Privacy()))
         assert (result.stored, result.errors) == (len(wanted), ())
         assert exported(personas, "copy") == wanted
 
@@ -227,12 +228,12 @@ def test_a_value_of_ours_that_had_another_form_is_kept_beside_it(data_directory)
     ],
 )
 def test_a_time_is_read_in_whatever_form_it_was(written, meant):
-    assert legacy_values.moment(written) == datetime.fromisoformat(meant)
+    assert row_conversion.moment(written) == datetime.fromisoformat(meant)
 
 
 @pytest.mark.parametrize("written", ["", "yesterday", "2025-13-45", None, b"2025-10-30", "9" * 30, 7, "0001-01-01T00:00:00"])
 def test_what_is_no_time_is_taken_for_none(written):
-    assert legacy_values.moment(written) is None
+    assert row_conversion.moment(written) is None
 
 
 def test_every_layout_finds_its_place_and_every_memory_is_there(data_directory, sprung, figure):
@@ -477,7 +478,7 @@ def test_a_caller_is_told_to_try_again_while_another_one_takes_the_store_over(da
     make_store(data_directory / "nilou" / "memory.sqlite", STORES["with tags"])
     personas = Personas(data_directory, opening_seconds=0.01)
     monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, ("9999 slow", slow)])
-    adoption = threading.Thread(target=legacy.take_over_tables, args=(personas, threading.Event()), name="adoption")
+    adoption = threading.Thread(target=legacy_adoption.take_over_tables, args=(personas, threading.Event()), name="adoption")
     adoption.start()
     try:
         assert begun.wait(60)

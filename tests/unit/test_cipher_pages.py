@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from memory_mcp.errors import StoreDamaged
-from memory_mcp.store import cipher
-from memory_mcp.store.cipher_pages import LOCK_PAGE, PAGE_BYTES, EncryptedPages, PlainPages
+from memory_mcp.store.sqlite import cipher
+from memory_mcp.store.sqlite.cipher_pages import LOCK_PAGE, PAGE_BYTES, EncryptedPages, PlainPages
 
 KEY = bytes(range(32))
 ROWS = 3_000

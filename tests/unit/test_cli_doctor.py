@@ -14,7 +14,7 @@ from memory_mcp.domain import Remembered
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
-from memory_mcp.store.tokens import read_tokens
+from memory_mcp.store.files.access_tokens import read_tokens
 
 Examine = Callable[..., tuple[int, str]]
 

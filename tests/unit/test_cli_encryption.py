@@ -15,7 +15,7 @@ from memory_mcp.config.settings import Encryption
 from memory_mcp.domain import Remembered
 from memory_mcp.errors import ConfigError
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store.keys import Keys, is_encrypted
+from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 
 Run = Callable[..., tuple[int, str]]
 

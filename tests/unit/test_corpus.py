@@ -7,7 +7,7 @@ from datetime import datetime
 from benchmarks.sets import ANSWERED_FILE, CHANGE, GUESSES_FILE, MULTI_HOP, NONE, Asked, Row, lines, own_corpus
 from benchmarks.sets import CORPUS as DIRECTORY
 from memory_mcp.domain import KINDS
-from memory_mcp.transfer.fields import FIELDS
+from memory_mcp.transfer.line_fields import FIELDS
 
 CORPUS = own_corpus()
 MEMORIES: dict[str, Row] = {row["key"]: row for rows in CORPUS.memories.values() for row in rows}

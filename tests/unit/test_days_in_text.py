@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in
 
 SAID_ON = date(2025, 10, 30)
 

@@ -17,7 +17,7 @@ from memory_mcp.cli.connect import ClientName
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import TOKEN_SCOPES
-from memory_mcp.remember.validation import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.search import questions
 from memory_mcp.server.actions import compat, context, memories
 from memory_mcp.server.application import TOOLSETS, mcp_server, scope_needs

@@ -7,7 +7,8 @@ import pytest
 
 from memory_mcp.domain import Draft
 from memory_mcp.errors import InvalidInput
-from memory_mcp.remember.validation import CONTENT_LIMIT, LABEL_LIMIT, LIST_LIMIT, checked_content, checked_importance, draft, labels
+from memory_mcp.remember.validation import CONTENT_LIMIT, checked_content, checked_importance, draft
+from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT, labels
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from memory_mcp.text.entities.finding import found_in
+from memory_mcp.graph.extract.extraction import found_in
 
 
 def named(text):

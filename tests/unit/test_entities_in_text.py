@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.graph.extract import dictionary
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in
 from memory_mcp.store.graph.schema import ENTITY_TYPES
-from memory_mcp.text.entities import dictionary
-from memory_mcp.text.entities.finding import TEXT_LIMIT, found_in
-from memory_mcp.text.entities.folding import bare, fold, folded_with_places
-from memory_mcp.text.entities.known import Called, Candidate, Gazetteer
-from memory_mcp.text.entities.mention import UNKNOWN_TYPE, Mention, without_overlaps
-from memory_mcp.text.entities.stated import stated
+from memory_mcp.text.gazetteer import Called, Candidate, Gazetteer
+from memory_mcp.text.mention import UNKNOWN_TYPE, Mention, without_overlaps
+from memory_mcp.text.names import bare, fold, folded_with_places
+from memory_mcp.text.relation_notation import stated
 
 TYPES = [row[0] for row in ENTITY_TYPES]
 LABELLED = Path(__file__).parent / "labelled"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from memory_mcp.graph.extract.extraction import found_in
+from memory_mcp.graph.extract.tag_names import may_be_a_name
 from memory_mcp.store.graph.schema import ENTITY_TYPES
-from memory_mcp.text.entities.finding import found_in
-from memory_mcp.text.entities.type_words import type_called
-from memory_mcp.text.tag_names import may_be_a_name
+from memory_mcp.text.entity_types import type_called
 
 SAID_ON = date(2025, 11, 21)
 TYPES = {name: shown for name, shown, *_ in ENTITY_TYPES}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_mcp.store import network_drives
-from memory_mcp.store.network_drives import filesystem_of, holds
+from memory_mcp.store.sqlite import network_drives
+from memory_mcp.store.sqlite.network_drives import filesystem_of, holds
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

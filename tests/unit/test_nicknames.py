@@ -2,10 +2,10 @@
 
 import pytest
 
+from memory_mcp.graph.extract.extraction import found_in
 from memory_mcp.store.graph.schema import ENTITY_TYPES
-from memory_mcp.text.entities.finding import found_in
-from memory_mcp.text.entities.folding import folded_with_places
-from memory_mcp.text.entities.known import Called, Candidate, Gazetteer
+from memory_mcp.text.gazetteer import Called, Candidate, Gazetteer
+from memory_mcp.text.names import folded_with_places
 
 TYPES = [row[0] for row in ENTITY_TYPES]
 

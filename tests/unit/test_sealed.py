@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.errors import KeyRefused, StoreDamaged
-from memory_mcp.store.sealed import CHUNK_BYTES, HEADER_BYTES, TAG_BYTES, SealedReader, SealedWriter, seal, unseal, wanted_key
+from memory_mcp.store.files.sealed import CHUNK_BYTES, HEADER_BYTES, TAG_BYTES, SealedReader, SealedWriter, seal, unseal, wanted_key
 
 KEY = bytes(range(32))
 SIZES = (0, 1, 1000, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from memory_mcp.transfer import chatgpt, claude, slack
-from memory_mcp.transfer.rows import Found
-from memory_mcp.transfer.sources import Source, source_of
+from memory_mcp.transfer.formats import chatgpt, claude, slack
+from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.sources import Source, source_of
 
-Reader = Callable[[Source, str | None], Iterator[Found]]
+Reader = Callable[[Source, str | None], Iterator[ImportItem]]
 
 
 def written(path: Path, value: Any) -> Path:
@@ -21,7 +21,7 @@ def written(path: Path, value: Any) -> Path:
     return path
 
 
-def read(reader: Reader, path: Path, me: str | None = None) -> tuple[list[dict[str, Any]], list[Found]]:
+def read(reader: Reader, path: Path, me: str | None = None) -> tuple[list[dict[str, Any]], list[ImportItem]]:
     found = list(reader(source_of(path), me))
     return [one.row for one in found if one.row], [one for one in found if one.refused]
 

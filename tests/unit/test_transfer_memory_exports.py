@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer import knowledge_graph, mem0
-from memory_mcp.transfer.format_names import Format
-from memory_mcp.transfer.formats import format_of
-from memory_mcp.transfer.rows import Found
-from memory_mcp.transfer.sources import source_of
+from memory_mcp.transfer.formats import Format, knowledge_graph, mem0
+from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.readers import format_of
+from memory_mcp.transfer.formats.sources import source_of
 
 MEMORY = {
     "id": "a1",
@@ -28,7 +27,7 @@ MEMORY = {
 }
 
 
-def read(reader: Any, path: Path, me: str | None = None) -> tuple[list[dict[str, Any]], list[Found]]:
+def read(reader: Any, path: Path, me: str | None = None) -> tuple[list[dict[str, Any]], list[ImportItem]]:
     found = list(reader(source_of(path), me))
     return [one.row for one in found if one.row], [one for one in found if one.refused]
 

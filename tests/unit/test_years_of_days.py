@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from memory_mcp.dates.mentions import day_called
-from memory_mcp.text.entities.finding import found_in
+from memory_mcp.graph.extract.extraction import found_in
 
 # In February the last 10月17日 is the nearest one, and in the middle of June the next one.
 SAID_ON = date(2026, 2, 10)

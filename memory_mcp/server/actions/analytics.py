@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 import apsw
 import numpy as np
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from memory_mcp.graph.analytics.betweenness import Between as Betweenness
 from memory_mcp.graph.analytics.betweenness import between
@@ -29,8 +29,11 @@ SCORES_LIMIT, COMMUNITIES_LIMIT, MEMBERS_LIMIT, GROWTH_LIMIT = 100, 50, 50, 1_00
 Measure = Literal["pagerank", "degree", "eigenvector", "betweenness"]
 
 
+MinWeight = Annotated[Share, http("Leave out lighter relations.")]
+
+
 class StatisticsArguments(Arguments):
-    min_weight: Annotated[Share, http("Leave out lighter relations.")] = 0.0
+    min_weight: MinWeight = 0.0
 
 
 class GraphStatistics(ReadingAnswer):
@@ -85,9 +88,10 @@ class ScoredEntity(NamedEntity):
     score: NotRequired[float]
 
 
-class AnalyticsArguments(StatisticsArguments):
+class AnalyticsArguments(Arguments):
     measure: Annotated[Measure, OneOf(tuple(MEASURES)), http("The measure of importance.")] = "pagerank"
     limit: Annotated[int, Between(1, SCORES_LIMIT), http("How many entities.")] = 20
+    min_weight: MinWeight = 0.0
 
 
 class GraphAnalytics(ReadingAnswer):
@@ -113,9 +117,10 @@ def graph_analytics(call: Call, arguments: AnalyticsArguments) -> Json:
         return {**heading(call, persona), "measure": measure, "scores": shown, **count}
 
 
-class CommunitiesArguments(StatisticsArguments):
+class CommunitiesArguments(Arguments):
     limit: Annotated[int, Between(1, COMMUNITIES_LIMIT), http("How many communities.")] = 20
     members: Annotated[int, Between(1, MEMBERS_LIMIT), http("How many members of each.")] = 10
+    min_weight: MinWeight = 0.0
 
 
 class Community(TypedDict):

@@ -20,7 +20,7 @@ from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Tool, operation
 from memory_mcp.server.status import statistics
 from memory_mcp.server.views import heading, omit_empty
-from memory_mcp.store.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS
+from memory_mcp.store.files.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS
 from memory_mcp.text.budget import cut_to_tokens
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -85,7 +85,7 @@ class SearchMemoriesArguments(Arguments):
 def search_memories(call: Call, arguments: SearchMemoriesArguments) -> Json:
     """Search memories by meaning and words. The older name of recall."""
     mode = "auto" if arguments.query.strip() else "recent"
-    answer = memories.recall(call, RecallArguments(**dict(arguments), mode=mode))
+    answer = memories.recall(call, RecallArguments(**vars(arguments), mode=mode))
     return {**_search_heading(answer, arguments.query, call), "memories": [_specified_memory(hit) for hit in answer["hits"]]}
 
 

@@ -17,9 +17,9 @@ from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Tool, operation
 from memory_mcp.server.views import heading, hit_view, local, omit_empty, privacy_view, without_blanks
 from memory_mcp.store import memories
-from memory_mcp.store.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
-from memory_mcp.text.clean import storable
+from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.unstorable import storable
 
 DEFAULT_TOKENS = 800
 FIELD_LIMIT = 2_000

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 import apsw
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.query.entities_by_meaning import meant
@@ -19,7 +19,7 @@ from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import Count, Fraction, PersonaAnswer, heading, omit_empty
 from memory_mcp.store.graph import types as stored_types
 from memory_mcp.store.graph.entities import editing, entity_merges, lookup, records
-from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.graph.entities.records import Entity as StoredEntity
 from memory_mcp.store.graph.types import Type
 from memory_mcp.text.entity_types import type_called
 
@@ -39,7 +39,7 @@ class ListArguments(Arguments):
     offset: Annotated[int, Between(0, OFFSET_LIMIT), http("How many entities to skip.")] = 0
 
 
-class EntityAnswer(TypedDict):
+class Entity(TypedDict):
     id: str
     name: str
     type: str
@@ -52,7 +52,7 @@ class EntityAnswer(TypedDict):
     importance: NotRequired[Fraction]
 
 
-class EntityMergeAnswer(TypedDict):
+class EntityMerge(TypedDict):
     merge: Count
     entity: str
     into: str
@@ -62,7 +62,7 @@ class EntityMergeAnswer(TypedDict):
 
 
 class Entities(PersonaAnswer):
-    entities: list[EntityAnswer]
+    entities: list[Entity]
     in_all: Count
 
 
@@ -105,10 +105,10 @@ class NewEntity(EntityFields):
 
 
 class OneEntity(PersonaAnswer):
-    entity: EntityAnswer
+    entity: Entity
     by_meaning: NotRequired[dict[str, Any]]
-    namesakes: NotRequired[list[EntityAnswer]]
-    merges: NotRequired[list[EntityMergeAnswer]]
+    namesakes: NotRequired[list[Entity]]
+    merges: NotRequired[list[EntityMerge]]
     note: NotRequired[str]
 
 
@@ -207,9 +207,7 @@ def create_type(call: Call, arguments: NewGraphType) -> Json:
     color = arguments.color or None
     if color and not _COLOR.fullmatch(color):
         raise InvalidInput(f"color is {color[:80]!r}", "it is # and six hexadecimal digits", "Send one such as #e4572e, or none")
-    new = entity_edits.NewType(
-        arguments.kind, arguments.name, arguments.display_name, arguments.description, color, arguments.directed
-    )
+    new = entity_edits.NewType(arguments.kind, arguments.name, arguments.display_name, arguments.description, color, arguments.directed)
     entity_edits.checked_type(new, call.settings.privacy)  # a type that is refused must not create the persona
     with call.writing() as persona:
         entity_edits.create_type(persona, new, now=call.now, privacy=call.settings.privacy)
@@ -269,7 +267,7 @@ def _types(call: Call) -> Json:
         }
 
 
-def _changed(call: Call, persona: Persona, entity: Entity, head: Json, *, renamed: bool) -> Json:
+def _changed(call: Call, persona: Persona, entity: StoredEntity, head: Json, *, renamed: bool) -> Json:
     """Return an entity that was just created or changed. If its names or its type are new (`renamed`), name others of the same name."""
     if not renamed:
         return {**head, "entity": _view(entity, call)}
@@ -280,7 +278,7 @@ def _changed(call: Call, persona: Persona, entity: Entity, head: Json, *, rename
     return {**head, "entity": _view(entity, call), **omit_empty(namesakes=list(namesakes.values()), note=note)}
 
 
-def _note_of_namesakes(entity: Entity, others: Sequence[tuple[str, Entity]]) -> str:
+def _note_of_namesakes(entity: StoredEntity, others: Sequence[tuple[str, StoredEntity]]) -> str:
     names = ", ".join(f"{name} ({other.type} {other.entity_id})" for name, other in others)
     of_one_type = any(entity_merges.compatible(entity.type, other.type) for _, other in others)
     condition = "" if of_one_type else ", once they are of one type"
@@ -289,7 +287,7 @@ def _note_of_namesakes(entity: Entity, others: Sequence[tuple[str, Entity]]) -> 
     return f"others have the same name: {names}. They stay two; if they are one, merge_entities makes them one{condition}{undo}"
 
 
-def _view(entity: Entity, call: Call) -> Json:
+def _view(entity: StoredEntity, call: Call) -> Json:
     return entity_view(entity, call.settings.zone)
 
 

@@ -2,14 +2,14 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 import apsw
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput, MemoryNotFound
@@ -99,9 +99,7 @@ def entity_neighbors(call: Call, arguments: NeighborsArguments) -> Json:
 class PathArguments(Arguments):
     source: Annotated[EntityName, http("A name or an id.", minLength=1)]
     target: Annotated[EntityName, http("A name or an id.", minLength=1)]
-    algorithm: Annotated[
-        Algorithm, OneOf(ALGORITHMS), Field(description="shortest, strongest or all"), http("Which paths.")
-    ] = "shortest"
+    algorithm: Annotated[Algorithm, OneOf(ALGORITHMS), Field(description="shortest, strongest or all"), http("Which paths.")] = "shortest"
     max_depth: Annotated[int, Between(1, PATH_LIMIT), Field(description=f"hops, 1..{PATH_LIMIT}"), http("The most hops of a path.")] = 4
     relation_types: RelationTypes = []
     min_confidence: MinConfidence = 0.0
@@ -125,20 +123,19 @@ def find_path(call: Call, arguments: PathArguments) -> Json:
     """How two people, places or projects are connected, step by step."""
     types, depth = arguments.relation_types, arguments.max_depth
     with call.reading() as persona, persona.database.read() as connection:
-        connected = find_paths(
-            connection, arguments.source, arguments.target, arguments.algorithm, depth, types, arguments.min_confidence
-        )
+        connected = find_paths(connection, arguments.source, arguments.target, arguments.algorithm, depth, types, arguments.min_confidence)
         note = None if connected.paths else why_no_path(connection, connected, types, depth)
         return {**heading(call, persona), **paths_view(connected, note)}
 
 
 class SnapshotArguments(Arguments):
     format: Annotated[
-        Literal["vis", "json"], OneOf(("vis", "json"), ignored_suffix=".js"), Field(description="vis or json"), http("For vis.js, or plain.")
+        Literal["vis", "json"],
+        OneOf(("vis", "json"), ignored_suffix=".js"),
+        Field(description="vis or json"),
+        http("For vis.js, or plain."),
     ] = "vis"
-    limit: Annotated[
-        int, Between(1, SNAPSHOT_LIMIT), Field(description=f"entities, 1..{SNAPSHOT_LIMIT}"), http("How many entities.")
-    ] = 50
+    limit: Annotated[int, Between(1, SNAPSHOT_LIMIT), Field(description=f"entities, 1..{SNAPSHOT_LIMIT}"), http("How many entities.")] = 50
     types: Annotated[TextList, Field(description="Person, Location, …"), http("Only entities of these types.")] = []
 
 

@@ -32,6 +32,7 @@ from memory_mcp.server.arguments import (
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Tool, operation
 from memory_mcp.server.views import heading, local, memory_view, omit_empty, outcome_view, privacy_view, recalled_view, similar_view
+from memory_mcp.text.labels import label, labels
 from memory_mcp.text.low_value import low_value
 
 KEYS_LIMIT = 100
@@ -59,7 +60,7 @@ class RememberArguments(Arguments):
 @operation(needs=["write"], tool=Tool("remember", "Remember", idempotent=True))
 def remember(call: Call, arguments: RememberArguments) -> Json:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
-    draft = validation.draft(**dict(arguments), now=call.now, zone=call.settings.zone)
+    draft = validation.draft(**vars(arguments), now=call.now, zone=call.settings.zone)
     with call.reading() as persona:
         head = heading(call, persona)
         if draft.supersedes and not persona.exists:  # before opening the persona for writing, which would create it
@@ -111,7 +112,7 @@ class RecallArguments(Arguments):
 @operation(needs=["read"], tool=Tool("recall", "Recall", read_only=True, idempotent=True))
 def recall(call: Call, arguments: RecallArguments) -> Json:
     """Search long-term memory. Call before you answer about the user, the past, or anything you may have been told."""
-    asked = question(**dict(arguments), settings=call.settings, now=call.now)
+    asked = question(**vars(arguments), settings=call.settings, now=call.now)
     with call.reading() as persona:
         recalled = recall_memories(
             persona,
@@ -144,12 +145,12 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
     content, tags, importance, privacy_level = arguments.content, arguments.tags, arguments.importance, arguments.privacy_level
     revision = Revision(
         content=validation.checked_content(content) if content else None,
-        tags=validation.labels(tags, "tags") if tags is not None else None,
+        tags=labels(tags, "tags") if tags is not None else None,
         importance=validation.checked_importance(importance) if importance is not None else None,
-        category=validation.label(arguments.category, "category"),
+        category=label(arguments.category, "category"),
         privacy_level=validation.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
         restore=arguments.restore,
-        reason=validation.label(arguments.reason, "reason"),
+        reason=label(arguments.reason, "reason"),
     )
     _, redaction = private(revision, call.settings.privacy)
     now = call.now.astimezone(call.settings.zone)
@@ -184,7 +185,7 @@ def forget(call: Call, arguments: ForgetArguments) -> Json:
         outcomes = forget_memories(
             persona,
             keys,
-            reason=validation.label(arguments.reason, "reason"),
+            reason=label(arguments.reason, "reason"),
             dry_run=arguments.dry_run,
             now=call.now,
             privacy=call.settings.privacy,

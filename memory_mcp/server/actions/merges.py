@@ -1,14 +1,14 @@
 """Merging two entities that are one, undoing that, and saying that two are distinct: the tool merge_entities and /api/graph/merges."""
 
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.merge_proposals import proposals
 from memory_mcp.graph.update import entity_edits
-from memory_mcp.server.actions.entities import EntityAnswer, EntityMergeAnswer
+from memory_mcp.server.actions.entities import Entity, EntityMerge
 from memory_mcp.server.arguments import Arguments, Between, Flag, Text, WholeNumber, entity_name, http
 from memory_mcp.server.call import Call
 from memory_mcp.server.graph_views import MERGES_LIMIT, entity_view, merge_view
@@ -22,9 +22,7 @@ MERGE_NUMBER_LIMIT = 2**63 - 1
 
 
 class MergesArguments(Arguments):
-    limit: Annotated[
-        int, Between(1, MERGES_LIMIT), Field(description=f"1..{MERGES_LIMIT} to list"), http("How many of each.")
-    ] = 20
+    limit: Annotated[int, Between(1, MERGES_LIMIT), Field(description=f"1..{MERGES_LIMIT} to list"), http("How many of each.")] = 20
 
 
 class EntityMerging(Arguments):
@@ -54,14 +52,14 @@ class MergeProposal(TypedDict):
 class EntityMerges(PersonaAnswer):
     proposals: list[MergeProposal]
     proposals_in_all: Count
-    merges: list[EntityMergeAnswer]
+    merges: list[EntityMerge]
 
 
 class EntityMerged(PersonaAnswer):
     merge: NotRequired[Count]
     undone: NotRequired[Count]
-    into: NotRequired[EntityAnswer]
-    entity: NotRequired[EntityAnswer]
+    into: NotRequired[Entity]
+    entity: NotRequired[Entity]
     distinct: NotRequired[list[str]]
 
 

@@ -1,16 +1,15 @@
 """Listing what could be tidied, merging memories, and undoing that: the tool `organize` and the routes /api/organize."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NotRequired
 
 import apsw
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import validation
 from memory_mcp.remember.merge import MERGE, UNDO, Merged, merge, undo
 from memory_mcp.server.arguments import Arguments, Between, Text, TextList, http
 from memory_mcp.server.call import Call
@@ -20,7 +19,8 @@ from memory_mcp.store import memories, memory_merges
 from memory_mcp.store.graph import consistency, memory_links
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
-from memory_mcp.upkeep.proposals import proposals
+from memory_mcp.text.labels import label
+from memory_mcp.upkeep.memory_proposals import proposals
 
 SHOWN, SHOWN_LIMIT = 10, 50
 KEYS_LIMIT = 100
@@ -131,7 +131,12 @@ def _listed(call: Call, limit: int) -> Json:
             ],
             "low_value": [{**brief(memory, call), "why": why} for memory, why in proposed.worthless],
             "faded": [{**brief(memory, call), "retention": left} for memory, left in proposed.faded],
-            "counts": {"duplicates": proposed.groups_count, "low_value": proposed.worthless_count, "faded": proposed.faded_count, **graph_counts},
+            "counts": {
+                "duplicates": proposed.groups_count,
+                "low_value": proposed.worthless_count,
+                "faded": proposed.faded_count,
+                **graph_counts,
+            },
             **graph,
             "merges": [
                 {"operation_id": operation_id, "into": row.key, "merge": list(row.metadata.get("of", [])), "at": _at(row.timestamp, call)}
@@ -162,9 +167,7 @@ def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason
         raise InvalidInput(f"merge has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Send fewer")
     if not into:
         raise InvalidInput("into is missing", "one of them has to stay", "Name its key with into")
-    return merge(
-        persona, [key.strip() for key in keys], into, reason=validation.label(reason, "reason"), now=call.now, privacy=call.settings.privacy
-    )
+    return merge(persona, [key.strip() for key in keys], into, reason=label(reason, "reason"), now=call.now, privacy=call.settings.privacy)
 
 
 def brief(memory: Memory, call: Call) -> dict[str, Any]:

@@ -4,13 +4,14 @@ The request names the persona as everywhere; a second name is in the body. A tok
 """
 
 import logging
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import WithJsonSchema
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from memory_mcp.errors import InvalidInput, MemoryMCPError, PersonaUnknown
 from memory_mcp.personas import lifecycle
+from memory_mcp.personas.lifecycle import merge
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.actions.upkeep import backups_of, index_cache, remains_of_persona
 from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text
@@ -18,18 +19,19 @@ from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.status import Statistics, StoredCounts, statistics
 from memory_mcp.server.views import Count, PersonaAnswer, omit_empty
-from memory_mcp.store import erasure, index_files, memories, rows, tombstones
-from memory_mcp.store.tokens import read_tokens
+from memory_mcp.store import erasure, memories, tombstones
+from memory_mcp.store.files.access_tokens import read_tokens
+from memory_mcp.store.sqlite import bulk_rows
+from memory_mcp.store.vectors import index_files
 from memory_mcp.upkeep import adopted_originals
 from memory_mcp.upkeep.backup import Backups
-from memory_mcp.upkeep.persona_merging import merge
 
 logger = logging.getLogger(__name__)
 
 _COUNTED_TABLES = {"versions": "memory_versions", "operations": "operations", "vectors": "vectors"}
 
 
-class ListedPersona(TypedDict):
+class Persona(TypedDict):
     """A persona with its counts, or with the reason why it can't be opened."""
 
     name: str
@@ -39,11 +41,11 @@ class ListedPersona(TypedDict):
     in_trash: NotRequired[Count]
 
 
-class PersonaList(TypedDict):
-    personas: list[ListedPersona]
+class Personas(TypedDict):
+    personas: list[Persona]
 
 
-@operation(route=Route("GET", "/api/personas", of_persona=False), answer=PersonaList)
+@operation(route=Route("GET", "/api/personas", of_persona=False), answer=Personas)
 def list_personas(call: Call, _arguments: NoArguments) -> Json:
     """List every persona that the caller may see, with its counts."""
     listed: list[Json] = []
@@ -84,7 +86,7 @@ def _figures(call: Call, name: str) -> Json:
         counts = statistics(call, persona)
         with persona.database.read() as connection:
             further = {
-                **{field: rows.count(connection, table) for field, table in _COUNTED_TABLES.items()},
+                **{field: bulk_rows.count(connection, table) for field, table in _COUNTED_TABLES.items()},
                 "erased": len(tombstones.everything(connection)),
                 "sweep_due": erasure.sweep_due(connection) is not None,
             }

@@ -4,13 +4,13 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NotRequired
 
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from memory_mcp.domain import CLASHES, Clash
 from memory_mcp.errors import InvalidInput, MemoryMCPError
@@ -22,8 +22,8 @@ from memory_mcp.server.errors import http_refusal
 from memory_mcp.server.operation import Route, operation
 from memory_mcp.server.views import Count, PersonaAnswer
 from memory_mcp.store import memories
-from memory_mcp.transfer.jsonlines import Arriving, ImportResult, Leaving, Refusal, export_lines, import_lines
-from memory_mcp.transfer.vault_files import archive
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, Refusal, export_lines, import_lines
+from memory_mcp.transfer.obsidian_export import archive
 from memory_mcp.upkeep import fts_segments
 
 IMPORT_BATCH_LINES = 200
@@ -79,18 +79,18 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
     Each batch is on the disk before the next is read.
     """
     call = call_of(request)
-    how = _arriving(call, arguments)
+    options = _import_options(call, arguments)
     name = await run_in_threadpool(call.persona_name)
     result = ImportResult()
     try:
         async for batch in _batches(request.stream()):
-            result += await run_in_threadpool(_store, call, batch, how)
+            result += await run_in_threadpool(_store, call, batch, options)
     except MemoryMCPError as error:
         # What was stored before stays, and the caller must know.
         return http_refusal(error, {"persona": name, **_counted(result)}, rules=call.settings.privacy)
     finally:
-        _merge_segments(call, name, result, how)
-    return JSONResponse({"persona": name, **({"dry_run": True} if how.foreseen else {}), **_counted(result)})
+        _merge_segments(call, name, result, options)
+    return JSONResponse({"persona": name, **({"dry_run": True} if options.foreseen else {}), **_counted(result)})
 
 
 class ExportArguments(TransferArguments):
@@ -113,44 +113,46 @@ _EXPORTED = {JSON_LINES: {"schema": {"type": "string"}}, ZIP: {"schema": {"type"
 async def export_memories(request: Request, arguments: ExportArguments) -> Response:
     """Return all memories of one persona, as JSON lines or as Markdown notes."""
     call = call_of(request)
-    leaving = Leaving(**{name: getattr(arguments, f"include_{name}") for name in ("deleted", "secret", "versions", "vectors", "context")})
+    options = ExportOptions(
+        **{name: getattr(arguments, f"include_{name}") for name in ("deleted", "secret", "versions", "vectors", "context")}
+    )
     as_notes = arguments.format == "markdown"
-    if as_notes and leaving.vectors:
+    if as_notes and options.vectors:
         raise InvalidInput("notes hold no vectors", "", "Leave include_vectors out, or export JSON lines")
-    blocks = _notes(call, leaving) if as_notes else _lines(call, leaving)
+    blocks = _notes(call, options) if as_notes else _lines(call, options)
     # The first block is read before the status is sent, so that a persona that can't be read is refused.
     first = await run_in_threadpool(next, blocks, b"")
-    left_out = 0 if leaving.secret else await run_in_threadpool(_secret_count, call, leaving.deleted)
+    left_out = 0 if options.secret else await run_in_threadpool(_secret_count, call, options.deleted)
     disposition = f'attachment; filename="memories.{"zip" if as_notes else "jsonl"}"'
     headers = {"Content-Disposition": disposition, LEFT_OUT_HEADER: str(left_out)}
     return StreamingResponse(itertools.chain([first], blocks), media_type=ZIP if as_notes else JSON_LINES, headers=headers)
 
 
-def _merge_segments(call: Call, name: str, result: ImportResult, how: Arriving) -> None:
+def _merge_segments(call: Call, name: str, result: ImportResult, options: ImportOptions) -> None:
     """Request merging the segments of the word index, of which every batch leaves one."""
-    written = 0 if how.foreseen else result.stored + result.revised + result.dropped
+    written = 0 if options.foreseen else result.stored + result.revised + result.dropped
     if written > IMPORT_BATCH_LINES and call.runtime.chores:
         call.runtime.chores.request(fts_segments.CHORE, name)
 
 
-def _arriving(call: Call, arguments: ImportArguments) -> Arriving:
+def _import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
     loaded = [embedder for embedder in (call.models.embedder, call.models.earlier) if embedder]
-    return Arriving(
+    return ImportOptions(
         call.now,
         call.settings.zone,
         call.settings.privacy,
         arguments.on_known,
         {embedder.generation: embedder.dimension for embedder in loaded},
         Foreseen() if arguments.dry_run else None,
-        may_drop="delete" in call.admission.scopes,
+        may_delete="delete" in call.admission.scopes,
     )
 
 
-def _store(call: Call, batch: list[NumberedLine], how: Arriving) -> ImportResult:
+def _store(call: Call, batch: list[NumberedLine], options: ImportOptions) -> ImportResult:
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
-    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if how.foreseen else call.writing
-    return import_lines(opened, fitting, how) + ImportResult(refused=len(too_long), errors=too_long)
+    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if options.foreseen else call.writing
+    return import_lines(opened, fitting, options) + ImportResult(refused=len(too_long), errors=too_long)
 
 
 def _counted(result: ImportResult) -> dict[str, Any]:
@@ -164,17 +166,17 @@ def _secret_count(call: Call, include_deleted: bool) -> int:
         return memories.secret_count(connection, include_deleted)
 
 
-def _lines(call: Call, leaving: Leaving) -> Iterator[bytes]:
+def _lines(call: Call, options: ExportOptions) -> Iterator[bytes]:
     with call.reading() as persona:
-        lines = export_lines(persona, leaving)
+        lines = export_lines(persona, options)
         # Many lines at a time, because each block costs a worker thread's turn and a write to the socket.
         while block := list(itertools.islice(lines, EXPORT_BLOCK_LINES)):
             yield "".join(line + "\n" for line in block).encode()
 
 
-def _notes(call: Call, leaving: Leaving) -> Iterator[bytes]:
+def _notes(call: Call, options: ExportOptions) -> Iterator[bytes]:
     with call.reading() as persona:
-        yield from archive(persona, leaving, call.settings.zone)
+        yield from archive(persona, options, call.settings.zone)
 
 
 async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:

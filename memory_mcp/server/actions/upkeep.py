@@ -4,28 +4,28 @@ import json
 import logging
 from collections.abc import Sequence
 from datetime import UTC, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
-from typing_extensions import NotRequired
 
 from memory_mcp.errors import InvalidInput, PersonaUnknown, StoreError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember import validation
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.questions import TOKENS_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, TextList, WholeNumber
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.views import Count, Moment, PersonaAnswer, heading, local, memory_view, omit_empty, outcome_view
-from memory_mcp.store.index_cache import IndexShelf
-from memory_mcp.store.persona_context import FILE_NAME
+from memory_mcp.store.files.persona_context import FILE_NAME
+from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.store.versions import Version
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
-from memory_mcp.upkeep import adopted_originals, purge, retention
+from memory_mcp.text.labels import label
+from memory_mcp.upkeep import adopted_originals, purge, retention_rules
 from memory_mcp.upkeep import history as memory_history
-from memory_mcp.upkeep.backup import Backup, Backups
+from memory_mcp.upkeep.backup import Backup as StoredBackup
+from memory_mcp.upkeep.backup import Backups as BackupStore
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,9 @@ KEYS_LIMIT = 100
 HISTORY_TOKENS = 1_500
 VERSION_OVERHEAD_TOKENS = 40
 PURGE_RULE = "asked for"
-OTHER_COPIES = "copies that somebody made (exports, backups that were taken elsewhere, snapshots of the disk) hold it as long as they are kept"
+OTHER_COPIES = (
+    "copies that somebody made (exports, backups that were taken elsewhere, snapshots of the disk) hold it as long as they are kept"
+)
 RESTORED_BACKUPS = "a backup that is restored over this persona is rid of it again"
 _EVENT_DETAILS = ("reason", "rule", "by", "from_revision")
 
@@ -82,7 +84,11 @@ def _history(call: Call, persona: Persona, key: str, max_tokens: int) -> Json:
         left -= estimate_tokens(view["content"])
         shown.append(view)
     events = [
-        {"what": done.operation, "at": local(done.timestamp, zone), **omit_empty(**{word: done.metadata.get(word) for word in _EVENT_DETAILS})}
+        {
+            "what": done.operation,
+            "at": local(done.timestamp, zone),
+            **omit_empty(**{word: done.metadata.get(word) for word in _EVENT_DETAILS}),
+        }
         for done in past.done
     ]
     return {
@@ -131,7 +137,7 @@ def restore_version(call: Call, arguments: RestoreVersionArguments) -> Json:
         raise InvalidInput("key is missing", "", "Take it from a recall")
     if arguments.revision is None:
         raise InvalidInput("revision is missing", "", "Take one that history shows")
-    revision = Revision(revision=arguments.revision, reason=validation.label(arguments.reason, "reason"))
+    revision = Revision(revision=arguments.revision, reason=label(arguments.reason, "reason"))
     with call.changing() as persona:
         memory = revise(persona, arguments.key, revision, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy)
         return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
@@ -213,7 +219,7 @@ def _purge_keys(call: Call, persona: Persona, keys: Sequence[str], confirm: str,
 
 def _purge_by_rules(call: Call, persona: Persona, confirm: str) -> Json:
     """Do the same for the memories whose retention period is over."""
-    listed = retention.list_due(persona, call.settings.retention, call.now)
+    listed = retention_rules.list_due(persona, call.settings.retention, call.now)
     code = purge.code_of(persona, [due.memory for due in (*listed.to_trash, *listed.to_erase)])
     counts = {"to_trash": listed.trash_total, "to_erase": listed.erase_total}
     if not confirm:
@@ -223,7 +229,7 @@ def _purge_by_rules(call: Call, persona: Persona, confirm: str) -> Json:
         }
         return {**heading(call, persona), "dry_run": True, **counts, **lists, **omit_empty(confirm=code), "remains": remains(call)}
     purge.check_code(confirm, code)
-    trashed = retention.expire(persona, call.settings.retention, call.now)
+    trashed = retention_rules.expire(persona, call.settings.retention, call.now)
     erased = purge.erase(persona, [due.memory.key for due in listed.to_erase], rule=_rule(listed), now=call.now)
     return {
         **heading(call, persona),
@@ -261,12 +267,12 @@ def remains_of_persona(call: Call) -> list[str]:
     return [*([own] if own else []), OTHER_COPIES]
 
 
-def backups_of(call: Call) -> list[Backup]:
+def backups_of(call: Call) -> list[StoredBackup]:
     """Return the backups of the persona of a call, the newest first."""
     return _backups(call).listed(call.settings, directory_name(call.persona_name()))
 
 
-def _many(backups: Sequence[Backup]) -> str:
+def _many(backups: Sequence[StoredBackup]) -> str:
     return f"{len(backups)} backup{'s' if len(backups) > 1 else ''}"
 
 
@@ -291,7 +297,10 @@ def _swept(call: Call, persona: Persona) -> bool:
 def _elsewhere(call: Call, plan: purge.Plan, removed: Sequence[str] = ()) -> Json:
     kept = [name for name in plan.kept_in if name not in removed]
     in_context = FILE_NAME if plan.in_context else None
-    return {**omit_empty(also_in=list(plan.quoted_in), stated=list(plan.stated), in_context=in_context, kept_in=kept), "remains": remains(call)}
+    return {
+        **omit_empty(also_in=list(plan.quoted_in), stated=list(plan.stated), in_context=in_context, kept_in=kept),
+        "remains": remains(call),
+    }
 
 
 def _planned(call: Call, plan: purge.Plan, view: dict[str, Any]) -> Json:
@@ -300,30 +309,36 @@ def _planned(call: Call, plan: purge.Plan, view: dict[str, Any]) -> Json:
     return {**view, **omit_empty(content=shown)}
 
 
-def _due_view(call: Call, due: retention.Due) -> Json:
+def _due_view(call: Call, due: retention_rules.Due) -> Json:
     memory = due.memory
     since = memory.deleted_at or memory.updated_at
     shown = preview(memory.content) if "read" in call.admission.scopes else None
-    return {"key": memory.key, "kind": memory.kind, "since": local(since, call.settings.zone), "rule": due.rule, **omit_empty(content=shown)}
+    return {
+        "key": memory.key,
+        "kind": memory.kind,
+        "since": local(since, call.settings.zone),
+        "rule": due.rule,
+        **omit_empty(content=shown),
+    }
 
 
-def _rule(listed: retention.Listed) -> str:
+def _rule(listed: retention_rules.Listed) -> str:
     return listed.to_erase[0].rule if listed.to_erase else PURGE_RULE
 
 
-class BackupAnswer(PersonaAnswer):
+class Backup(PersonaAnswer):
     file: str
     made_at: Moment | None
     bytes: Count
     sealed: bool
 
 
-class BackupList(PersonaAnswer):
-    backups: list[BackupAnswer]
+class Backups(PersonaAnswer):
+    backups: list[Backup]
     directory: str
 
 
-@operation(needs=["admin"], route=Route("GET", "/api/backups"), answer=BackupList)
+@operation(needs=["admin"], route=Route("GET", "/api/backups"), answer=Backups)
 def list_backups(call: Call, _arguments: NoArguments) -> Json:
     """List the backups of one persona, the newest first."""
     with call.reading() as persona:
@@ -334,7 +349,7 @@ def list_backups(call: Call, _arguments: NoArguments) -> Json:
     return {"persona": name, "directory": directory, "backups": [_backup_view(name, backup) for backup in made]}
 
 
-@operation(needs=["admin"], route=Route("POST", "/api/backups"), answer=BackupAnswer)
+@operation(needs=["admin"], route=Route("POST", "/api/backups"), answer=Backup)
 def make_backup(call: Call, _arguments: NoArguments) -> Json:
     """Make a backup of one persona on the server's disk.
 
@@ -348,12 +363,12 @@ def make_backup(call: Call, _arguments: NoArguments) -> Json:
     return _backup_view(persona.name, backup)
 
 
-def _backups(call: Call) -> Backups:
+def _backups(call: Call) -> BackupStore:
     personas = call.runtime.personas
-    return Backups(personas.directory, personas.keys)
+    return BackupStore(personas.directory, personas.keys)
 
 
-def _backup_view(name: str, backup: Backup) -> Json:
+def _backup_view(name: str, backup: StoredBackup) -> Json:
     return {
         "persona": name,
         "file": backup.path.name,

@@ -40,7 +40,9 @@ def document(operations: Iterable[Operation]) -> Schema:
     _, definitions = TypeAdapter.json_schemas(
         [(name, "validation", adapter) for name, adapter in adapters.items()], ref_template=_REFERENCE, schema_generator=_AnswerSchema
     )
-    bodies = {operation.arguments.__name__: _body_schema(operation.arguments) for operation, route in routed if _has_json_body(operation, route)}
+    bodies = {
+        operation.arguments.__name__: _body_schema(operation.arguments) for operation, route in routed if _has_json_body(operation, route)
+    }
     paths: dict[str, Schema] = {}
     for operation, route in routed:
         paths.setdefault(route.path, {})[route.method.lower()] = _described(operation, route)

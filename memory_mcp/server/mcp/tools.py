@@ -28,7 +28,7 @@ from memory_mcp.server.operation import Operation, operations_of
 # The tools of each toolset, in the order in which clients list them.
 TOOLSETS: Mapping[str, tuple[Operation, ...]] = {
     "core": (context.get_context, memories.remember, memories.recall, memories.revise, memories.forget, context.update_context),
-    "upkeep": (upkeep.history, upkeep.restore_version, upkeep.purge, organize.organize),
+    "upkeep": (upkeep.history, upkeep.restore_version, upkeep.purge_memories, organize.organize),
     "compat": operations_of(compat),
     "graph": (graph.entity_neighbors, graph.find_path, graph.graph_snapshot, graph.relate, graph.unrelate, merges.merge_entities),
 }

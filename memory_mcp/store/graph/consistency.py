@@ -9,7 +9,7 @@ import apsw
 
 from memory_mcp.store.graph import visibility
 from memory_mcp.store.graph.memory_links import OPPOSITE_TYPES, SINGLE_TYPES
-from memory_mcp.store.graph.relations import Pair, folded, pairs_of_entities
+from memory_mcp.store.graph.relations import Pair, pairs_of_entities, summed_evidence
 from memory_mcp.store.memories import CURRENT
 
 # What is less sure than this is worth a look; what is just so sure, where one memory alone says so. That two are named together is seen, and
@@ -65,8 +65,8 @@ def unsure(connection: apsw.Connection, limit: int) -> tuple[list[tuple[Told, fl
 def orphans(connection: apsw.Connection, limit: int) -> tuple[list[str], int]:
     """The names of entities that texts once made and that no memory names any more or is filed under, and how many there are."""
     unnamed: list[Any] = connection.execute(f"SELECT e.id, e.name, ({_BARE}) {_ORPHAN} ORDER BY e.id").fetchall()
-    filed = visibility.filed(connection) if unnamed else set()
-    untold = visibility.untold(connection, [row[0] for row in unnamed])
+    filed = visibility.all_labels(connection) if unnamed else set()
+    untold = visibility.hidden_entities(connection, [row[0] for row in unnamed])
     found = [str(name) for entity, name, called in unnamed if entity not in untold and filed.isdisjoint(json.loads(called))]
     return found[:limit], len(found)
 
@@ -93,7 +93,7 @@ def wrong_sums(connection: apsw.Connection, entities: Sequence[int]) -> set[Pair
     )
     there = {row[:3]: row[3:] for row in rows}
     among = set(entities)
-    right = {row[:3]: row[3:7] for row in folded(connection, pairs_of_entities(connection, entities)) if among & {row[0], row[1]}}
+    right = {row[:3]: row[3:7] for row in summed_evidence(connection, pairs_of_entities(connection, entities)) if among & {row[0], row[1]}}
     return {(name[0], name[1]) for name in there.keys() | right.keys() if not _same(there.get(name), right.get(name))}
 
 

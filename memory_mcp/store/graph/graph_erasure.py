@@ -10,10 +10,10 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store import lexical
 from memory_mcp.store.graph import mentions, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, entity_vectors, names
-from memory_mcp.text.entities.folding import bare, fold
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.text.names import bare, fold
 
 # Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
 _UNNAMED = """
@@ -60,8 +60,8 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: dat
     _forget_unnamed(connection)
     _forget_names(connection, said)
     _empty_operations(connection)
-    mentions.count_again(connection, named)
-    names.changed(connection)
+    mentions.recount(connection, named)
+    names.mark_changed(connection)
 
 
 def empty_notes(connection: apsw.Connection, said: Sequence[str]) -> None:
@@ -89,18 +89,18 @@ def _names_said(connection: apsw.Connection, ids: str) -> list[int]:
 def _forget_unnamed(connection: apsw.Connection) -> None:
     filed: set[str] | None = None
     while found := {row[0] for row in connection.execute(_UNNAMED)}:
-        filed = visibility.filed(connection) if filed is None else filed
+        filed = visibility.all_labels(connection) if filed is None else filed
         known = connection.execute(
             "SELECT entity, bare FROM entity_aliases WHERE entity IN (SELECT value FROM json_each(?))", (json.dumps(sorted(found)),)
         )
         gone = found - {entity for entity, name in known if name in filed}
         if not gone:
             return
-        entity_merges.bridge(connection, gone)
+        entity_merges.reattach(connection, gone)
         # Then whatever they were merged into may have nothing left either.
         above = [row[0] for row in connection.execute("SELECT id FROM entities WHERE type_from = 'merge'")]
         connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
-        entity_merges.settle_types(connection, above)
+        entity_merges.update_merged_types(connection, above)
 
 
 def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
@@ -116,7 +116,7 @@ def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
     for entity, of_one in groupby(rows, key=itemgetter(0)):
         gone |= _unheld(connection, entity, {number: alias for _, number, alias, _ in of_one})
     renamed = []
-    filed = visibility.filed(connection) if gone & own.keys() else set()
+    filed = visibility.all_labels(connection) if gone & own.keys() else set()
     for number in gone & own.keys():
         other = _another_name(connection, own[number], number, filed)
         if other is None:
@@ -126,7 +126,7 @@ def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
             renamed.append(own[number])
     connection.execute("DELETE FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
     if renamed:  # the words of what was stated of them are found by their names
-        lexical.refresh(connection, relations.stating(connection, renamed))
+        bm25_index.refresh(connection, relations.memories_stating(connection, renamed))
 
 
 def _unheld(connection: apsw.Connection, entity: int, aliases: Mapping[int, str]) -> set[int]:

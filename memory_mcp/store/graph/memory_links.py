@@ -8,8 +8,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.session_order import stands, time_of
+from memory_mcp.store.memories import CURRENT, event_time_of, session_order
 from memory_mcp.store.timestamps import to_text
 
 # The ways of finding a link that follow from the memories, and are found anew.
@@ -20,7 +19,7 @@ NAMED_LIMIT = 8
 DIRECTED = ("temporal_sequence", "reference", "causality")
 # Of such a relation somebody has one at a time.
 SINGLE_TYPES = ("lives_in", "works_at", "works_for", "born_on", "born_in", "birthday", "married_to", "deadline", "due_on", "located_at")
-# Who stands in the one to somebody does not stand in the other.
+# Who session_order in the one to somebody does not stand in the other.
 OPPOSITE_TYPES = (
     ("likes", "hates"), ("likes", "dislikes"), ("loves", "hates"), ("trusts", "distrusts"), ("supports", "opposes"), ("friend_of", "enemy_of")
 )  # fmt: skip
@@ -30,25 +29,25 @@ SESSION_EACH = 3
 _BEFORE = f"""
 SELECT p.id, m.id FROM memories m JOIN memories p ON p.id = (
     SELECT q.id FROM memories q WHERE q.session_id = m.session_id AND q.deleted_at IS NULL
-        AND {stands("q", "<", "m")} ORDER BY {time_of("q")} DESC, q.id DESC LIMIT 1)
+        AND {session_order("q", "<", "m")} ORDER BY {event_time_of("q")} DESC, q.id DESC LIMIT 1)
 WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?))
 """
 # The memory after each of these: it follows another one now.
 _AFTER = f"""
 SELECT n.id FROM memories m JOIN memories n ON n.id = (
     SELECT q.id FROM memories q WHERE q.session_id = m.session_id AND q.deleted_at IS NULL
-        AND {stands("q", ">", "m")} ORDER BY {time_of("q")}, q.id LIMIT 1)
+        AND {session_order("q", ">", "m")} ORDER BY {event_time_of("q")}, q.id LIMIT 1)
 WHERE m.session_id IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))
 """
 # Of the same session the next few before and after each of these, told as earlier and later.
 _TOGETHER = f"""
 SELECT q.id, m.id FROM memories m JOIN memories q ON q.id IN (
     SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
-        AND {stands("o", "<", "m")} ORDER BY {time_of("o")} DESC, o.id DESC LIMIT {SESSION_EACH})
+        AND {session_order("o", "<", "m")} ORDER BY {event_time_of("o")} DESC, o.id DESC LIMIT {SESSION_EACH})
 WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
 UNION SELECT m.id, q.id FROM memories m JOIN memories q ON q.id IN (
     SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
-        AND {stands("o", ">", "m")} ORDER BY {time_of("o")}, o.id LIMIT {SESSION_EACH})
+        AND {session_order("o", ">", "m")} ORDER BY {event_time_of("o")}, o.id LIMIT {SESSION_EACH})
 WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
 """
 _REPLACED = """
@@ -65,7 +64,7 @@ JOIN entities p ON coalesce(p.merged_into, p.id) = coalesce(e.merged_into, e.id)
 _TEXTS = f"""
 SELECT m.id, m.content FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.kind <> 'summary' AND {CURRENT}
 """
-# Evidence of other memories that stands against what this one's says: of types of which one holds at a time another target, or
+# Evidence of other memories that session_order against what this one's says: of types of which one holds at a time another target, or
 # a type that is the contrary of it.
 _AGAINST = f"""
 SELECT DISTINCT o.memory FROM relation_evidence own JOIN entities s ON s.id = own.source JOIN entities t ON t.id = own.target
@@ -97,7 +96,7 @@ class Link:
     method: str
 
 
-def beside(connection: apsw.Connection, memory_id: int, limit: int) -> dict[int, str]:
+def texts_with_shared_entities(connection: apsw.Connection, memory_id: int, limit: int) -> dict[int, str]:
     """The texts of the latest current memories that name somebody whom this one names."""
     near: set[int] = set()
     for (entity,) in connection.execute(_NAMED, (memory_id, NAMED_LIMIT)).fetchall():
@@ -108,7 +107,7 @@ def beside(connection: apsw.Connection, memory_id: int, limit: int) -> dict[int,
     return dict(connection.execute(_TEXTS, (json.dumps(wanted),)))
 
 
-def against(connection: apsw.Connection, memory_id: int, limit: int) -> list[int]:
+def contradicting_memories(connection: apsw.Connection, memory_id: int, limit: int) -> list[int]:
     """Current memories that state a relation which does not go with one that this memory states."""
     opposite = [json.dumps(pair, separators=(",", ":")) for one, other in OPPOSITE_TYPES for pair in ((one, other), (other, one))]
     rows = connection.execute(_AGAINST, (memory_id, json.dumps(SINGLE_TYPES), json.dumps(opposite), limit))

@@ -9,9 +9,9 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
-from memory_mcp.store.rows import packed
+from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text.mention import Mention
 
 # Of so many memories one at least is taken to be current: neither in the trash nor replaced.
 MOST_REPLACED = 3
@@ -45,7 +45,7 @@ def entities_of(connection: apsw.Connection, memory_id: int) -> set[int]:
     return {row[0] for row in connection.execute("SELECT DISTINCT entity FROM entity_mentions WHERE memory = ?", (memory_id,))}
 
 
-def places(connection: apsw.Connection, memory_id: int) -> list[tuple[int, int]]:
+def spans(connection: apsw.Connection, memory_id: int) -> list[tuple[int, int]]:
     """Where in its text the memory names somebody: start and end in characters."""
     return [
         (int(start), int(end))
@@ -136,7 +136,7 @@ def memories_stating(connection: apsw.Connection, entities: Mapping[int, float],
     return {memory: float(score) for memory, score in rows}
 
 
-def count_one_more(connection: apsw.Connection, entities: Iterable[int], happened: datetime) -> None:
+def count_new_memory(connection: apsw.Connection, entities: Iterable[int], happened: datetime) -> None:
     """A new memory, of that moment, names these. The same as `count_again`, without looking at all the others."""
     moment = to_text(happened)
     connection.execute(
@@ -147,7 +147,7 @@ def count_one_more(connection: apsw.Connection, entities: Iterable[int], happene
     )
 
 
-def count_again(connection: apsw.Connection, entities: Iterable[int]) -> None:
+def recount(connection: apsw.Connection, entities: Iterable[int]) -> None:
     """How often and when these entities, or what they are merged into, are mentioned by current memories."""
     connection.execute(
         "WITH wanted AS (SELECT DISTINCT coalesce(e.merged_into, e.id) AS id FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))), "

@@ -131,7 +131,7 @@ Minutes = tuple[tuple[datetime, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class CreationTimes:
     """Minutes, aware, UTC, and how many of the entities of today were first spoken of in each (one made by hand: made), and how many of the
     relations of today first told (one that is stated outside of any memory: stated)."""
 
@@ -143,9 +143,9 @@ class Came:
         return _BYTES_OF_A_MINUTE * (len(self.entities) + len(self.relations))
 
 
-def came(connection: apsw.Connection) -> Came:
+def creation_times(connection: apsw.Connection) -> CreationTimes:
     """When the graph of today came to be."""
-    return Came(_minutes(connection, _ENTITIES), _minutes(connection, _RELATIONS))
+    return CreationTimes(_minutes(connection, _ENTITIES), _minutes(connection, _RELATIONS))
 
 
 def _minutes(connection: apsw.Connection, query: str) -> Minutes:

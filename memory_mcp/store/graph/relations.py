@@ -15,9 +15,9 @@ import apsw
 from memory_mcp.domain import Stated
 from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.rows import packed
+from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entities.stated import days
+from memory_mcp.text.relation_notation import days
 
 Pair = tuple[int, int]
 # The ways of finding a relation that follow from a memory's text, and are found anew when that changes.
@@ -54,7 +54,7 @@ class Evidence:
     target_said: str | None = None
 
 
-def in_order(ends: Ends, *, is_directed: bool) -> Ends:
+def ordered_ends(ends: Ends, *, is_directed: bool) -> Ends:
     """As they are kept: of a relation without a direction the smaller one first."""
     source, target, source_said, target_said = ends
     return ends if is_directed or source <= target else (target, source, target_said, source_said)
@@ -66,7 +66,7 @@ def add(connection: apsw.Connection, evidence: Sequence[Evidence], now: datetime
     moment = to_text(now)
     rows = []
     for one in evidence:
-        ends = in_order((one.source, one.target, one.source_said, one.target_said), is_directed=directed.get(one.type, True))
+        ends = ordered_ends((one.source, one.target, one.source_said, one.target_said), is_directed=directed.get(one.type, True))
         said = (one.subtype, one.weight, one.confidence, one.valid_from, one.valid_to, one.method, one.validation_status, one.notes)
         rows.append((one.memory, *ends, one.type, *said, moment))
     connection.executemany(
@@ -111,7 +111,7 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Ma
     return found
 
 
-def stating(connection: apsw.Connection, entities: Iterable[int]) -> list[int]:
+def memories_stating(connection: apsw.Connection, entities: Iterable[int]) -> list[int]:
     """The memories that state a relation of one of these entities, merges aside."""
     rows = connection.execute(
         "SELECT DISTINCT memory FROM relation_evidence WHERE method = ?1 AND memory IS NOT NULL "
@@ -121,7 +121,7 @@ def stating(connection: apsw.Connection, entities: Iterable[int]) -> list[int]:
     return [row[0] for row in rows]
 
 
-def stated_beside(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
+def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
     """What somebody stated outside of any memory about those whom, of all memories, only these name."""
     rows = connection.execute(
         "WITH told AS (SELECT value AS memory FROM json_each(?1)), named(entity) AS ("
@@ -194,7 +194,7 @@ def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) ->
     if not changed:
         return
     wanted = json.dumps(sorted(changed))
-    rows = folded(connection, changed)
+    rows = summed_evidence(connection, changed)
     connection.execute(_FORGET, (wanted,))
     connection.executemany(
         "INSERT INTO relations(source, target, type, directed, weight, evidence_count, confidence, subtype, valid_from, valid_to, method, "
@@ -203,7 +203,7 @@ def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) ->
     )
 
 
-def folded(connection: apsw.Connection, pairs: Iterable[Pair]) -> list[tuple[Any, ...]]:
+def summed_evidence(connection: apsw.Connection, pairs: Iterable[Pair]) -> list[tuple[Any, ...]]:
     """What the relations of these pairs come to, as rows: source, target, type, directed, weight, evidence_count, confidence, and more."""
     return connection.execute(_FOLD, (json.dumps(sorted(set(pairs))),)).fetchall()
 
@@ -235,7 +235,7 @@ def allow(connection: apsw.Connection, source: int, target: int, type_: str) -> 
     )
 
 
-def sum_up_anew(connection: apsw.Connection, entities: Sequence[int], now: datetime) -> None:
+def rebuild_sums(connection: apsw.Connection, entities: Sequence[int], now: datetime) -> None:
     """All relations of these entities: who is one with whom has changed."""
     connection.execute(
         "DELETE FROM relations WHERE source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1))",
@@ -296,7 +296,7 @@ class Statement:
         return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{days(self.valid_from, self.valid_to)}"
 
 
-def around(connection: apsw.Connection, entities: Iterable[int], most: int) -> list[Statement]:
+def strongest_statements(connection: apsw.Connection, entities: Iterable[int], most: int) -> list[Statement]:
     """The relations of these entities, the strongest first, at most so many of each in either direction. Only what something current
     speaks for; merged entities are one."""
     here = json.dumps(list(entities))
@@ -308,6 +308,6 @@ def around(connection: apsw.Connection, entities: Iterable[int], most: int) -> l
     ]
 
 
-def standing(connection: apsw.Connection, memory_id: int) -> list[str]:
+def current_statements(connection: apsw.Connection, memory_id: int) -> list[str]:
     """The relations that a memory states and that hold, as `unrelate` takes them."""
     return [" > ".join(row) for row in connection.execute(_STANDING, (memory_id,))]

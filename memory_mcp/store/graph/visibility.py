@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.text.entities.folding import bare, fold
+from memory_mcp.text.names import bare, fold
 
 # Who or what is asked about, by ?1, with all that is one with it.
 _WANTED = (
@@ -63,7 +63,7 @@ WHERE NOT EXISTS (SELECT 1 FROM entities h JOIN entity_aliases b ON b.entity = h
 """
 
 
-def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool = False) -> set[int]:
+def hidden_entities(connection: apsw.Connection, entities: Iterable[int], *, alone: bool = False) -> set[int]:
     """Those of these entities of whom only memories in the trash speak, or are filed under them: each with all that is merged into it, or
     `alone`. Whoever was made or changed by hand, or was related so, is told."""
     asked = list(entities)
@@ -74,13 +74,13 @@ def untold(connection: apsw.Connection, entities: Iterable[int], *, alone: bool 
     called: dict[int, set[str]] = {root: set() for root in unspoken}
     for root, name in _rows(connection, _CALLED.format(wanted=wanted), list(unspoken)):
         called[root].add(name)
-    forgotten = filed_in_the_trash(connection, _all(called[root] for root, spoken in unspoken.items() if not spoken))
+    forgotten = labels_in_trash(connection, _all(called[root] for root, spoken in unspoken.items() if not spoken))
     hidden = {root for root, spoken in unspoken.items() if spoken or called[root] & forgotten}
-    current = filed_openly(connection, _all(called[root] for root in hidden))
+    current = labels_outside_trash(connection, _all(called[root] for root in hidden))
     return {root for root in hidden if current.isdisjoint(called[root])}
 
 
-def names(connection: apsw.Connection, entities: Iterable[int], fits: Callable[[str], bool] = bool) -> dict[int, set[str]]:
+def hidden_names(connection: apsw.Connection, entities: Iterable[int], fits: Callable[[str], bool] = bool) -> dict[int, set[str]]:
     """By entity, those of its further names that only memories in the trash hold, in whatever case and width, and nobody put down by hand;
     of those that `fits` is true for."""
     asked = list(entities)
@@ -94,7 +94,7 @@ def names(connection: apsw.Connection, entities: Iterable[int], fits: Callable[[
                 del left[alias]
             if not left:
                 break
-    current = filed_openly(connection, _all(left.values() for left in aliases.values()))
+    current = labels_outside_trash(connection, _all(left.values() for left in aliases.values()))
     kept = {entity: {alias for alias, name in left.items() if name not in current} for entity, left in aliases.items()}
     return {entity: left for entity, left in kept.items() if left}
 
@@ -105,7 +105,7 @@ def _names_of_the_trash(connection: apsw.Connection, asked: list[int], fits: Cal
     for entity, content in _rows(connection, _SAYING_IN_THE_TRASH, asked):
         forgotten.setdefault(entity, []).append(fold(content))
     known = [row for row in _rows(connection, _ALIASES, asked) if fits(row[1])]
-    filed = filed_in_the_trash(connection, {name for _, _, name, may_be_filed in known if may_be_filed})
+    filed = labels_in_trash(connection, {name for _, _, name, may_be_filed in known if may_be_filed})
     found: dict[int, dict[str, str]] = {}
     for entity, alias, name, may_be_filed in known:
         if (may_be_filed and name in filed) or any(fold(alias) in text for text in forgotten.get(entity, ())):
@@ -137,7 +137,7 @@ _IN_THE_TRASH = _LABELS.format(deleted="IS NOT NULL", earlier="memories m CROSS 
 _OPEN = _LABELS.format(deleted="IS NULL", earlier="memory_versions v CROSS JOIN memories m")
 
 
-def filed_under(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
+def labels_of(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
     """Who said these memories, as a Person, and what they are tagged with, of an unknown type."""
     wanted = json.dumps(list(memory_ids))
     sources = connection.execute(
@@ -151,18 +151,18 @@ def filed_under(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[
     return [*((str(source), "Person") for (source,) in sources), *((str(tag), None) for (tag,) in tags)]
 
 
-def filed(connection: apsw.Connection) -> set[str]:
+def all_labels(connection: apsw.Connection) -> set[str]:
     """The names under which memories are filed, those in the trash too: who said them, and their tags. Without honorifics."""
     every = [row[0] for row in connection.execute("SELECT id FROM memories")]
-    return {bare(label) for label, _ in filed_under(connection, every)}
+    return {bare(label) for label, _ in labels_of(connection, every)}
 
 
-def filed_in_the_trash(connection: apsw.Connection, names: Set[str]) -> set[str]:
+def labels_in_trash(connection: apsw.Connection, names: Set[str]) -> set[str]:
     """Those of these names, without honorifics, that memories in the trash are filed under, or were before their tags were changed."""
     return _filed(connection, names, _IN_THE_TRASH)
 
 
-def filed_openly(connection: apsw.Connection, names: Set[str]) -> set[str]:
+def labels_outside_trash(connection: apsw.Connection, names: Set[str]) -> set[str]:
     """The same of all other memories."""
     return _filed(connection, names, _OPEN)
 
@@ -192,12 +192,12 @@ GROUP BY a.id HAVING min({STAYS}) AND (max({_WITHHELD}) OR NOT max(a.by_hand))
 """
 
 
-def hidden(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:
+def entities_withheld_from_export(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:
     """The entities of which only memories speak that stay. Merges aside."""
     return {row[0] for row in connection.execute(_HIDDEN, (deleted, secret))}
 
 
-def held_names(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, set[str]]:
+def names_withheld_from_export(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, set[str]]:
     """By entity, merges aside, those of its names that memories which name it hold, or held before they were changed, and none of them leaves."""
     found: dict[int, set[str]] = {}
     for entity, alias in connection.execute(_HELD, (deleted, secret)):
@@ -205,7 +205,7 @@ def held_names(connection: apsw.Connection, deleted: bool, secret: bool) -> dict
     return found
 
 
-def called(connection: apsw.Connection, held: Mapping[int, Set[str]]) -> dict[int, str]:
+def replacement_names(connection: apsw.Connection, held: Mapping[int, Set[str]]) -> dict[int, str]:
     """Of the entities whose own name is among those that are `held`: the first of their names that is not. Who has none keeps his own."""
     rows = connection.execute(
         "SELECT a.entity, a.alias, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity "
@@ -219,6 +219,6 @@ def called(connection: apsw.Connection, held: Mapping[int, Set[str]]) -> dict[in
     return found
 
 
-def called_where_it_leaves(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, str]:
+def export_names(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, str]:
     """By entity, the name that it leaves by, where that is not its own."""
-    return called(connection, held_names(connection, deleted, secret))
+    return replacement_names(connection, names_withheld_from_export(connection, deleted, secret))

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 
 import phonenumbers
 
-from memory_mcp.text.privacy.shadow import DASHES, hangs_on_left, hangs_on_right
+from memory_mcp.text.privacy.ascii_view import DASHES, hangs_on_left, hangs_on_right
 
 Span = tuple[int, int]
 Run = list[Span]

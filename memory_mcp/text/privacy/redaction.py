@@ -1,13 +1,16 @@
 """Putting placeholders in the place of what is private, and counting it."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.text.privacy.findings import KINDS, find
+from memory_mcp.domain import Stated
+from memory_mcp.text.privacy.detection import KINDS, find
 
+# A memory that holds something flagged carries this and the kind as a tag, so that it can be found.
+FLAG_PREFIX = "contains:"
 # A whole number this long may be a card or a telephone; a smaller one is a number.
 _TELLING_DIGITS = 10
 # Few texts need a second look, none that people write a third.
@@ -97,3 +100,10 @@ def _unused(told: Mapping[Any, str], name: Any) -> str:
     same = [each for each in told if told[each] == told[name]]
     place = same.index(name)
     return told[name] if place == 0 else f"{told[name]}_{place + 1}"
+
+
+def relations_redacted(relations: Sequence[Stated], found: Redaction) -> tuple[Stated, ...]:
+    """The relations as they may be kept."""
+    return tuple(
+        replace(one, source=found.text(one.source), relation=found.text(one.relation), target=found.text(one.target)) for one in relations
+    )

@@ -3,7 +3,7 @@
 import json
 
 from memory_mcp.domain import TOKEN_SCOPES
-from memory_mcp.store.tokens import create_token
+from memory_mcp.store.files.access_tokens import create_token
 from memory_mcp.upkeep.backup import Backups
 
 

@@ -11,7 +11,7 @@ from memory_mcp.encoders.models import Models, models_for
 from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.personas.registry import Personas
 from memory_mcp.server.actions import compat
-from memory_mcp.server.auth import Door
+from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.call import Call
 
 NAMES = [
@@ -284,7 +284,7 @@ class RuntimeWithIndex:
 def test_a_rebuild_is_asked_for_under_the_name_of_the_persona_and_of_no_other(server, persona, name, tulips):
     rebuilder = Rebuilder()
     runtime = RuntimeWithIndex(server.runtime.config, server.runtime.personas, rebuilder, server.runtime.clock)
-    admission = Door(server.runtime, ()).admit({"type": "http", "path": "/mcp", "headers": []})
+    admission = Authenticator(server.runtime, ()).admit({"type": "http", "path": "/mcp", "headers": []})
 
     def asked_by(who):
         return compat.rebuild_vector_store(call=Call(runtime, {"type": "http"}, [who], admission)).structured_content

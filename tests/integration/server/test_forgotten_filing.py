@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory_mcp.remember.weaving import weave
+from memory_mcp.graph.update.cooccurrence import weave
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 WHO, WHAT = "密偵", "陰謀"

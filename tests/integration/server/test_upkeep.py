@@ -5,7 +5,7 @@ import json
 import httpx2
 import pytest
 
-from memory_mcp.store.tokens import create_token
+from memory_mcp.store.files.access_tokens import create_token
 
 SECRET = "鰻鱧鯰の密談は zqxunique です"
 

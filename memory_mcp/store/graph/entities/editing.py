@@ -9,14 +9,14 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store import lexical
 from memory_mcp.store.graph import relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, lookup, names, records, type_history
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.overview import PRESENT
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entities.folding import bare, fold
-from memory_mcp.text.entities.type_words import type_called
+from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.names import bare, fold
 
 # Made or changed by hand: it stays when no memory names it any more.
 BY_HAND = "user"
@@ -34,7 +34,7 @@ WHERE NOT a.by_hand AND a.alias <> k.name AND (g.id <> k.id OR k.made_by <> 'tex
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EntityChange:
     """What an entity is to be; None leaves it as it is. `aliases` are all its further names, `attributes` all that it has; an empty
     `description` or `subtype` is none."""
 
@@ -61,7 +61,7 @@ def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offs
     )
     ids = [int(row[0]) for row in rows]
     found = records.by_ids(connection, ids)
-    return lookup.told(connection, [found[one] for one in ids]), total
+    return lookup.visible(connection, [found[one] for one in ids]), total
 
 
 def _found_by_the_trash(connection: apsw.Connection, query: str) -> list[int]:
@@ -69,11 +69,11 @@ def _found_by_the_trash(connection: apsw.Connection, query: str) -> list[int]:
     folded, bared = fold(query), bare(query)
     rows = connection.execute(_SOUGHT_IN_THE_TRASH, ("", folded, bared)) if query else ()
     found = list(records.by_ids(connection, [row[0] for row in rows]).values())
-    open_ = lookup.found_openly(connection, found, lambda name: folded in fold(name) or bared in bare(name))
+    open_ = lookup.matched_by_visible_names(connection, found, lambda name: folded in fold(name) or bared in bare(name))
     return sorted({entity.id for entity in found} - {entity.id for entity in open_})
 
 
-def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity:
+def create(connection: apsw.Connection, wanted: EntityChange, now: datetime) -> Entity:
     """A new entity, which stays whether or not a memory names it.
 
     Raises:
@@ -82,15 +82,15 @@ def create(connection: apsw.Connection, wanted: Wanted, now: datetime) -> Entity
     type_ = check_new(connection, wanted)
     forgotten = _of_the_trash(connection, wanted.name or "", type_)
     if forgotten:
-        records.put_by_hand(connection, forgotten.id, [wanted.name or ""])
+        records.add_names_by_hand(connection, forgotten.id, [wanted.name or ""])
         unsaid = replace(forgotten, aliases=(), merged_names=())
         # Without a type: the memory may come back, and knows better than nobody.
         return change(connection, unsaid, replace(wanted, aliases=wanted.aliases or ()), now)
-    made = records.make(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
+    made = records.create(connection, wanted.name or "", type_, 1.0, now, description=wanted.description or None, made_by=BY_HAND)
     return change(connection, records.by_ids(connection, [made])[made], replace(wanted, name=None, description=None), now)
 
 
-def check_new(connection: apsw.Connection, wanted: Wanted) -> str:
+def check_new(connection: apsw.Connection, wanted: EntityChange) -> str:
     """The type that a new entity would have.
 
     Raises:
@@ -101,7 +101,7 @@ def check_new(connection: apsw.Connection, wanted: Wanted) -> str:
     return type_
 
 
-def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: datetime) -> Entity:
+def change(connection: apsw.Connection, entity: Entity, wanted: EntityChange, now: datetime) -> Entity:
     """The entity as it is from now on. A name that it had stays one of its names unless `aliases` leaves it out.
 
     Raises:
@@ -112,7 +112,7 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
     _check_names(connection, said, type_, entity_merges.group_of(connection, entity.id))
     name, attributes = wanted.name or entity.name, entity.attributes if wanted.attributes is None else wanted.attributes
     if wanted.name and wanted.name != entity.name:
-        records.put_by_hand(connection, entity.id, [wanted.name])
+        records.add_names_by_hand(connection, entity.id, [wanted.name])
     if wanted.aliases is not None:
         _set_aliases(connection, entity, name, [alias for alias in wanted.aliases if alias not in entity.merged_names])
     if wanted.type:
@@ -132,32 +132,32 @@ def change(connection: apsw.Connection, entity: Entity, wanted: Wanted, now: dat
             entity.id,
         ),
     )
-    names.changed(connection)
+    names.mark_changed(connection)
     if name != entity.name:  # the words of what was stated of it are found by its name
-        lexical.refresh(connection, relations.stating(connection, [entity.id]))
-    return lookup.without_the_trash(connection, records.by_ids(connection, [entity.id])[entity.id])
+        bm25_index.refresh(connection, relations.memories_stating(connection, [entity.id]))
+    return lookup.without_hidden_names(connection, records.by_ids(connection, [entity.id])[entity.id])
 
 
 def delete(connection: apsw.Connection, entity: Entity) -> None:
     """Takes an entity away, with all that is one with it: names, mentions, relations. A text that names it again makes it anew."""
     members = entity_merges.group_of(connection, entity.id)
-    stating, group = relations.stating(connection, members), json.dumps(members)
+    stating, group = relations.memories_stating(connection, members), json.dumps(members)
     connection.execute("UPDATE entities SET merged_into = NULL WHERE id IN (SELECT value FROM json_each(?))", (group,))
     connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (group,))
-    names.changed(connection)
-    lexical.refresh(connection, stating)
+    names.mark_changed(connection)
+    bm25_index.refresh(connection, stating)
 
 
 def _of_the_trash(connection: apsw.Connection, name: str, type_: str) -> Entity | None:
     """Whom only the trash tells of by this very name: whoever makes one anew takes it over, so that restoring brings no second one."""
     found = [one for one in records.by_name(connection, name) if fold(one.name) == fold(name) and entity_merges.compatible(type_, one.type)]
-    untold = visibility.untold(connection, [one.id for one in found])
+    untold = visibility.hidden_entities(connection, [one.id for one in found])
     return next((one for one in found if one.id in untold), None)
 
 
 def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases: Sequence[str]) -> None:
     """What only the trash calls it stays among its names: whoever sends a list was not told of that."""
-    kept = {fold(alias) for alias in (name, *aliases, *visibility.names(connection, [entity.id]).get(entity.id, ()))}
+    kept = {fold(alias) for alias in (name, *aliases, *visibility.hidden_names(connection, [entity.id]).get(entity.id, ()))}
     known = connection.execute("SELECT id, folded, alias FROM entity_aliases WHERE entity = ?", (entity.id,)).fetchall()
     gone = [(number, alias) for number, folded, alias in known if folded not in kept]
     for number, alias in gone:
@@ -170,11 +170,11 @@ def _set_aliases(connection: apsw.Connection, entity: Entity, name: str, aliases
         connection.execute("DELETE FROM entity_aliases WHERE id = ?", (number,))
     # A list repeats the names that were told: those are still their memories'.
     told = {fold(known) for known in (entity.name, *entity.aliases)}
-    records.put_by_hand(connection, entity.id, [alias for alias in aliases if fold(alias) not in told])
+    records.add_names_by_hand(connection, entity.id, [alias for alias in aliases if fold(alias) not in told])
 
 
 def _type_called(connection: apsw.Connection, word: str) -> str:
-    known = records.types(connection)
+    known = records.entity_types(connection)
     type_ = type_called(word, known)
     if type_ is None:
         raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or create it first")
@@ -190,7 +190,7 @@ def _check_names(connection: apsw.Connection, said: Sequence[str], type_: str, o
             (fold(name),),
         ).fetchall()
         found = list(records.by_ids(connection, [row[0] for row in rows]).values())
-        there = {one.id for one in lookup.told_as(connection, found, name)}
+        there = {one.id for one in lookup.visible_as(connection, found, name)}
         for other, called, other_type, entity_id in rows:
             if other not in own and other in there and entity_merges.compatible(type_, other_type):
                 raise InvalidInput(

@@ -95,7 +95,7 @@ def distinguish(connection: apsw.Connection, one: int, other: int, reason: str |
     )
 
 
-def distinguished(connection: apsw.Connection) -> set[tuple[int, int]]:
+def distinct_pairs(connection: apsw.Connection) -> set[tuple[int, int]]:
     """The pairs that are not the same, merged ones as what they are merged into, the smaller id first."""
     rows = connection.execute(
         "SELECT coalesce(a.merged_into, a.id), coalesce(b.merged_into, b.id) FROM entity_distinctions d "
@@ -114,7 +114,7 @@ def history(connection: apsw.Connection, limit: int, *, of: int | None = None) -
         (of, limit),
     ).fetchall()
     those = {entity for row in rows for entity in row[1:3]}
-    untold, called = visibility.untold(connection, those, alone=True), _called_openly(connection, those)
+    untold, called = visibility.hidden_entities(connection, those, alone=True), _called_openly(connection, those)
     return [
         Merge(
             number,
@@ -139,8 +139,8 @@ def _called_openly(connection: apsw.Connection, those: Iterable[int]) -> dict[in
             (json.dumps(list(those)),),
         )
     )
-    untold = visibility.names(connection, set(above.values()))
-    return visibility.called(connection, {entity: untold.get(root, set()) for entity, root in above.items()})
+    untold = visibility.hidden_names(connection, set(above.values()))
+    return visibility.replacement_names(connection, {entity: untold.get(root, set()) for entity, root in above.items()})
 
 
 def root_of(connection: apsw.Connection, entity: int) -> int:
@@ -148,7 +148,7 @@ def root_of(connection: apsw.Connection, entity: int) -> int:
     return int(connection.execute("SELECT coalesce(merged_into, id) FROM entities WHERE id = ?", (entity,)).get)
 
 
-def standing_root(connection: apsw.Connection, entity: int) -> int:
+def root_by_merges(connection: apsw.Connection, entity: int) -> int:
     """What it is merged into by the merges that stand, whether or not `regroup` followed them; itself where it is in none."""
     return int(
         connection.execute(
@@ -161,9 +161,9 @@ def standing_root(connection: apsw.Connection, entity: int) -> int:
 
 def are_distinct(connection: apsw.Connection, one: int, other: int) -> bool:
     """Whether it was said of these two, or of any two that are one with them by the merges that stand, that they are not the same."""
-    both = {standing_root(connection, one), standing_root(connection, other)}
+    both = {root_by_merges(connection, one), root_by_merges(connection, other)}
     pairs: list[Any] = connection.execute("SELECT one, other FROM entity_distinctions").fetchall()
-    return any({standing_root(connection, first), standing_root(connection, second)} == both for first, second in pairs)
+    return any({root_by_merges(connection, first), root_by_merges(connection, second)} == both for first, second in pairs)
 
 
 def group_of(connection: apsw.Connection, entity: int) -> list[int]:
@@ -171,7 +171,7 @@ def group_of(connection: apsw.Connection, entity: int) -> list[int]:
     return [row[0] for row in connection.execute(f"{_GROUP} ORDER BY id", (entity,))]
 
 
-def bridge(connection: apsw.Connection, gone: Iterable[int]) -> None:
+def reattach(connection: apsw.Connection, gone: Iterable[int]) -> None:
     """Before these are deleted: who was merged into one of them is merged into what that one was merged into, and can still be undone."""
     for entity in gone:
         above = connection.execute("SELECT kept FROM entity_merges WHERE merged = ? AND undone_at IS NULL", (entity,)).get
@@ -198,7 +198,7 @@ def regroup(connection: apsw.Connection) -> None:
     connection.executemany("UPDATE entities SET merged_into = ?1 WHERE id = ?2 AND merged_into IS NOT ?1", changed)
 
 
-def settle_types(connection: apsw.Connection, changed: Iterable[int]) -> None:
+def update_merged_types(connection: apsw.Connection, changed: Iterable[int]) -> None:
     """Of whom nobody has told a type has that of what is merged into it, for as long as it is. What the hand told stays."""
     among = json.dumps(list(changed))
     connection.execute(
@@ -227,7 +227,7 @@ def _spoken_of_since(connection: apsw.Connection, entity: int, moment: str) -> l
 
 
 def _count_again(connection: apsw.Connection, changed: Sequence[int], now: datetime) -> None:
-    settle_types(connection, changed)
-    relations.sum_up_anew(connection, changed, now)
-    mentions.count_again(connection, changed)
-    names.changed(connection)
+    update_merged_types(connection, changed)
+    relations.rebuild_sums(connection, changed, now)
+    mentions.recount(connection, changed)
+    names.mark_changed(connection)

@@ -11,7 +11,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.store.graph.overview import PRESENT
-from memory_mcp.store.stored_vectors import BLOB_TYPE, SEARCHABLE, Ids, Matrix
+from memory_mcp.store.vectors.stored_vectors import BLOB_TYPE, SEARCHABLE, Ids, Matrix
 
 NAME_WEIGHT, MEMORIES_WEIGHT = 0.7, 0.3
 # Of an entity that everything names the latest pieces tell what it is.

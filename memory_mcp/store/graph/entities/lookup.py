@@ -9,26 +9,26 @@ from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.store.graph import visibility
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.records import Entity
-from memory_mcp.text.entities.folding import bare
+from memory_mcp.text.names import bare
 
 SUGGESTIONS = 5
 # Of whom only the trash speaks nothing is told: so many more are looked at.
 ALSO_LOOKED_AT = 50
 
 
-def told(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
+def visible(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
     """Of these entities those of whom something else than memories in the trash speaks, without the further names that only such hold."""
-    untold = visibility.untold(connection, [entity.id for entity in found if not entity.extraction_count])
+    untold = visibility.hidden_entities(connection, [entity.id for entity in found if not entity.extraction_count])
     return _openly(connection, [entity for entity in found if entity.id not in untold])
 
 
-def without_the_trash(connection: apsw.Connection, entity: Entity) -> Entity:
+def without_hidden_names(connection: apsw.Connection, entity: Entity) -> Entity:
     """An entity that somebody just spoke of, without the further names that only memories in the trash hold."""
     return _openly(connection, [entity])[0]
 
 
 def _openly(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
-    names = visibility.names(connection, [entity.id for entity in found if entity.aliases or entity.merged_names])
+    names = visibility.hidden_names(connection, [entity.id for entity in found if entity.aliases or entity.merged_names])
     return [_without(entity, names.get(entity.id, set())) for entity in found]
 
 
@@ -39,32 +39,32 @@ def _without(entity: Entity, names: Set[str]) -> Entity:
     return replace(entity, aliases=tuple(aliases), merged_names=tuple(merged))
 
 
-def told_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
+def visible_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
     """Those of whoever is called so who are told, and by this name; each with all its names."""
-    untold = visibility.untold(connection, [entity.id for entity in found if not entity.extraction_count])
+    untold = visibility.hidden_entities(connection, [entity.id for entity in found if not entity.extraction_count])
     wanted = bare(name)
-    return [one for one in found_openly(connection, found, lambda known: bare(known) == wanted) if one.id not in untold]
+    return [one for one in matched_by_visible_names(connection, found, lambda known: bare(known) == wanted) if one.id not in untold]
 
 
-def told_by_name(connection: apsw.Connection, name: str) -> list[Entity]:
+def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     """Whoever is called so, as `records.by_name` finds, as if there were no trash."""
-    return told_and_untold(connection, name)[0]
+    return visible_and_hidden(connection, name)[0]
 
 
-def told_and_untold(connection: apsw.Connection, name: str) -> tuple[list[Entity], set[int]]:
+def visible_and_hidden(connection: apsw.Connection, name: str) -> tuple[list[Entity], set[int]]:
     """The same, and the ids of those who are called so by the trash alone."""
     refused: set[int] = set()
-    for found in records.by_each_form(connection, name):
-        there = told_as(connection, [entity for entity in found if entity.id not in refused], name)
+    for found in records.by_name_forms(connection, name):
+        there = visible_as(connection, [entity for entity in found if entity.id not in refused], name)
         refused.update({entity.id for entity in found} - {entity.id for entity in there})
         if there:
             return there, refused
     return [], refused
 
 
-def found_openly(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
+def matched_by_visible_names(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
     """Those of these entities that were not found by names alone that only memories in the trash hold. `fits`: whether a name is sought."""
-    hidden = visibility.names(connection, [entity.id for entity in found if not fits(entity.name)], fits)
+    hidden = visibility.hidden_names(connection, [entity.id for entity in found if not fits(entity.name)], fits)
     return [entity for entity in found if entity.id not in hidden or not _are_hidden(entity, hidden[entity.id], fits)]
 
 
@@ -73,7 +73,7 @@ def _are_hidden(entity: Entity, hidden: Set[str], fits: Callable[[str], bool]) -
     return bool(fitting) and hidden >= set(fitting)
 
 
-def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
+def find_all(connection: apsw.Connection, name: str) -> Sequence[Entity]:
     """The entities of that name or id: whose own name it is before whose further name, then the most mentioned first. What only memories in
     the trash say is not told.
 
@@ -81,48 +81,50 @@ def known_as(connection: apsw.Connection, name: str) -> Sequence[Entity]:
         EntityNotFound: nobody is called so; says who is called alike.
     """
     with_id = records.by_entity_id(connection, name)
-    found = told(connection, with_id) if with_id else _openly(connection, told_by_name(connection, name))
+    found = visible(connection, with_id) if with_id else _openly(connection, by_name(connection, name))
     if not found:
         raise EntityNotFound(
-            f"nobody and nothing is called {name[:80]!r}", near(connection, name), "Take a name from a memory, or look at graph_snapshot"
+            f"nobody and nothing is called {name[:80]!r}",
+            similar_names_text(connection, name),
+            "Take a name from a memory, or look at graph_snapshot",
         )
-    own = records.by_own_name(connection, name) if len(found) > 1 else set()
+    own = records.ids_by_own_name(connection, name) if len(found) > 1 else set()
     return sorted(found, key=lambda entity: entity.id not in own)
 
 
-def the_one(connection: apsw.Connection, name: str) -> Entity:
+def find_only(connection: apsw.Connection, name: str) -> Entity:
     """The only entity of that name or id: for what changes it.
 
     Raises:
         EntityNotFound: nobody is called so.
         InvalidInput: several are; says which.
     """
-    found = known_as(connection, name)
+    found = find_all(connection, name)
     if len(found) > 1:
         ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in found[:SUGGESTIONS])
         raise InvalidInput(f"{len(found)} are called {name[:80]!r}", f"their ids are {ids}", "Name the one that you mean by its id")
     return found[0]
 
 
-def also_called(connection: apsw.Connection, entity: Entity) -> list[tuple[str, Entity]]:
+def namesakes(connection: apsw.Connection, entity: Entity) -> list[tuple[str, Entity]]:
     """Each name of an entity that somebody else is called by, too, and who that is; its own name first."""
     names = dict.fromkeys((entity.name, *entity.aliases, *entity.merged_names))
-    return [(name, other) for name in names for other in told_by_name(connection, name) if other.id != entity.id]
+    return [(name, other) for name in names for other in by_name(connection, name) if other.id != entity.id]
 
 
-def near(connection: apsw.Connection, name: str) -> str:
+def similar_names_text(connection: apsw.Connection, name: str) -> str:
     """Who is called alike, in words."""
-    found = alike(connection, name, SUGGESTIONS)
+    found = similar(connection, name, SUGGESTIONS)
     return f"known are {', '.join(entity.name for entity in found)}" if found else "no name is like it"
 
 
-def alike(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
+def similar(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
     """Entities with a name that holds this one or is held by it, most mentioned first; none of whom only the trash speaks."""
     wanted = bare(name)
-    found = found_openly(
-        connection, records.by_likeness(connection, wanted, limit + ALSO_LOOKED_AT), lambda name: _are_alike(bare(name), wanted)
+    found = matched_by_visible_names(
+        connection, records.by_similar_name(connection, wanted, limit + ALSO_LOOKED_AT), lambda name: _are_alike(bare(name), wanted)
     )
-    return told(connection, found)[:limit]
+    return visible(connection, found)[:limit]
 
 
 def _are_alike(name: str, wanted: str) -> bool:

@@ -7,11 +7,9 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.text.entities import likeness
-from memory_mcp.text.entities.finding import found_in
-from memory_mcp.text.entities.folding import bare, fold, folded_with_places
-from memory_mcp.text.entities.known import Called, Candidate, Gazetteer, is_looked_for
-from memory_mcp.text.entities.mention import Mention
+from memory_mcp.text import name_similarity
+from memory_mcp.text.gazetteer import Called, Candidate, Gazetteer, is_looked_for
+from memory_mcp.text.names import bare, fold, folded_with_places
 
 # So many new names are looked for beside the others; then all are made ready anew (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
@@ -54,20 +52,6 @@ class KnownNames:
         self._all, self._recent = Gazetteer(()), Gazetteer(())
         self._all_until = self._recent_until = (0, 0)
 
-    def find(self, connection: apsw.Connection, text: str) -> list[tuple[int, Mention]]:
-        """Each known entity that a question names, with its id, in the order of the text; merged ones as what they are merged into."""
-        called = self.called(connection, text)
-        if not called:
-            return []
-        named = found_in(text, (), called, is_asked=True)
-        found = [(mention.entity, mention) for mention in named if mention.entity]
-        wanted = json.dumps([entity for entity, _ in found])
-        rows = connection.execute(
-            "SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
-        )
-        roots: dict[int, int] = dict(rows)
-        return [(roots[entity], mention) for entity, mention in found]
-
     def called(self, connection: apsw.Connection, text: str) -> list[Called]:
         """The known names that may stand in the text, each with who is called so, the most mentioned first; of those that are one the one
         whose own the name is."""
@@ -100,7 +84,15 @@ class KnownNames:
             return self._all, self._recent
 
 
-def of_shorter_or_longer_name(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
+def roots(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, int]:
+    """For each of these entities what it is merged into, or itself."""
+    wanted = json.dumps(list(entities))
+    return dict(
+        connection.execute("SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
+    )
+
+
+def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
     """Of the people among these, who else may be meant: 田中 may be 田中誠, who is one of two. Merged ones as what they are merged into."""
     own = connection.execute(
         "SELECT id, name FROM entities WHERE type = 'Person' AND id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
@@ -109,7 +101,7 @@ def of_shorter_or_longer_name(connection: apsw.Connection, entities: Iterable[in
     if not people:
         return {}
     longer = [(id_, name + " " * name.isascii()) for id_, name in people if len(name) > 1 and _may_be_a_part(name)]
-    parts = ((id_, part) for id_, name in people for part in likeness.parts(name, "Person") if name.startswith(part))
+    parts = ((id_, part) for id_, name in people for part in name_similarity.parts(name, "Person") if name.startswith(part))
     shorter = [(id_, part) for id_, part in parts if _may_be_a_part(part)]
     rows = connection.execute(_SHORTER_OR_LONGER, (json.dumps(longer), json.dumps(shorter)))
     found: dict[int, set[int]] = {}
@@ -123,24 +115,24 @@ def _may_be_a_part(name: str) -> bool:
     return name.isascii() or "\u4e00" <= name[-1] <= "\u9fff"
 
 
-def changed(connection: apsw.Connection) -> None:
+def mark_changed(connection: apsw.Connection) -> None:
     """Names were taken away, or mean somebody else now: whoever keeps them ready has to begin anew."""
     connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_changed', lower(hex(randomblob(8))))")
 
 
-def unread(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
+def unread_names(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
     """The names that older memories were not read for yet, the first first: number and name."""
     until = connection.execute("SELECT CAST(value AS INTEGER) FROM properties WHERE name = 'names_read_until'").get or 0
     rows = connection.execute("SELECT id, alias FROM entity_aliases WHERE id > ? ORDER BY id LIMIT ?", (until, limit))
     return [(int(number), str(alias)) for number, alias in rows]
 
 
-def read_until(connection: apsw.Connection, number: int) -> None:
+def note_read_until(connection: apsw.Connection, number: int) -> None:
     """Older memories were read for the names up to this one."""
     connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_read_until', ?)", (str(number),))
 
 
-def holding(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
+def memories_containing(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
     """The memories that hold one of these names, letter by letter, and don't name the one who is called so: nobody knew, or another one was
     meant. `learned`: the names by number."""
     rows = connection.execute(

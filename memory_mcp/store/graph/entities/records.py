@@ -12,8 +12,8 @@ import apsw
 from memory_mcp.dates.mentions import day_called
 from memory_mcp.store.graph.entities import type_history
 from memory_mcp.store.timestamps import optional_from_text, to_text
-from memory_mcp.text.entities import mention
-from memory_mcp.text.entities.folding import bare, fold
+from memory_mcp.text import mention
+from memory_mcp.text.names import bare, fold
 
 UNKNOWN_TYPE = mention.UNKNOWN_TYPE
 # The type of an entity e as it is without what is merged into it.
@@ -65,10 +65,10 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]
 def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     """Whoever is called so, most mentioned first: exactly so if anybody is, else with other honorifics, else the day that is meant, however
     it is written. Merged ones answer as the kept."""
-    return next(by_each_form(connection, name), [])
+    return next(by_name_forms(connection, name), [])
 
 
-def by_each_form(connection: apsw.Connection, name: str) -> Iterator[list[Entity]]:
+def by_name_forms(connection: apsw.Connection, name: str) -> Iterator[list[Entity]]:
     """Whoever is called exactly so, then whoever is with other honorifics, then the day; each only where there is somebody."""
     for column, wanted in _forms(name):
         found = _selected(
@@ -86,7 +86,7 @@ def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
     return _selected(connection, "= (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)", entity_id)
 
 
-def by_likeness(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
+def by_similar_name(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
     """Entities with a name that holds this bare one or is held by it, the most mentioned first."""
     return _selected(
         connection,
@@ -109,7 +109,7 @@ def _forms(name: str) -> Iterator[tuple[str, str]]:
         yield "folded", fold(day.name)
 
 
-def find_or_make(
+def find_or_create(
     connection: apsw.Connection,
     name: str,
     type_: str | None,
@@ -123,9 +123,9 @@ def find_or_make(
     own the name is, so that they can be told apart again. `likely` is its type where nobody has told one."""
     entity = find(connection, name, type_, likely=likely)
     if entity is None:
-        return make(connection, name, type_ or likely or UNKNOWN_TYPE, confidence, now, subtype=subtype)
+        return create(connection, name, type_ or likely or UNKNOWN_TYPE, confidence, now, subtype=subtype)
     if told := type_ or likely:
-        tell_type(connection, entity.id, told, now)
+        fill_type(connection, entity.id, told, now)
     own = _whose_own(connection, entity, name)
     if confidence > entity.confidence:
         connection.execute("UPDATE entities SET confidence = max(confidence, ?) WHERE id = ?", (confidence, own))
@@ -141,7 +141,11 @@ def find(
     called = by_name(connection, name) if among is None else among
     found = [entity for entity in called if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
     wanted = type_ or likely
-    once = type_history.meant(connection, name, wanted) if wanted and called and all(entity.type != wanted for entity in called) else set()
+    once = (
+        type_history.ids_with_type(connection, name, wanted)
+        if wanted and called and all(entity.type != wanted for entity in called)
+        else set()
+    )
     if once:
         found = [entity for entity in called if entity.id in once] or found
     elif type_ is None and likely == "Person":
@@ -151,19 +155,19 @@ def find(
         found = (
             [entity for entity in found if entity.type == wanted] or [entity for entity in found if entity.type == UNKNOWN_TYPE] or found
         )
-    if len(found) == 1 and (bare(found[0].name) == bare(name) or not is_of_no_year(name)):
+    if len(found) == 1 and (bare(found[0].name) == bare(name) or not is_day_without_year(name)):
         return found[0]
-    called_so = by_own_name(connection, name) if found else set()
+    called_so = ids_by_own_name(connection, name) if found else set()
     own = [entity for entity in found if entity.id in called_so]
     if own:
         return own[0]
-    if is_of_no_year(name):
+    if is_day_without_year(name):
         return None
     given = _given(connection, found, name)
     return given[0] if len(given) == 1 else None
 
 
-def by_own_name(connection: apsw.Connection, name: str) -> set[int]:
+def ids_by_own_name(connection: apsw.Connection, name: str) -> set[int]:
     """Whose own name it is, or that of one who was merged into them: what was a further name before a merge is one after it."""
     rows = connection.execute(
         "SELECT coalesce(e.merged_into, e.id), e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ?",
@@ -182,13 +186,13 @@ def _given(connection: apsw.Connection, found: Sequence[Entity], name: str) -> l
     return [entity for entity in found if entity.id in given]
 
 
-def is_of_no_year(name: str) -> bool:
+def is_day_without_year(name: str) -> bool:
     """Whether it is the name of a day such as 10月17日: by its own name one that comes back each year, and none that has it as a further name."""
     day = day_called(name, None)
     return day is not None and "月" in day.name
 
 
-def tell_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
+def fill_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
     """The type of an entity, or of what it is merged into, of which nobody has told one. What the hand told stays."""
     connection.execute(
         f"UPDATE entities SET type = ?1, type_from = NULL, types_told = {type_history.WAS_UNKNOWN}, updated_at = ?2 WHERE type_from IS NOT 'hand' "
@@ -198,7 +202,7 @@ def tell_type(connection: apsw.Connection, entity_id: int, type_: str, now: date
     )
 
 
-def make(
+def create(
     connection: apsw.Connection,
     name: str,
     type_: str,
@@ -232,7 +236,7 @@ def make(
     if made_by == "text":
         add_aliases(connection, entity_id, [name])
     else:
-        put_by_hand(connection, entity_id, [name])
+        add_names_by_hand(connection, entity_id, [name])
     return entity_id
 
 
@@ -242,13 +246,13 @@ def add_aliases(connection: apsw.Connection, entity_id: int, aliases: Sequence[s
     connection.executemany("INSERT OR IGNORE INTO entity_aliases(folded, entity, bare, alias, mark) VALUES (?,?,?,?,random())", rows)
 
 
-def put_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
+def add_names_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
     """Names that somebody gives an entity: they stay told, whatever memories are forgotten."""
     add_aliases(connection, entity_id, names)
-    said_by_hand(connection, entity_id, names)
+    mark_names_by_hand(connection, entity_id, names)
 
 
-def said_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
+def mark_names_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
     """Those of an entity's names that somebody called it by stay told, too."""
     folded = json.dumps([fold(name) for name in names])
     connection.execute(
@@ -274,7 +278,7 @@ def _whose_own(connection: apsw.Connection, entity: Entity, name: str) -> int:
     return int(owner or entity.id)
 
 
-def types(connection: apsw.Connection) -> dict[str, str]:
+def entity_types(connection: apsw.Connection) -> dict[str, str]:
     """The types that an entity can have: by name, how each is shown."""
     return dict(connection.execute("SELECT name, display_name FROM entity_types ORDER BY name"))
 

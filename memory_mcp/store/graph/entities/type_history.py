@@ -11,8 +11,8 @@ from typing import Any
 import apsw
 
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entities.folding import bare, fold
-from memory_mcp.text.entities.mention import UNKNOWN_TYPE
+from memory_mcp.text.mention import UNKNOWN_TYPE
+from memory_mcp.text.names import bare, fold
 
 # Whether an entity e had the type in the place.
 HAD = "EXISTS (SELECT 1 FROM json_each(e.types_told) had WHERE had.key = {})"
@@ -30,7 +30,7 @@ SELECT 1 FROM entities g WHERE coalesce(g.merged_into, g.id) = ?1 AND (
 """
 
 
-def meant(connection: apsw.Connection, name: str, type_: str) -> set[int]:
+def ids_with_type(connection: apsw.Connection, name: str, type_: str) -> set[int]:
     """Whom this name and type may mean though nobody of that name is of the type now: who had it, or who is one with another and has it
     himself. Merged ones as what they are merged into."""
     rows = connection.execute(
@@ -58,7 +58,7 @@ def note_change(connection: apsw.Connection, entity: int, type_: str, now: datet
     _put(connection, entity, told)
 
 
-def former(connection: apsw.Connection, entity: int) -> list[str]:
+def former_types(connection: apsw.Connection, entity: int) -> list[str]:
     """The types that an entity had, as an export tells them."""
     return list(json.loads(str(connection.execute(f"SELECT {FORMER} FROM entities e WHERE e.id = ?", (entity,)).get)))
 
@@ -72,7 +72,7 @@ def add(connection: apsw.Connection, entity: int, types: Iterable[str]) -> None:
         _put(connection, entity, told)
 
 
-def adopt(connection: apsw.Connection, name: str, type_: str, types: Collection[str]) -> None:
+def adopt_type(connection: apsw.Connection, name: str, type_: str, types: Collection[str]) -> None:
     """Somebody said elsewhere that whoever is called so is of this type now, and was of those: so is he here, where nobody told it by hand and
     nobody of that name is of the type."""
     if not types:

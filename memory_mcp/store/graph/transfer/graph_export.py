@@ -141,8 +141,11 @@ class _Who:
     """Of whom something leaves, and by what name: the first of its names that not only a memory which stays here holds."""
 
     def __init__(self, connection: apsw.Connection, deleted: bool, secret: bool) -> None:
-        self._hidden, self.held = visibility.hidden(connection, deleted, secret), visibility.held_names(connection, deleted, secret)
-        self._called = visibility.called(connection, self.held)
+        self._hidden, self.held = (
+            visibility.entities_withheld_from_export(connection, deleted, secret),
+            visibility.names_withheld_from_export(connection, deleted, secret),
+        )
+        self._called = visibility.replacement_names(connection, self.held)
 
     def all_leave(self, entities: Iterable[int]) -> bool:
         return self._hidden.isdisjoint(entities)
@@ -178,7 +181,7 @@ WHERE iif(v.memory IS NULL, v.validation_status <> 'rejected', NOT {STAYS}) GROU
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class ExportFilter:
     """What may leave where something may not: the names of each entity that are told, and the relations, as (source, target, type)."""
 
     said: dict[int, list[str]]
@@ -213,7 +216,7 @@ class Open:
         return None
 
 
-def what_is_open(connection: apsw.Connection) -> Open | None:
+def export_filter(connection: apsw.Connection) -> ExportFilter | None:
     """None where no memory is secret, not even in the trash, so that everything may leave."""
     if not secret_count(connection, include_deleted=True):
         return None
@@ -222,15 +225,15 @@ def what_is_open(connection: apsw.Connection) -> Open | None:
     for entity, alias in connection.execute(_SAID, nothing_else):
         said.setdefault(entity, []).append(alias)
     stated = frozenset((source, target, type_) for source, target, type_ in connection.execute(_STATED, nothing_else))
-    hidden = visibility.hidden(connection, *nothing_else)
+    hidden = visibility.entities_withheld_from_export(connection, *nothing_else)
     by_hand = frozenset(row[0] for row in connection.execute("SELECT id FROM entities WHERE made_by <> 'text'")) - hidden
     ends = frozenset(end for source, target, _ in stated for end in (source, target))
-    return Open(said, stated, ends, by_hand, _held(connection, hidden))
+    return ExportFilter(said, stated, ends, by_hand, _held(connection, hidden))
 
 
 def _held(connection: apsw.Connection, hidden: Set[int]) -> dict[int, set[str]]:
     """The names of each, with what is merged into it, that stay; all names of those of whom nothing leaves."""
-    names = visibility.held_names(connection, deleted=False, secret=False)
+    names = visibility.names_withheld_from_export(connection, deleted=False, secret=False)
     merged: dict[int, int] = dict(connection.execute("SELECT id, merged_into FROM entities WHERE merged_into IS NOT NULL"))
     for entity in hidden & merged.keys():
         known = connection.execute("SELECT alias FROM entity_aliases WHERE entity = ?", (entity,))
@@ -245,7 +248,7 @@ def entities_after(connection: apsw.Connection, last: int) -> list[Entity]:
     """The next page of those that are there, in the order in which they became known."""
     rows = connection.execute(f"SELECT e.id FROM entities e WHERE e.id > ? AND {PRESENT} ORDER BY e.id LIMIT ?", (last, PAGE))
     found = graph_entities.by_ids(connection, [int(row[0]) for row in rows])
-    return sorted(lookup.told(connection, list(found.values())), key=lambda entity: entity.id)
+    return sorted(lookup.visible(connection, list(found.values())), key=lambda entity: entity.id)
 
 
 def relations_after(connection: apsw.Connection, last: tuple[int, int, str]) -> list[Relation]:

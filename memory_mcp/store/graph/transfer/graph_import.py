@@ -13,14 +13,14 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
-from memory_mcp.store.graph.relations import Pair, sum_up, sum_up_anew
+from memory_mcp.store.graph.relations import Pair, rebuild_sums, sum_up
 from memory_mcp.store.graph.transfer import graph_merge
-from memory_mcp.text.entities.folding import fold
+from memory_mcp.text.names import fold
 
 Row = Mapping[str, Any]
 
 
-class Arrivals:
+class GraphImport:
     """What one batch brings; `settle` sums up what follows from all of it. Call both in one transaction."""
 
     def __init__(self, connection: apsw.Connection, now: datetime) -> None:
@@ -49,10 +49,10 @@ class Arrivals:
         """Relations, counts and names as they are now."""
         if self._merged:
             entity_merges.regroup(self._connection)
-            entity_merges.settle_types(self._connection, self._merged)
-            sum_up_anew(self._connection, sorted(self._merged), self._now)
-            mentions.count_again(self._connection, self._merged)
-            names.changed(self._connection)
+            entity_merges.update_merged_types(self._connection, self._merged)
+            rebuild_sums(self._connection, sorted(self._merged), self._now)
+            mentions.recount(self._connection, self._merged)
+            names.mark_changed(self._connection)
         sum_up(self._connection, self._pairs, self._now)
 
     def _type(self, row: Row) -> bool:
@@ -68,7 +68,7 @@ class Arrivals:
 
     def _entity(self, row: Row) -> bool:
         if row.get("type_by_hand") and "type" in row:
-            type_history.adopt(self._connection, row["entity"], row["type"], row.get("former_types", ()))
+            type_history.adopt_type(self._connection, row["entity"], row["type"], row.get("former_types", ()))
         id_ = self._own(row["entity"], row.get("type"))
         if id_ is None:
             self._make(row)
@@ -78,7 +78,7 @@ class Arrivals:
         return self._told_of(id_) != before
 
     def _make(self, row: Row) -> int:
-        id_ = records.make(
+        id_ = records.create(
             self._connection,
             row["entity"],
             row.get("type") or records.UNKNOWN_TYPE,
@@ -108,9 +108,7 @@ class Arrivals:
         made_by = row.get("made_by", "text")
         # An older export says nothing of who put a name down.
         by_hand = row.get("names_by_hand", () if made_by == "text" else (found.name, *found.aliases))
-        graph_merge.keep_what_was_said(
-            self._connection, id_, found, made_by, by_hand, self._now, type_by_hand=row.get("type_by_hand", False)
-        )
+        graph_merge.fill_entity(self._connection, id_, found, made_by, by_hand, self._now, type_by_hand=row.get("type_by_hand", False))
         type_history.add(self._connection, id_, row.get("former_types", ()))
 
     def _told_of(self, id_: int) -> object:
@@ -125,7 +123,9 @@ class Arrivals:
         said = [
             row.get(name) for name in ("subtype", "weight", "confidence", "valid_from", "valid_to", "method", "validation_status", "notes")
         ]
-        pairs = graph_merge.put_down(self._connection, [(None, source, target, None, None, row["relation"], *said, row["created_at"])])
+        pairs = graph_merge.add_stated_relations(
+            self._connection, [(None, source, target, None, None, row["relation"], *said, row["created_at"])]
+        )
         if self._connection.total_changes() == before:
             return False
         self._pairs |= pairs
@@ -141,7 +141,7 @@ class Arrivals:
             return False
         if not row.get("undone_at"):
             # Whoever is one with another here already goes along with it: nobody has two above, nor himself.
-            merged, root = entity_merges.standing_root(self._connection, merged), entity_merges.standing_root(self._connection, kept)
+            merged, root = entity_merges.root_by_merges(self._connection, merged), entity_merges.root_by_merges(self._connection, kept)
             if merged == root or entity_merges.are_distinct(self._connection, merged, root):
                 return False
         self._connection.execute(
@@ -154,7 +154,7 @@ class Arrivals:
     def _distinguish(self, row: Row) -> bool:
         ends = (row["distinct_entity"], row.get("type")), (row["from_entity"], row.get("from_type"))
         one, other = sorted(self._end(*end) for end in ends)
-        if entity_merges.standing_root(self._connection, one) == entity_merges.standing_root(self._connection, other):
+        if entity_merges.root_by_merges(self._connection, one) == entity_merges.root_by_merges(self._connection, other):
             return False
         self._connection.execute(
             "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
@@ -195,7 +195,7 @@ class Arrivals:
             f"AND (?3 IS NULL OR {own} IN (?3, ?4) OR {had}) ORDER BY e.name = ?2 DESC, {own} = ?3 DESC, {had} DESC, e.id LIMIT 1",
             (fold(name), name, type_, records.UNKNOWN_TYPE),
         ).fetchone()
-        if found is None or (found[2] != name and records.is_of_no_year(name)):
+        if found is None or (found[2] != name and records.is_day_without_year(name)):
             return None
         if type_ not in (None, found[1]) and found[1] == records.UNKNOWN_TYPE:
             self._connection.execute(

@@ -1,0 +1,101 @@
+"""Proper nouns of Japanese that a dictionary knows: SudachiPy, where it is installed (requirements-sudachi.txt)."""
+
+import importlib
+import importlib.util
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from memory_mcp.characters import is_japanese
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT
+from memory_mcp.text.mention import Mention
+
+# The dictionaries that are looked for, the largest first.
+_DICTIONARIES = ("full", "core", "small")
+_TYPES = {"人名": "Person", "地名": "Location"}
+UNTOLD = ""  # a company, an animal, a work: the dictionary does not say which
+# Sudachi refuses more than 49,149 bytes at once.
+_PIECE = 10_000
+_LETTERS = re.compile("^[\u3041-\u309f\u30a1-\u30fc\u4e00-\u9fff々]{2,}$")
+
+logger = logging.getLogger(__name__)
+
+
+def installed() -> str | None:
+    """The dictionary that there is; None where SudachiPy, or any dictionary for it, is not installed."""
+    if importlib.util.find_spec("sudachipy") is None:
+        return None
+    return next((name for name in _DICTIONARIES if importlib.util.find_spec(f"sudachidict_{name}") is not None), None)
+
+
+class Dictionary:
+    """What there is of it: looked for when it is first wanted; where there is nothing, that is said once."""
+
+    def __init__(self) -> None:
+        self._found: ProperNouns | None = None
+        self._looked = False
+
+    def get(self) -> "ProperNouns | None":
+        """None where SudachiPy is not installed: then names are found by marks, known names and rules."""
+        if not self._looked:
+            self._looked = True
+            name = installed()
+            self._found = ProperNouns(name) if name else None
+            if name is None:
+                logger.warning(
+                    "graph.names_by is sudachi, and SudachiPy is not installed (requirements-sudachi.txt): names are found by rules"
+                )
+        return self._found
+
+
+class ProperNouns:
+    """Finds people, places and other names in Japanese texts. The dictionary is opened by the first text: 0.1 s, and some tens of MB."""
+
+    def __init__(self, dictionary: str) -> None:
+        self._dictionary = dictionary
+        self._guard = threading.Lock()
+        self._tokenizer: Any = None
+
+    def open(self) -> None:
+        """Opens the dictionary, if it is not."""
+        with self._guard:
+            self._opened()
+
+    def find(self, text: str) -> Iterator[Mention]:
+        """Each name that the dictionary knows: surname and given name as one, titles left out."""
+        if not is_japanese(text):
+            return
+        with self._guard:
+            found = [self._of(piece, start) for start, piece in _pieces(text[:TEXT_LIMIT])]
+        for mentions in found:
+            yield from mentions
+
+    def _of(self, text: str, offset: int) -> list[Mention]:
+        found: list[Mention] = []
+        for token in self._opened().tokenize(text):
+            kind = _kind(token.part_of_speech())
+            if kind is None or not _LETTERS.match(token.surface()):
+                continue
+            start, end = offset + token.begin(), offset + token.end()
+            if found and found[-1].end == start and found[-1].type == kind == "Person":
+                start = found.pop().start
+            found.append(Mention(text[start - offset : end - offset], kind or None, start, end, "dictionary"))
+        return found
+
+    def _opened(self) -> Any:
+        if self._tokenizer is None:
+            sudachi = importlib.import_module("sudachipy")
+            self._tokenizer = sudachi.Dictionary(dict=self._dictionary).tokenizer(mode=sudachi.SplitMode.C)
+        return self._tokenizer
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    return ((start, text[start : start + _PIECE]) for start in range(0, len(text), _PIECE))
+
+
+def _kind(part_of_speech: tuple[str, ...]) -> str | None:
+    if part_of_speech[1] != "固有名詞":
+        return None
+    return _TYPES.get(part_of_speech[2], UNTOLD)

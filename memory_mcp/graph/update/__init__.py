@@ -1,0 +1,1 @@
+"""Writes the graph: from texts, from stated relations, from edits by hand, and in the background."""

@@ -1,0 +1,89 @@
+"""Links between memories that are made in the background: those that say nearly the same, and those that may contradict each other.
+
+Both are hints: nothing is merged, replaced or left out because of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import apsw
+
+from memory_mcp.personas.registry import Persona
+from memory_mcp.store import memories
+from memory_mcp.store.graph import background_tasks, memory_links
+from memory_mcp.store.graph.memory_links import Link
+from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
+from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.text.contradiction import contradicting
+
+# So many memories are linked at once, each by its first so many pieces, to so many at most.
+BATCH_MEMORIES, PIECES, LINKS_EACH = 20, 3, 5
+# So many pieces are asked for of which some belong to one memory, or to a summary.
+NEAREST = 24
+# So many memories that name the same are compared with one.
+COMPARED = 40
+CONTRADICTION_CONFIDENCE = 0.5
+
+
+def link_alike(persona: Persona, indexes: IndexShelf, least: float, now: datetime) -> bool:
+    """Links a few memories to those whose vectors are nearest, from a cosine of `least` on. Returns whether there may be more.
+
+    Waits until the index has all vectors; without a model there is nothing to do.
+    """
+    with persona.database.read() as connection:
+        generation = stored_vectors.serving_generation(connection)
+        if generation is None or index_queue.length(connection):
+            return False
+        wanted = background_tasks.first(connection, "links", BATCH_MEMORIES)
+        pieces, vectors = stored_vectors.of_memories(connection, generation, wanted)
+        owners = chunks.owners(connection, pieces.tolist())
+    index = indexes.get(persona.database, generation) if wanted else None
+    if index is None:
+        return False
+    own: dict[int, list[int]] = defaultdict(list)
+    for place, piece in enumerate(pieces.tolist()):
+        own[owners.get(piece, 0)].append(place)
+    near = {
+        memory: dict(pair for place in own.get(memory, [])[:PIECES] for pair in index.search(vectors[place], NEAREST)) for memory in wanted
+    }
+
+    def write(connection: apsw.Connection) -> None:
+        found = [link for memory in wanted for link in _nearest(connection, memory, near[memory], least)]
+        memory_links.replace(connection, wanted, "vectors", found, now)
+        background_tasks.done(connection, "links", wanted)
+
+    persona.database.write(write)
+    return True
+
+
+def link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> None:
+    """Links these memories to those that may contradict them: of what they state, and of what they say of whom both name."""
+    current = {memory.id: memory for memory in memories.by_ids(connection, memory_ids).values()}
+    found: list[Link] = []
+    for memory in current.values():
+        if memory.deleted_at or memory.superseded_by or memory.kind == "summary":
+            continue
+        against = set(memory_links.contradicting_memories(connection, memory.id, COMPARED))
+        said = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED)
+        against |= {other for other, content in said.items() if contradicting(memory.content, content)}
+        found += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]
+    memory_links.replace(connection, memory_ids, "contradiction", found, now)
+
+
+def _contradiction(one: int, other: int) -> Link:
+    return Link(min(one, other), max(one, other), "contradiction", 0.5, CONTRADICTION_CONFIDENCE, "contradiction")
+
+
+def _nearest(connection: apsw.Connection, memory: int, cosines: dict[int, float], least: float) -> Iterable[Link]:
+    owners = chunks.owners(connection, list(cosines))
+    best: dict[int, float] = {}
+    for piece, owner in owners.items():
+        if owner != memory and cosines[piece] >= least:
+            best[owner] = max(best.get(owner, 0.0), cosines[piece])
+    told = memories.by_ids(connection, best)
+    nearest = sorted((other for other in best if told[other].kind != "summary"), key=lambda other: (-best[other], other))[:LINKS_EACH]
+    return [
+        Link(min(memory, other), max(memory, other), "semantic_similarity", round(min(best[other], 1.0), 4), 0.8, "vectors")
+        for other in nearest
+    ]

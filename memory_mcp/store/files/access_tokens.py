@@ -1,0 +1,282 @@
+"""`tokens.json`: who may call, as which personas, for what. The secrets themselves are nowhere: a fingerprint of each is kept.
+
+A file beside the personas and not a table, because it belongs to none of them: the command line writes it whether or not a
+server runs, and the server sees a change at the next call by one look at the file's stamp. Tokens are in use as soon as
+the file exists: revoking the last one shuts the door, it does not open it.
+"""
+
+import hashlib
+import hmac
+import json
+import logging
+import re
+import secrets
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from memory_mcp.domain import TOKEN_SCOPES, TokenScope
+from memory_mcp.errors import InvalidInput, StoreDamaged, StoreError
+from memory_mcp.store.files.durable_files import refusal, write_atomically
+from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
+
+FILE_NAME = "tokens.json"
+LOCK_NAME = ".tokens.lock"
+VERSION = 1
+PREFIX = "mmcp"
+NAME_LIMIT = 100
+LOCK_SECONDS = 10
+PRIVATE = 0o700
+
+_SECRET = re.compile(rf"{PREFIX}_([0-9a-f]{{10}})_[0-9a-f]{{64}}")
+_NOBODYS = hashlib.sha256(b"").hexdigest()
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is known of a token. `personas`: canonical names, None for all. `fingerprint`: SHA-256 of the secret, in hex.
+
+    The secret has 256 random bits: a slow hash, which protects what people make up, would protect nothing here.
+    """
+
+    id: str
+    name: str
+    fingerprint: str
+    personas: tuple[str, ...] | None
+    scopes: tuple[TokenScope, ...]
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def state(self, now: datetime) -> str:
+        """`in force`, `expired` or `revoked`."""
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at and self.expires_at <= now else "in force"
+
+
+Tokens = Mapping[str, Token]
+
+
+def id_of(secret: str) -> str | None:
+    """The public part of a secret, by which its token is listed and revoked; None for what is no secret of ours."""
+    found = _SECRET.fullmatch(secret)
+    return found[1] if found else None
+
+
+def matching(tokens: Tokens, secret: str) -> Token | None:
+    """The token whose secret this is. Takes the same time for a wrong secret as for an unknown one."""
+    known = tokens.get(id_of(secret) or "")
+    same = hmac.compare_digest(_fingerprint(secret), known.fingerprint if known else _NOBODYS)
+    return known if known and same else None
+
+
+def read_tokens(directory: Path) -> Tokens | None:
+    """All tokens of a data directory by their ids; None where tokens are not in use.
+
+    Raises:
+        StoreError: the file is there and can't be used. Whoever reads it must let nobody in.
+    """
+    try:
+        text = (directory / FILE_NAME).read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(
+            f"{FILE_NAME} can't be read", getattr(error, "strerror", None) or str(error), "Make it readable for the server"
+        ) from error
+    try:
+        tree = json.loads(text)
+        if tree["version"] != VERSION:
+            raise StoreDamaged(f"{FILE_NAME} is of another version", f"{tree['version']!r} and not {VERSION}", "Update Memory MCP")
+        return MappingProxyType({token.id: token for token in map(_token, tree["tokens"])})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreDamaged(
+            f"{FILE_NAME} is not what it should be",
+            f"{type(error).__name__} {error}",
+            "Restore a copy of it, or remove it and create the tokens anew",
+        ) from error
+
+
+def create_token(
+    directory: Path,
+    *,
+    name: str,
+    personas: Iterable[str] | None,
+    scopes: Iterable[TokenScope],
+    now: datetime,
+    expires_at: datetime | None = None,
+) -> tuple[Token, str]:
+    """Adds a token. Returns it with its secret, which is said this once.
+
+    The directory is created if need be: a server that listens beyond this machine wants a token before its first start.
+
+    Raises:
+        InvalidInput: the name is too long, no persona or no scope is given, or it would have expired already.
+        StoreError: the file can't be read or written.
+    """
+    who = None if personas is None else tuple(dict.fromkeys(personas))
+    what = tuple(scope for scope in TOKEN_SCOPES if scope in set(scopes))
+    if who == () or not what:
+        raise InvalidInput("the token would be good for nothing", "it has no persona or no scope", "Give at least one of each")
+    if len(name) > NAME_LIMIT:
+        raise InvalidInput(f"the token's name has {len(name)} characters", f"{NAME_LIMIT} are the limit", "Choose a shorter one")
+    if expires_at and expires_at <= now:
+        raise InvalidInput("the token would have expired already", f"at {expires_at.isoformat()}", "Choose a later time")
+    with _alone(directory):
+        tokens = dict(read_tokens(directory) or {})
+        identity = next(made for made in iter(lambda: secrets.token_hex(5), None) if made not in tokens)
+        secret = f"{PREFIX}_{identity}_{secrets.token_hex(32)}"
+        token = Token(identity, name, _fingerprint(secret), who, what, now, expires_at)
+        _write(directory, {**tokens, identity: token})
+    return token, secret
+
+
+def revoke_token(directory: Path, identity: str, now: datetime) -> Token:
+    """Makes a token good for nothing from the next call on. It stays listed.
+
+    Raises:
+        InvalidInput: no token has this id.
+        StoreError: the file can't be read or written.
+    """
+    _holding(directory, identity)
+    with _alone(directory):
+        tokens = _holding(directory, identity)
+        token = tokens[identity]
+        if token.revoked_at is None:
+            token = tokens[identity] = replace(token, revoked_at=now)
+            _write(directory, tokens)
+    return token
+
+
+class LiveTokens:
+    """The tokens in force while a server runs. A file that is damaged, or was there and is gone, lets nobody in."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises StoreError where the file is there and can't be used: a server that started then would be open."""
+        self._directory = directory
+        self._stamp = self._read_stamp()
+        self._tokens = read_tokens(directory)
+        self._unusable = False
+        self._lock = threading.Lock()
+
+    def current(self) -> Tokens | None:
+        """The tokens for a call that begins now; None where they are not in use. One look at the file's stamp (microseconds).
+
+        Raises:
+            StoreError: nobody can be let in.
+        """
+        if self._read_stamp() != self._stamp:
+            with self._lock:  # two at once could leave the older file in force under the newer one's stamp
+                stamp = self._read_stamp()
+                if stamp != self._stamp:
+                    self._refresh()
+                    self._stamp = stamp
+        if self._unusable:
+            raise StoreError("nobody can be let in at the moment", "the server can't read its tokens", "Its log says why")
+        return self._tokens
+
+    def _refresh(self) -> None:
+        try:
+            tokens = read_tokens(self._directory)
+        except StoreError as error:
+            self._shut(str(error))
+            return
+        if tokens is None and (self._tokens is not None or self._unusable):
+            self._shut(f"{FILE_NAME} is gone. Put it back, or restart the server to serve without tokens.")
+            return
+        if tokens is not None and self._tokens is None:
+            logger.info("tokens are in use from now on: a call without one is refused")
+        self._tokens, self._unusable = tokens, False
+
+    def _shut(self, why: str) -> None:
+        logger.error("%s Until then nobody is let in.", why)
+        self._unusable = True
+
+    def _read_stamp(self) -> tuple[int, int, int] | None:
+        try:
+            stat = (self._directory / FILE_NAME).stat()
+        except OSError:
+            return None
+        return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+def _fingerprint(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", errors="surrogateescape")).hexdigest()
+
+
+def _holding(directory: Path, identity: str) -> dict[str, Token]:
+    tokens = dict(read_tokens(directory) or {})
+    if identity not in tokens:
+        raise InvalidInput(f"no token has the id {identity[:20]!r}", "", "See `memory-mcp token list`")
+    return tokens
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Two commands at once must not each write what the other did not see."""
+    do = "Make the data directory writable for you"
+    try:
+        directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        with FileLock(directory / LOCK_NAME, mode=0o600, timeout=LOCK_SECONDS):
+            yield
+    except Timeout:
+        raise StoreError(f"{FILE_NAME} can't be written", "another command is writing it", "Try again") from None
+    except OSError as error:
+        raise refusal(error, f"{FILE_NAME} can't be written", do) from error
+
+
+def _write(directory: Path, tokens: Tokens) -> None:
+    tree = {"version": VERSION, "tokens": [_as_json(token) for token in tokens.values()]}
+    write_atomically(directory / FILE_NAME, json.dumps(tree, ensure_ascii=False, indent=2) + "\n")
+
+
+def _as_json(token: Token) -> dict[str, Any]:
+    return {
+        **asdict(token),
+        "personas": "all" if token.personas is None else list(token.personas),
+        "created_at": to_text(token.created_at),
+        "expires_at": optional_to_text(token.expires_at),
+        "revoked_at": optional_to_text(token.revoked_at),
+    }
+
+
+def _token(tree: Mapping[str, Any]) -> Token:
+    """A token as it stands in the file. Whatever is missing or of another kind damages the file: nothing is guessed."""
+    personas, scopes = tree["personas"], tree["scopes"]
+    if personas != "all" and not _are_texts(personas):
+        raise ValueError("personas is neither a list of names nor 'all'")
+    if not _are_texts(scopes) or not set(scopes) <= set(TOKEN_SCOPES):
+        raise ValueError(f"scopes is no list of {', '.join(TOKEN_SCOPES)}")
+    if not _are_texts([tree["id"], tree["name"], tree["fingerprint"]]) or not tree["fingerprint"].isascii():
+        raise ValueError("id, name and fingerprint are texts")
+    return Token(
+        id=tree["id"],
+        name=tree["name"],
+        fingerprint=tree["fingerprint"],
+        personas=None if personas == "all" else tuple(personas),
+        scopes=tuple(scopes),
+        created_at=_moment(tree["created_at"]),
+        expires_at=_moment(tree["expires_at"]) if tree["expires_at"] is not None else None,
+        revoked_at=_moment(tree["revoked_at"]) if tree["revoked_at"] is not None else None,
+    )
+
+
+def _moment(text: str) -> datetime:
+    moment = from_text(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text} has no offset")
+    return moment
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)

@@ -1,0 +1,121 @@
+"""The key of each encrypted persona: 32 random bytes, kept in its directory wrapped under the master key. Without it nothing opens.
+
+`key.json` may hold the same key under two master keys, while one takes the place of the other.
+"""
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
+
+from memory_mcp.config.master_key import KEY_BYTES, MAKE_ONE, MasterKey
+from memory_mcp.errors import KeyRefused, StoreDamaged
+from memory_mcp.store.files.durable_files import shred, write_atomically
+from memory_mcp.store.files.sealed import derived
+
+KEY_NAME = "key.json"
+FORMAT = 1
+
+_GIVE = "Give it by encryption.key_file in config.json, MEMORY_MCP_KEY, or the keyring"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PersonaKey:
+    """What one persona's files are encrypted with: a key of its own for each kind of file."""
+
+    secret: bytes
+
+    @property
+    def database(self) -> bytes:
+        """Of the SQLite file."""
+        return derived(self.secret, "database")
+
+    @property
+    def files(self) -> bytes:
+        """Of the sealed files beside it."""
+        return derived(self.secret, "files")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a server opens personas with. `master` is None where none is configured; `for_new`: whether new personas are encrypted."""
+
+    master: MasterKey | None = None
+    for_new: bool = False
+
+    def of(self, directory: Path) -> PersonaKey | None:
+        """The key of a persona, None of a plain one.
+
+        Raises:
+            KeyRefused: it is wrapped under a key that is not there.
+            StoreDamaged: what wraps it can't be read.
+        """
+        wraps = _wraps(directory)
+        return None if wraps is None else _opened(directory, wraps, self.master)
+
+    def make(self, directory: Path) -> PersonaKey:
+        """A new key for a persona whose files are yet to be written, on the disk before the first of them is.
+
+        Raises:
+            KeyRefused: there is no master key to wrap it under.
+        """
+        if self.master is None:
+            raise KeyRefused("a new persona is to be encrypted", "there is no master key", f"{_GIVE}. {MAKE_ONE}")
+        key = PersonaKey(secrets.token_bytes(KEY_BYTES))
+        wrap(directory, key, [self.master])
+        return key
+
+
+def wrap(directory: Path, key: PersonaKey, masters: Sequence[MasterKey]) -> None:
+    """Writes a persona's key, openable by each of these master keys and no other."""
+    wraps = {master.id: aes_key_wrap(derived(master.secret, "wrap"), key.secret).hex() for master in masters}
+    write_atomically(directory / KEY_NAME, json.dumps({"format": FORMAT, "wrapped_by": wraps}, indent=2) + "\n")
+
+
+def is_encrypted(directory: Path) -> bool:
+    """Whether a persona's files are encrypted."""
+    return (directory / KEY_NAME).exists()
+
+
+def masters_of(directory: Path) -> list[str]:
+    """The ids of the master keys that open an encrypted persona.
+
+    Raises:
+        StoreDamaged: its key file can't be read.
+    """
+    return list(_wraps(directory) or {})
+
+
+def destroy(directory: Path) -> None:
+    """Destroys a persona's key: overwritten, then removed. What it encrypted is lost for good, wherever copies of those files are."""
+    if is_encrypted(directory):
+        shred(directory / KEY_NAME)
+
+
+def _wraps(directory: Path) -> dict[str, bytes] | None:
+    try:
+        told = json.loads((directory / KEY_NAME).read_text(encoding="utf-8"))
+        return {str(master): bytes.fromhex(wrapped) for master, wrapped in told["wrapped_by"].items() if told["format"] == FORMAT}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreDamaged(
+            f"{KEY_NAME} in {directory.name} can't be used", getattr(error, "strerror", None) or str(error), "Restore it from a backup"
+        ) from error
+
+
+def _opened(directory: Path, wraps: dict[str, bytes], master: MasterKey | None) -> PersonaKey:
+    wanted = " or ".join(wraps)
+    if master is None:
+        raise KeyRefused(f"{directory.name} is encrypted", f"the master key {wanted} is not there", _GIVE)
+    if master.id not in wraps:
+        raise KeyRefused(
+            f"{directory.name} is encrypted with another master key", f"it wants {wanted}; {master.source} is {master.id}", _GIVE
+        )
+    try:
+        return PersonaKey(aes_key_unwrap(derived(master.secret, "wrap"), wraps[master.id]))
+    except (InvalidUnwrap, ValueError) as error:
+        raise StoreDamaged(f"{KEY_NAME} in {directory.name} is damaged", "its checksum is wrong", "Restore it from a backup") from error

@@ -1,0 +1,1 @@
+"""What older servers left: their files, tables and rows, and how they become ours."""

@@ -1,0 +1,207 @@
+"""An index over one generation of one persona's vectors: exact search with FAISS, by chunk id. The only module that knows faiss.
+
+It is a cache of the table of vectors. Nothing in it is worth more than a fraction of a second, so nothing in it is ever trusted.
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
+
+# Beside its numbers each vector costs an id in three tables: two of FAISS, one of ours.
+BYTES_BESIDE_VECTOR = 150
+IO_BYTES = 1 << 20
+
+
+def _faiss() -> Any:
+    # Only a server with a model pays for this import: 0.1 s and 15 MB.
+    import faiss  # noqa: PLC0415
+
+    # Said in each thread that calls: OpenMP would split even a single query, and its threads spin for a core that another
+    # process has. Measured with 20,000 vectors: 1.0 ms on one thread, 1.5 on two idle cores, 24 on two busy ones.
+    faiss.omp_set_num_threads(1)
+    return faiss
+
+
+class VectorIndex:
+    """Vectors by chunk id. Any number of threads may search while none changes it; who changes it goes before who comes later.
+
+    `change` is the number of the last change of the table that it includes. `revision` counts its own changes since it was made,
+    `saved_revision` is the one that its file has.
+    """
+
+    def __init__(self, generation: str, change: int = 0) -> None:
+        self.generation = generation
+        self.change = change
+        self.revision = 0
+        self.saved_revision = -1
+        self._faiss_index: Any = None  # made by the first vector, which says how long vectors are
+        self._ids: set[int] = set()
+        self._lock = _ReadWriteLock()
+
+    @property
+    def count(self) -> int:
+        return len(self._ids)
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector; 0 while there is none."""
+        return self._faiss_index.d if self._faiss_index is not None else 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self.count * (self.dimension * 4 + BYTES_BESIDE_VECTOR)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether its file, if it has one, is older."""
+        return self.revision != self.saved_revision
+
+    def ids(self) -> Ids:
+        """The chunks that it holds, in order."""
+        with self._lock.reading():
+            return np.array(sorted(self._ids), np.int64)
+
+    def search(self, vector: Matrix, k: int, among: Collection[int] | None = None) -> list[tuple[int, float]]:
+        """(chunk id, cosine) of the nearest `k`, the nearest first. `among`: only these chunks are looked at."""
+        with self._lock.reading():
+            if not self._ids or k < 1 or (among is not None and not among):
+                return []
+            params = None
+            faiss = _faiss()
+            if among is not None:
+                params = faiss.SearchParameters(sel=faiss.IDSelectorBatch(np.fromiter(among, np.int64, len(among))))
+            cosines, labels = self._faiss_index.search(normalised(vector.reshape(1, -1)), min(k, self.count), params=params)
+        return [(int(chunk), float(cosine)) for chunk, cosine in zip(labels[0], cosines[0], strict=True) if chunk >= 0]
+
+    def scores(self, vector: Matrix, chunks: Collection[int]) -> dict[int, float]:
+        """The cosine of each of these chunks that it holds, on the same scale as `search`."""
+        known, vectors = self.reconstruct(chunks)
+        return dict(zip(known, (vectors @ normalised(vector.reshape(1, -1))[0]).tolist(), strict=True)) if known else {}
+
+    def reconstruct(self, chunks: Collection[int]) -> tuple[list[int], Matrix]:
+        """Those of these chunks that it holds, and their vectors, of shape (how many, dimension)."""
+        with self._lock.reading():
+            known = [chunk for chunk in dict.fromkeys(chunks) if chunk in self._ids]
+            if not known:
+                return [], np.empty((0, self.dimension), np.float32)
+            _faiss()
+            return known, self._faiss_index.reconstruct_batch(np.array(known, np.int64))
+
+    def add(self, chunks: Sequence[int] | Ids, vectors: Matrix) -> None:
+        """Takes these in. A chunk that it holds already stays as it is: what a chunk says never changes, a new text gets a new chunk.
+
+        Raises:
+            ValueError: they are not as long as the vectors that it has.
+        """
+        if not len(chunks):
+            return
+        if self.dimension not in {0, vectors.shape[1]}:
+            raise ValueError(f"vectors of length {vectors.shape[1]} for an index of length {self.dimension}")
+        ids = np.asarray(chunks, np.int64)
+        with self._lock.writing():
+            faiss = _faiss()
+            if self._faiss_index is None:
+                self._faiss_index = faiss.IndexIDMap2(faiss.IndexFlatIP(vectors.shape[1]))
+            fresh = np.array([chunk not in self._ids for chunk in ids.tolist()])
+            if fresh.any():
+                self._faiss_index.add_with_ids(normalised(vectors[fresh]), ids[fresh])
+                self._ids.update(ids[fresh].tolist())
+                self.revision += 1
+
+    def remove(self, chunks: Collection[int]) -> int:
+        """Drops these, all in one pass: each pass walks the whole index. Returns how many it held."""
+        with self._lock.writing():
+            held = self._ids.intersection(chunks)
+            self._remove(held)
+            self.revision += bool(held)
+        return len(held)
+
+    def write_to(self, file: BinaryIO) -> tuple[int, str, int]:
+        """Writes what it holds. Returns the revision that was written, the SHA-256 of the bytes, and how many vectors there are."""
+        digest = hashlib.sha256()
+
+        def take(piece: bytes) -> int:
+            digest.update(piece)
+            return file.write(piece)
+
+        faiss = _faiss()
+        with self._lock.reading():
+            faiss.write_index(self._faiss_index or faiss.IndexIDMap2(faiss.IndexFlatIP(0)), faiss.PyCallbackIOWriter(take, IO_BYTES))
+            return self.revision, digest.hexdigest(), self.count
+
+    @classmethod
+    def read_from(cls, file: BinaryIO, generation: str, change: int) -> "VectorIndex":
+        """What `write_to` wrote. Only for bytes whose checksum is known to be right: FAISS believes what it reads.
+
+        Raises:
+            ValueError: they are no index of ours.
+        """
+        faiss = _faiss()
+        read: Callable[[int], bytes] = file.read
+        try:
+            stored = faiss.read_index(faiss.PyCallbackIOReader(read, IO_BYTES))
+        except RuntimeError as error:
+            raise ValueError("FAISS can't read it") from error
+        inner = faiss.downcast_index(stored.index) if type(stored) is faiss.IndexIDMap2 else None
+        if type(inner) is not faiss.IndexFlatIP:
+            raise ValueError(f"it holds a {type(stored).__name__} of another kind")
+        index = cls(generation, change)
+        index._ids = set(faiss.vector_to_array(stored.id_map).tolist())
+        index._faiss_index = stored if index._ids else None
+        index.saved_revision = index.revision
+        return index
+
+    def _remove(self, held: Collection[int]) -> None:
+        if held:
+            _faiss()
+            self._faiss_index.remove_ids(np.fromiter(held, np.int64, len(held)))
+            self._ids.difference_update(held)
+
+
+def normalised(vectors: Matrix) -> Matrix:
+    """Vectors of length 1, in rows, as FAISS wants them."""
+    rows = np.ascontiguousarray(vectors, np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True).astype(np.float32)
+    return np.divide(rows, np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+class _ReadWriteLock:
+    """Many readers or one writer. A reader waits for a writer that waits, or searches would keep every change out."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._writers = 0
+        self._writing = False
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._writers)
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._readers -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        with self._condition:
+            self._writers += 1
+            self._condition.wait_for(lambda: not (self._readers or self._writing))
+            self._writing = True
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._writers -= 1
+                self._writing = False
+                self._condition.notify_all()

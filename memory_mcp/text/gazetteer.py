@@ -1,0 +1,115 @@
+"""Names that are known already, found in a text by an Aho-Corasick automaton, Japanese without word boundaries included."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ahocorasick_rs import AhoCorasick, MatchKind
+
+from memory_mcp.text.names import fold
+from memory_mcp.text.scripts import EVERY_KANJI
+
+_HIRAGANA = re.compile("[\u3041-\u309f]")
+_KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]")
+_KANJI = re.compile(f"[{EVERY_KANJI}]")
+# What may stand directly before and after a name of hiragana: anything but hiragana, or a particle.
+_BEFORE_HIRAGANA = "はがのをにでともへやかねよ"
+_AFTER_HIRAGANA = "はがのをにでともへやかねよっだじさちくた"
+# Names that are also how a sentence ends, or that stand behind any noun: いいのかな, 東京から.
+_NAMES_LIKE_ENDINGS = frozenset("かな かも かね よね".split())
+_NAMES_LIKE_PARTICLES = frozenset("から まで だけ など より ほど さえ なの".split())
+_HONORIFIC_AFTER = re.compile("さん|さま|様|くん|君|ちゃん|たん|先生|先輩")
+_PAUSES = "。！？!?\n「『（( \u3000・"
+# かなと会った, and not 大丈夫かなと思った.
+_LIKE_A_PERSON = re.compile(
+    "[はがをにへもの]|から|と(?![、。]|思|おも|考|感じ|言|答|い[いうっわ]|心配|不安|期待|予想|悩|迷|疑|首|空|目|気に)"
+)
+# 静かな, 豊かな; 誰かな, 何かな.
+_WORDS_IN_KANA = "静確豊僅愚遥微厳密細柔暖和清鮮滑朗賑誰何"
+# 妹はさえです, 親友のよりが結婚した.
+_TOLD_TO_BE = re.compile("です|だ(?:よ|ね|。|$)|という|って")
+_DOES_SOMETHING = re.compile("[がにと](?![かもは])")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Somebody who is called so: the number of the entity, its name and type. `is_own`: it is its name, and not a further one."""
+
+    entity: int
+    name: str
+    type: str
+    is_own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """`text[start:end]` is a known name of each of the `candidates`, the one that is mentioned most first."""
+
+    start: int
+    end: int
+    candidates: tuple[Candidate, ...]
+
+
+class Gazetteer:
+    """The names of one persona's entities. Immutable; built anew when names come or go (10,000 names: some 10 ms)."""
+
+    def __init__(self, names: Iterable[tuple[str, int]]) -> None:
+        """`names`: what is called so, and the entity's number. What is called by one letter is not looked for."""
+        known: dict[str, list[int]] = {}
+        for name, entity in names:
+            if is_looked_for(folded := fold(name)):
+                known.setdefault(folded, []).append(entity)
+        self._known = list(known.items())
+        self._automaton = AhoCorasick(list(known), matchkind=MatchKind.Standard) if known else None
+
+    def find(self, folded: str, places: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
+        """Each place in a text (as `folded_with_places` gives it) where a known name may stand, with the numbers of those who are called so.
+        They may overlap."""
+        if self._automaton is None:
+            return
+        for pattern, start, end in self._automaton.find_matches_as_indexes(folded, overlapping=True):
+            name, entities = self._known[pattern]
+            if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name) and _is_somebody(folded, start, end, name):
+                yield places[start], places[end], entities
+
+
+def is_looked_for(name: str) -> bool:
+    """Whether a name can be told from the words around it: it is long enough, as one kanji is, and no nickname without its honorific."""
+    return _KANJI.match(name) is not None if len(name) == 1 else not name.endswith(("っ", "ッ"))
+
+
+def _begins(before: str, name: str) -> bool:
+    return not before or _is_apart(before, name, name[0], _BEFORE_HIRAGANA)
+
+
+def _ends(after: str, name: str) -> bool:
+    return not after or _is_apart(after, name, name[-1], _AFTER_HIRAGANA)
+
+
+def _is_somebody(text: str, start: int, end: int, name: str) -> bool:
+    """Whether a name that is also an everyday word is no such word there."""
+    if name not in _NAMES_LIKE_ENDINGS and name not in _NAMES_LIKE_PARTICLES:
+        return True
+    before = text[start - 1 : start]
+    if not before or before in _PAUSES or _HONORIFIC_AFTER.match(text, end):
+        return True
+    if name in _NAMES_LIKE_PARTICLES:
+        return bool((before in "はが" and _TOLD_TO_BE.match(text, end)) or (before == "の" and _DOES_SOMETHING.match(text, end)))
+    return before in "はが" or (before not in _WORDS_IN_KANA and _LIKE_A_PERSON.match(text, end) is not None)
+
+
+def _is_apart(beside: str, name: str, edge: str, particles: str) -> bool:
+    """Whether the name's edge and what stands beside it are not one word. A name of one kanji stands beside no other: 森 is not in 森林."""
+    if _KATAKANA.match(edge):
+        return _KATAKANA.match(beside) is None
+    if _HIRAGANA.match(edge):
+        return _HIRAGANA.match(beside) is None or beside in particles
+    if _KANJI.match(edge):
+        return len(name) > 1 or _KANJI.match(beside) is None
+    return not (beside.isalnum() and _is_spaced(beside))
+
+
+def _is_spaced(character: str) -> bool:
+    """Whether it belongs to a script that puts spaces between words."""
+    return unicodedata.east_asian_width(character) not in ("W", "F")

@@ -1,0 +1,54 @@
+"""Checks of the short texts, lists and JSON objects that a caller sends beside a content."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.text.unstorable import storable
+
+LABEL_LIMIT = 500
+LIST_LIMIT = 100
+METADATA_LIMIT = 10_000
+
+
+def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
+    """Short texts such as tags: without blanks at the ends, without repetitions, in their order."""
+    checked = [label(value, name) for value in few(values, name)]
+    return tuple(dict.fromkeys(value for value in checked if value))
+
+
+def few(values: Sequence[str], name: str) -> Sequence[str]:
+    """`values`, unless they are too many."""
+    if len(values) > LIST_LIMIT:
+        raise InvalidInput(f"{name} has {len(values)} entries", f"{LIST_LIMIT} are the limit", "Send fewer")
+    return values
+
+
+def label(value: str | None, name: str) -> str | None:
+    """A short text without blanks at its ends; None where there is none."""
+    if value is None or not value.strip():
+        return None
+    if len(value) > LABEL_LIMIT:
+        raise InvalidInput(f"{name} has {len(value):,} characters", f"{LABEL_LIMIT} are the limit", "Send a shorter one")
+    return storable(value, name).strip()
+
+
+def json_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Anything that JSON can hold, by name, as it may be stored.
+
+    Raises:
+        InvalidInput: it can't be, or is too long.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidInput(f"{name} can't be written as JSON", str(error), "Send an object of texts, numbers, lists and objects") from error
+    if len(text) > METADATA_LIMIT:
+        raise InvalidInput(
+            f"{name} has {len(text):,} characters as JSON",
+            f"{METADATA_LIMIT:,} are the limit",
+            "Put what is to be remembered into content",
+        )
+    storable(text, name)
+    return dict(value)

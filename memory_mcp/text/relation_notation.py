@@ -1,0 +1,82 @@
+"""Relations as a caller states them: 「田中 > works_on > プロジェクトA」, with a type after a bar where one is known."""
+
+import re
+from collections.abc import Collection
+
+from memory_mcp.domain import Stated
+from memory_mcp.errors import InvalidInput
+from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.names import NAME_LIMIT, is_invisible
+from memory_mcp.text.unstorable import storable
+
+RELATION_TYPE_LIMIT = 50
+_ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")
+_FORM = 'Write it as "A > works_on > B"'
+_ONE_EACH = 'Send a list with one relation in each entry: ["A > works_on > B", "B > knows > C"]'
+
+
+def stated(text: str, types: Collection[str]) -> Stated:
+    """One relation out of its text.
+
+    Raises:
+        InvalidInput: it is not three names with `>` between them; one is empty or too long, or can't be stored; both ends are the same, and not
+            of two types.
+    """
+    parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(storable(text, "the relation").strip())]
+    if len(parts) > 3 and any(sign in text for sign in ",;、；\n"):
+        raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it seems to hold several", _ONE_EACH)
+    if len(parts) != 3 or any(map(is_invisible, parts)):
+        raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it is not three names with > between them", _FORM)
+    (source, source_type), (target, target_type) = _typed(parts[0], types), _typed(parts[2], types)
+    relation = re.sub(r"\s+", "_", parts[1])
+    if (
+        is_invisible(source)
+        or is_invisible(target)
+        or len(source) > NAME_LIMIT
+        or len(target) > NAME_LIMIT
+        or len(relation) > RELATION_TYPE_LIMIT
+    ):
+        raise InvalidInput(
+            f"the relation {text[:80]!r} can't be kept",
+            f"names have 1 to {NAME_LIMIT} characters, a relation's type at most {RELATION_TYPE_LIMIT}",
+            "Shorten it, and put the rest into content",
+        )
+    if source == target and (source_type is None or target_type is None or source_type == target_type):
+        raise InvalidInput(
+            f"the relation {text[:80]!r} has the same name at both ends",
+            "",
+            "Name two different ones, or say of what type each is: A|Person > born_in > A|Location",
+        )
+    return Stated(source, relation, target, source_type, target_type)
+
+
+def with_types(relation: Stated, types: Collection[str]) -> Stated:
+    """The relation with the types behind bars that are known only where it is stored: those that somebody added."""
+    source = (relation.source, relation.source_type) if relation.source_type else _typed(relation.source, types)
+    target = (relation.target, relation.target_type) if relation.target_type else _typed(relation.target, types)
+    if not (source[0] and target[0]):
+        return relation
+    return Stated(source[0], relation.relation, target[0], source[1], target[1])
+
+
+def told(relation: Stated) -> str | None:
+    """A relation as text that `stated` reads: `田中|Person > works_on > プロジェクトA`. None where a name has an arrow of its own."""
+    types = [type_ for type_ in (relation.source_type, relation.target_type) if type_]
+    source = f"{relation.source}|{relation.source_type}" if relation.source_type else relation.source
+    target = f"{relation.target}|{relation.target_type}" if relation.target_type else relation.target
+    text = f"{source} > {relation.relation} > {target}"
+    try:
+        return text if stated(text, types) == relation else None
+    except InvalidInput:
+        return None
+
+
+def days(valid_from: str | None, valid_to: str | None) -> str:
+    """What stands behind a relation of which somebody said from which day, or until which, it holds: ` (2010-04-01..2015-03-31)`."""
+    return f" ({valid_from or ''}..{valid_to or ''})" if valid_from or valid_to else ""
+
+
+def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:
+    before, bar, after = name.rpartition("|")
+    type_ = type_called(after, types) if bar else None
+    return (before.strip(), type_) if type_ else (name, None)

@@ -1,0 +1,20 @@
+"""The formats that an import reads, each read by the module of its name. This module only names them: `--help` needs no reader."""
+
+from enum import StrEnum
+
+ZIP_SUFFIX = ".zip"
+
+
+class Format(StrEnum):
+    """The values of `--format`."""
+
+    AUTO = "auto"
+    JSON_LINES = "jsonl"
+    TEXT = "text"
+    OBSIDIAN = "obsidian"
+    CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    SLACK = "slack"
+    MEM0 = "mem0"
+    MCP_MEMORY = "mcp-memory"
+    DATABASE = "database"

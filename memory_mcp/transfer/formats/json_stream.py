@@ -1,0 +1,152 @@
+"""The entries of a JSON file one at a time: an export of years of conversations need not fit into memory."""
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.sources import Source, blocks
+
+CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
+
+ITEM_LIMIT_CHARACTERS = 128 * 1024 * 1024
+_BETWEEN = " \t\r\n,"
+
+_DECODER = json.JSONDecoder()
+
+
+def items(blocks: Iterable[bytes], name: str) -> Iterator[Any]:
+    """The entries of a list, or the one value that the file is.
+
+    Raises:
+        InvalidInput: it is no JSON from some entry on; those before it were answered.
+    """
+    window = _Window(blocks, name)
+    if not window.starts_list():
+        yield window.rest()
+        return
+    while not window.ends_list():
+        yield window.next()
+
+
+def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text in UTF-8 that are not blank, with their numbers. Split at line feeds only.
+
+    Raises:
+        InvalidInput: it is not UTF-8, or a line is too long.
+    """
+    rest, number = "", 0
+    for text in _texts(blocks, name):
+        *complete, rest = (rest + text).split("\n")
+        for line in complete:
+            number += 1
+            if line.strip():
+                yield number, line
+        if len(rest) > ITEM_LIMIT_CHARACTERS:
+            raise _too_long(name, number + 1)
+    if rest.strip():
+        yield number + 1, rest
+
+
+def read_conversations(source: Source, read: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
+    """What `read` yields for each conversation of the files of conversations, given the conversation and a label for messages.
+
+    A file that can't be read becomes a refused item with its name.
+    """
+    names = source.names()
+    for name in names:
+        if len(names) > 1 and not CONVERSATIONS.fullmatch(name):
+            continue
+        try:
+            for number, conversation in enumerate(items(blocks(source, name), name), start=1):
+                yield from read(conversation, f"{name}, conversation {number}")
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+
+
+class _Window:
+    """The part of a file that is being read."""
+
+    def __init__(self, blocks: Iterable[bytes], name: str) -> None:
+        self._texts = _texts(blocks, name)
+        self._name, self._text, self._place, self._count = name, "", 0, 0
+
+    def starts_list(self) -> bool:
+        """Whether the file is a list; its bracket is passed."""
+        while not self._seek(" \t\r\n"):
+            if not self._more():
+                raise InvalidInput(f"{self._name} is empty", "", "Fetch the export again")
+        if self._text[self._place] != "[":
+            return False
+        self._place += 1
+        return True
+
+    def ends_list(self) -> bool:
+        """Whether no further entry follows."""
+        while not self._seek(_BETWEEN):
+            if not self._more():
+                raise self._broken("the file ends within the list")
+        return self._text[self._place] == "]"
+
+    def next(self) -> Any:
+        """The next entry."""
+        self._count += 1
+        while True:
+            try:
+                value, self._place = _DECODER.raw_decode(self._text, self._place)
+            except (ValueError, RecursionError) as error:
+                # What ends too soon and what is wrong look alike: as much again is read, until nothing is left.
+                if isinstance(error, RecursionError) or not self._more(len(self._text) - self._place):
+                    raise self._broken(str(error)) from error
+            else:
+                return value
+
+    def rest(self) -> Any:
+        """All of the file as one value."""
+        while self._more(ITEM_LIMIT_CHARACTERS):
+            pass
+        try:
+            return json.loads(self._text)
+        except (ValueError, RecursionError) as error:
+            raise self._broken(str(error)) from error
+
+    def _seek(self, skipped: str) -> bool:
+        while self._place < len(self._text) and self._text[self._place] in skipped:
+            self._place += 1
+        return self._place < len(self._text)
+
+    def _more(self, least: int = 1) -> bool:
+        """Reads at least so many further characters, if there are any."""
+        parts = [self._text[self._place :]]
+        read = 0
+        for text in self._texts:
+            parts.append(text)
+            read += len(text)
+            if read >= least:
+                break
+        self._text, self._place = "".join(parts), 0
+        if len(self._text) > ITEM_LIMIT_CHARACTERS:
+            raise _too_long(self._name, self._count)
+        return read > 0
+
+    def _broken(self, why: str) -> InvalidInput:
+        where = f" from entry {self._count} on" if self._count else ""
+        return InvalidInput(f"{self._name} is not JSON{where}", why, "Fetch the export again")
+
+
+def _texts(blocks: Iterable[bytes], name: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    try:
+        for block in blocks:
+            if text := decoder.decode(block):
+                yield text
+        yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{name} is not UTF-8", error.reason, "Save it as UTF-8") from error
+
+
+def _too_long(name: str, place: int) -> InvalidInput:
+    return InvalidInput(f"entry {place} of {name} is too long", f"{ITEM_LIMIT_CHARACTERS:,} characters are the limit", "Take it out")

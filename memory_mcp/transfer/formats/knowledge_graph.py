@@ -1,0 +1,80 @@
+"""memory.json of the reference memory server: each observation and each relation as a fact. langchain-community has no loader for it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, objects, text_in
+from memory_mcp.transfer.formats.json_stream import lines
+from memory_mcp.transfer.formats.sources import Source, blocks
+
+FORM = "mcp-memory"
+
+
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  nobody speaks in it
+    """What is known of each entity: "健太: 苺が好き". Nothing in the file says when."""
+    for name in source.names():
+        try:
+            for number, line in lines(blocks(source, name), name):
+                yield from _line(line, f"{name}, line {number}")
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+
+
+def _line(line: str, where: str) -> Iterator[ImportItem]:
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        yield ImportItem(where, refused=f"It is not JSON: {error}.")
+        return
+    if isinstance(told, dict) and "type" not in told and ("entities" in told or "relations" in told):  # what read_graph answers
+        for entity in objects(told.get("entities")):
+            yield from _entity(entity, where)
+        for relation in objects(told.get("relations")):
+            yield from _relation(relation, where)
+    elif isinstance(told, dict) and told.get("type") == "entity":
+        yield from _entity(told, where)
+    elif isinstance(told, dict) and told.get("type") == "relation":
+        yield from _relation(told, where)
+    else:
+        yield ImportItem(where, refused="It is neither an entity nor a relation.")
+
+
+def _entity(entity: dict[str, Any], where: str) -> Iterator[ImportItem]:
+    name, kind = text_in(entity.get("name")).strip(), text_in(entity.get("entityType")).strip()
+    if not name:
+        yield ImportItem(where, refused="The entity has no name.")
+        return
+    listed = entity.get("observations")
+    # One is a text, or an object that says more about it.
+    said = [text_in(each.get("content") if isinstance(each, dict) else each) for each in listed] if isinstance(listed, list) else []
+    observations = [each for each in said if each.strip()]
+    for observation in observations or [""]:
+        content = f"{name}: {observation}" if observation else f"{name} ({kind})" if kind else name
+        yield from import_rows.memory_rows(
+            where,
+            FORM,
+            ("entity", name, observation),
+            content,
+            kind="fact",
+            tags=[kind],
+            origin={"entity": name, "entity_type": kind},
+        )
+
+
+def _relation(relation: dict[str, Any], where: str) -> Iterator[ImportItem]:
+    parts = [text_in(relation.get(part)).strip() for part in ("from", "relationType", "to")]
+    if not all(parts):
+        yield ImportItem(where, refused="The relation lacks from, relationType or to.")
+        return
+    yield from import_rows.memory_rows(
+        where,
+        FORM,
+        ("relation", *parts),
+        " ".join(parts),
+        kind="fact",
+        tags=[],
+        origin={"relation": dict(zip(("from", "type", "to"), parts, strict=True))},
+    )

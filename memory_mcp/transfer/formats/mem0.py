@@ -1,0 +1,110 @@
+"""An export of mem0 or OpenMemory: its memories as facts. langchain-community has no loader for them.
+
+Read are the answer of mem0's `get_all` (an object with `results`, or a list), the list of OpenMemory's API (`items`), and
+OpenMemory's backup: a zip with memories.jsonl.gz, which names apps and categories, or memories.json, which numbers them.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.json_stream import items, lines
+from memory_mcp.transfer.formats.sources import Source, blocks, blocks_of
+
+FORM = "mem0"
+PACKED, PLAIN = "memories.jsonl.gz", "memories.json"
+LISTS = ("results", "memories", "items", "data")
+UNFOLDED_LIMIT_BYTES = 1024**3
+IN_TRASH = frozenset({"deleted"})
+
+
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:
+    """The memories, with the user's name as their source. `me` is what the user is called, if not by that name."""
+    names = source.names()
+    packed = [name for name in names if PurePosixPath(name).name == PACKED]
+    chosen = packed or [name for name in names if len(names) == 1 or PurePosixPath(name).name == PLAIN]
+    if not chosen:
+        yield ImportItem(source.label, refused=f"It has neither {PACKED} nor {PLAIN}.")
+    for name in chosen:
+        try:
+            for place, memory in enumerate(_memories(source, name), start=1):
+                yield from _memory(memory, f"{name}, memory {place}", me)
+        except (InvalidInput, EOFError, OSError) as error:
+            yield ImportItem(name, refused=str(error))
+
+
+def _memories(source: Source, name: str) -> Iterator[Any]:
+    if name.endswith(".gz"):
+        with source.open(name) as file, gzip.GzipFile(fileobj=file) as unpacked:
+            for number, line in lines(blocks_of(unpacked, name, UNFOLDED_LIMIT_BYTES), name):
+                yield _loaded(line, name, number)
+        return
+    for value in items(blocks(source, name), name):
+        listed = next((value[key] for key in LISTS if isinstance(value.get(key), list)), None) if isinstance(value, dict) else None
+        if listed is None or not isinstance(value, dict):
+            yield value
+        else:
+            yield from _numbered(value, listed)
+
+
+def _loaded(line: str, name: str, number: int) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"line {number} of {name} is not JSON", str(error), "Fetch the export again") from error
+
+
+def _numbered(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
+    """The memories of an object, with the names of their categories and apps where it has those apart."""
+    categories = {text_in(entry.get("id")): text_in(entry.get("name")) for entry in objects(backup.get("categories"))}
+    apps = {text_in(entry.get("id")): text_in(entry.get("name")) for entry in objects(backup.get("apps"))}
+    linked: dict[str, list[str]] = {}
+    for link in objects(backup.get("memory_categories")):
+        linked.setdefault(text_in(link.get("memory_id")), []).append(text_in(link.get("category_id")))
+    user = backup.get("user")
+    user_id = text_in(user.get("user_id")) if isinstance(user, dict) else ""
+    for memory in listed:
+        if not isinstance(memory, dict):
+            yield memory
+            continue
+        ids = [*linked.get(text_in(memory.get("id")), []), *(memory.get("category_ids") or [])]
+        named = [categories.get(text_in(each), "") for each in ids]
+        further = {"app": apps.get(text_in(memory.get("app_id")))} if apps else {}
+        yield {"categories": named, **further, **memory, **({"user_id": user_id} if user_id else {})}
+
+
+def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
+    fields = memory if isinstance(memory, dict) else {}
+    said = next((fields[name] for name in ("memory", "content", "text") if isinstance(fields.get(name), str)), None)
+    if said is None:
+        yield ImportItem(where, refused="It has no text (memory or content).")
+        return
+    created, updated = moment(fields.get("created_at")), moment(fields.get("updated_at"))
+    is_deleted = fields.get("state") in IN_TRASH
+    deleted = (moment(fields.get("deleted_at")) or updated or created) if is_deleted else None
+    if is_deleted and not deleted:
+        yield ImportItem(where, refused="It was deleted there, and nothing says when.")
+        return
+    metadata = next((fields[name] for name in ("metadata", "metadata_") if isinstance(fields.get(name), dict) and fields[name]), None)
+    app = text_in(fields.get("app")) or text_in(fields.get("app_name"))
+    categories = fields.get("categories")
+    yield from import_rows.memory_rows(
+        where,
+        FORM,
+        (text_in(fields.get("id")) or text_in(fields.get("hash")) or said,),
+        said,
+        source=me or text_in(fields.get("user_id")) or None,
+        session_id=text_in(fields.get("run_id")) or None,
+        created_at=created,
+        updated_at=updated if created else None,
+        deleted_at=deleted,
+        kind="fact",
+        tags=[*(categories if isinstance(categories, list) else []), app],
+        metadata={FORM: metadata} if metadata else None,
+        origin={"id": text_in(fields.get("id")), "agent": text_in(fields.get("agent_id")), "app": app, "state": fields.get("state")},
+    )

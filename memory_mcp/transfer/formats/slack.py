@@ -1,0 +1,126 @@
+"""An export of a Slack workspace: what was written in each channel, with the names that people had.
+
+SlackDirectoryLoader of langchain-community is not used: it reads zips alone, calls everybody by a number, and drops threads.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.json_stream import items
+from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
+
+FORM = "slack"
+DAY_FILE = re.compile(r"(?:.*/)?[^/]+/\d{4}-\d{2}-\d{2}\.json")
+# Of the messages that programs write for people, these are said by somebody.
+SAID = frozenset({None, "", "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment"})
+_MARKED = re.compile(r"<([^<>]+)>")
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
+
+
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  everybody has a name of their own
+    """What was written, by whom, when, and where: a thread is a session of its own, what stands in no thread is the channel's."""
+    names = source.names()
+    people = _people(source, names)
+    channels = _channels(source, names, people)
+    for name in names:
+        if not DAY_FILE.fullmatch(name):
+            continue
+        channel = PurePosixPath(name).parent.name
+        try:
+            for place, message in enumerate(items(blocks(source, name), name), start=1):
+                if isinstance(message, dict):
+                    yield from _message(message, f"{name}, message {place}", channels.get(channel, channel), people)
+                else:
+                    yield ImportItem(f"{name}, message {place}", refused="It is no object.")
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+
+
+def _message(message: Mapping[str, Any], where: str, channel: str, people: Mapping[str, str]) -> Iterator[ImportItem]:
+    if message.get("type", "message") != "message" or message.get("subtype") not in SAID:
+        return
+    stamp, thread = text_in(message.get("ts")), text_in(message.get("thread_ts"))
+    if not stamp:
+        yield ImportItem(where, refused="It has no time (ts).")
+        return
+    yield from import_rows.memory_rows(
+        where,
+        FORM,
+        (channel, stamp),
+        _plain(text_in(message.get("text")), people),
+        source=_author(message, people),
+        session_id=f"slack #{channel}{f' {thread}' if thread else ''}",
+        occurred_at=moment(stamp),
+        kind="conversation",
+        tags=[FORM, channel],
+        origin={
+            "channel": channel,
+            "ts": stamp,
+            "thread": thread,
+            "user": message.get("user"),
+            "files": [text_in(file.get("name")) for file in objects(message.get("files")) if text_in(file.get("name"))],
+        },
+    )
+
+
+def _author(message: Mapping[str, Any], people: Mapping[str, str]) -> str | None:
+    user = text_in(message.get("user")) or text_in(message.get("bot_id"))
+    profile = message.get("user_profile")
+    own = _name({"profile": profile}) if isinstance(profile, dict) else ""
+    return people.get(user) or own or text_in(message.get("username")) or user or None
+
+
+def _name(user: Mapping[str, Any]) -> str:
+    """What somebody is called: as they wish, else by their name, else by that of their account."""
+    known = user.get("profile")
+    profile: Mapping[str, Any] = known if isinstance(known, dict) else {}
+    told = [profile.get("display_name"), user.get("real_name"), profile.get("real_name"), user.get("name"), profile.get("name")]
+    return next((text_in(name).strip() for name in told if text_in(name).strip()), "")
+
+
+def _people(source: Source, names: list[str]) -> dict[str, str]:
+    listed = [user for name in names if PurePosixPath(name).name in ("users.json", "org_users.json") for user in _listed(source, name)]
+    return {text_in(user.get("id")): _name(user) for user in listed if text_in(user.get("id"))}
+
+
+def _channels(source: Source, names: list[str], people: Mapping[str, str]) -> dict[str, str]:
+    """The names of channels by those of their directories: a conversation of two has the one that its members have."""
+    found: dict[str, str] = {}
+    for name in names:
+        if PurePosixPath(name).name in ("dms.json", "mpims.json"):
+            for channel in _listed(source, name):
+                members = [people.get(text_in(member), text_in(member)) for member in channel.get("members") or []]
+                if members:
+                    found[text_in(channel.get("name")) or text_in(channel.get("id"))] = ", ".join(sorted(members))
+    return found
+
+
+def _listed(source: Source, name: str) -> list[dict[str, Any]]:
+    """The objects of a list that only names things; none where it can't be read: what they name has a number then."""
+    try:
+        return objects(json.loads(whole(source, name, TEXT_LIMIT_BYTES)))
+    except (InvalidInput, ValueError, RecursionError):
+        return []
+
+
+def _plain(text: str, people: Mapping[str, str]) -> str:
+    """Slack's marks as somebody reads them: <@U1> is @健太, <https://…|ここ> is ここ (https://…)."""
+
+    def shown(marked: re.Match[str]) -> str:
+        target, _, label = marked[1].partition("|")
+        if target.startswith("@"):
+            return f"@{people.get(target[1:], label or target[1:])}"
+        if target.startswith("#"):
+            return f"#{label or target[1:]}"
+        if target.startswith("!"):
+            return label or f"@{target[1:].partition('^')[0]}"
+        return f"{label} ({target})" if label and label != target else target
+
+    plain = _MARKED.sub(shown, text)
+    return re.sub("|".join(_ENTITIES), lambda entity: _ENTITIES[entity[0]], plain)

@@ -1,0 +1,186 @@
+"""Obsidian vaults become rows that an import takes: anybody's notes with what they say, ours with every field."""
+
+import os
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_mcp.transfer.formats import obsidian
+from memory_mcp.transfer.formats.obsidian_notes import links_in, note_of, tags_in, written
+from memory_mcp.transfer.formats.sources import source_of
+from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
+
+CHANGED = datetime(2025, 10, 1, tzinfo=UTC)
+WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    os.utime(path, (CHANGED.timestamp(), CHANGED.timestamp()))
+    return path
+
+
+class Read:
+    """What came of reading a vault."""
+
+    def __init__(self, path: Path) -> None:
+        self.reported: list[str] = []
+        found = list(obsidian.read(source_of(path), self.reported.append))
+        self.refused = [(one.where, one.refused) for one in found if one.refused]
+        self.rows = [one.row for one in found if one.row and "content" in one.row]
+        self.lengths = [one.row["pieces"] for one in found if one.row and "pieces_of" in one.row]
+
+    @property
+    def contents(self) -> list[str]:
+        return [row["content"] for row in self.rows]
+
+
+def test_a_note_is_one_memory_with_its_tags_its_date_and_its_links(tmp_path: Path) -> None:
+    note = (
+        "---\ntags: [料理, work, 2024]\ndate: 2025-10-17\nmood: 良い\n---\n湯豆腐を作った #京都/夜 と #100 と [[豆腐|とうふ]]\n\n二段落目\n"
+    )
+    write(tmp_path / "食" / "夕飯.md", note)
+    found = Read(tmp_path)
+    (row,) = found.rows
+    key = row.pop("key")
+    assert key.startswith("obsidian_")
+    assert key.endswith("_0")
+    assert row == {
+        "content": "湯豆腐を作った #京都/夜 と #100 と [[豆腐|とうふ]]\n\n二段落目",
+        "source": "夕飯",
+        "session_id": "食/夕飯.md",
+        "kind": "fact",
+        "created_at": "2025-10-01T00:00:00+00:00",
+        "tags": ["2024", "work", "京都/夜", "料理"],
+        "occurred_at": "2025-10-17",
+        "metadata": {
+            "front_matter": {"mood": "良い"},
+            "origin": {"format": "obsidian", "vault": tmp_path.name, "note": "食/夕飯.md", "links": ["豆腐"]},
+        },
+    }
+    assert (found.lengths, found.reported, found.refused) == ([1], [], [])
+
+
+def test_what_looks_like_a_tag_or_a_link_in_code_is_none(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", "#本物\n```sh\n#偽物 [[偽]]\n```\n~~~\n#偽物2\n~~~\n`#偽物3` と ``#偽物 `4` `` と [[本]]\n")
+    (row,) = Read(tmp_path).rows
+    assert row["tags"] == ["本物"]
+    assert row["metadata"]["origin"]["links"] == ["本"]
+
+
+def test_a_fence_that_is_never_closed_runs_to_the_end() -> None:
+    assert tags_in("#前\n```\n#中\n") == ["前"]
+    assert links_in("[[前]]\n````\n```\n[[中]]\n````\n[[後]]") == ["前", "後"]
+
+
+def test_a_front_matter_may_say_no_more_than_when_a_note_was_made(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", "---\ncreated: 2025-10-17T08:00:00\n---\n本文\n")
+    (row,) = Read(tmp_path).rows
+    assert (row["content"], row["occurred_at"]) == ("本文", "2025-10-17T08:00:00")
+
+
+def test_a_long_note_is_cut_at_paragraph_ends_and_says_into_how_many_pieces(tmp_path: Path) -> None:
+    paragraphs = [f"{number}段落目。" + "あ" * 700 for number in range(7)]
+    write(tmp_path / "長い.md", "\n\n".join(paragraphs))
+    found = Read(tmp_path)
+    assert found.contents == ["\n\n".join(paragraphs[start : start + 2]) for start in range(0, 7, 2)]
+    assert all(len(content) <= PIECE_CHARACTERS for content in found.contents)
+    assert len({row["key"].rpartition("_")[0] for row in found.rows}) == 1
+    assert found.lengths == [4]
+
+
+@pytest.mark.parametrize("front", ["title: a: b", "- only\n- a list", "tags: {a", "a: &x [1]\nb: *x", "a: !!python/object:os.system x"])
+def test_a_front_matter_that_can_not_be_read_stays_in_the_text_and_is_reported(tmp_path: Path, front: str) -> None:
+    write(tmp_path / "a.md", f"---\n{front}\n---\n本文\n")
+    write(tmp_path / "b.md", "---\nkind: fine\n---\n別のノート\n")
+    found = Read(tmp_path)
+    assert found.contents[0].startswith("---")
+    assert found.contents[0].endswith("本文")
+    assert found.contents[1] == "別のノート"
+    assert found.reported == ["a.md: its front matter can't be read and stays in the text"]
+
+
+@pytest.mark.parametrize("front", ["", "tags: [2024, x]", "# only a comment", "tags: 料理, 夕飯"])
+def test_an_odd_front_matter_that_can_be_read_is_no_part_of_the_text(tmp_path: Path, front: str) -> None:
+    write(tmp_path / "a.md", f"---\n{front}\n---\n本文\n")
+    found = Read(tmp_path)
+    assert (found.contents, found.reported) == (["本文"], [])
+
+
+def test_a_note_in_shift_jis_is_read_and_one_that_is_no_text_is_refused_and_the_rest_goes_on(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", "抹茶".encode("cp932"))
+    write(tmp_path / "b.md", b"\x81\x00\xfd\xfe\xff")
+    write(tmp_path / "c.md", "\ufeff良い")
+    found = Read(tmp_path)
+    assert found.contents == ["抹茶", "良い"]
+    assert [where for where, _ in found.refused] == ["b.md"]
+
+
+def test_what_obsidian_keeps_for_itself_is_left_out_and_an_empty_note_has_no_pieces(tmp_path: Path) -> None:
+    write(tmp_path / ".obsidian" / "plugin.md", "設定")
+    write(tmp_path / ".trash" / "old.md", "捨てた")
+    write(tmp_path / "empty.md", "\n")
+    found = Read(tmp_path)
+    assert (found.rows, found.lengths, found.refused) == ([], [0], [])
+
+
+def test_a_link_out_of_the_vault_is_not_followed(tmp_path: Path) -> None:
+    write(tmp_path / "secret.md", "外のひみつ")
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "link.md").symlink_to(tmp_path / "secret.md")
+    found = Read(tmp_path / "vault")
+    assert found.rows == []
+    assert "a link out of the directory" in found.refused[0][1]
+
+
+def test_a_zip_is_read_like_a_directory_and_names_that_lead_elsewhere_are_left_out(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "v.zip", "w") as vault_zip:
+        for name in ("a.md", "../b.md", "/c.md", "d/../../e.md", ".obsidian/f.md", "__MACOSX/g.md"):
+            vault_zip.writestr(name, f"ノート{name}")
+    found = Read(tmp_path / "v.zip")
+    assert found.contents == ["ノートa.md"]
+
+
+def test_a_zip_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "v.zip", "w", zipfile.ZIP_DEFLATED) as vault_zip:
+        vault_zip.writestr("bomb.md", b"a" * (32 * 1024 * 1024))
+        vault_zip.writestr("good.md", "良い")
+    found = Read(tmp_path / "v.zip")
+    assert found.contents == ["良い"]
+    assert "unfolds to 33,554,432 bytes" in found.refused[0][1]
+
+
+def test_a_note_of_ours_has_every_field_again_and_what_is_for_readers_is_left_out(tmp_path: Path) -> None:
+    row = {"key": "memory_1", "tags": ["好み", "2025"], "importance": 0.9, "state": {"emotion": "嬉"}, "metadata": {"x": [1, None]}}
+    text = written({"memory_mcp": "memory", "date": CHANGED.date(), **row, "links": ["[[days/2025-10-01]]"]}, "\n本文 #語\n\n")
+    write(tmp_path / "moved" / "renamed.md", text)
+    write(tmp_path / "days" / "2025-10-01.md", "---\nmemory_mcp: index\n---\n- [[renamed]]\n")
+    found = Read(tmp_path)
+    assert found.rows == [{**row, "content": "\n本文 #語\n\n"}]
+
+
+def test_a_note_of_ours_that_an_editor_wrote_again_is_the_same_row(tmp_path: Path) -> None:
+    text = "---\nkey: memory_1\nmemory_mcp: memory\ntags:\n  - 好み\n  - 2025\ncreated_at: 2025-10-30T03:00:00+00:00\n---\n本文\n二行目\n"
+    write(tmp_path / "a.md", text)
+    write(tmp_path / "b.md", text.replace("\n", "\r\n"))
+    row = {"key": "memory_1", "tags": ["好み", "2025"], "created_at": "2025-10-30T03:00:00+00:00", "content": "本文\n二行目"}
+    assert Read(tmp_path).rows == [row, row]
+
+
+def test_a_note_that_claims_to_be_ours_without_a_key_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", "---\nmemory_mcp: memory\n---\n本文\n")
+    found = Read(tmp_path)
+    assert found.rows == []
+    assert "has no key" in found.refused[0][1]
+
+
+@given(content=WORDS, value=st.recursive(WORDS | st.integers(-(2**31), 2**31) | st.booleans(), lambda inner: st.lists(inner, max_size=3)))
+def test_whatever_a_note_of_ours_says_is_read_as_it_was_written(content: str, value: object) -> None:
+    note = note_of(written({"memory_mcp": "memory", "key": "k", "field": value}, content))
+    assert note.fields == {"memory_mcp": "memory", "key": "k", "field": value}
+    assert note.body == f"{content}\n"

@@ -1,0 +1,77 @@
+"""Text files become rows that an import takes."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from memory_mcp.transfer.formats import text_files
+from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
+
+CHANGED = datetime(2025, 10, 1, tzinfo=UTC)
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    os.utime(path, (CHANGED.timestamp(), CHANGED.timestamp()))
+    return path
+
+
+def rows(path: Path) -> list[dict]:
+    return [one.row for one in text_files.read(path) if one.row]
+
+
+def refusals(path: Path) -> list[ImportItem]:
+    return [one for one in text_files.read(path) if one.refused]
+
+
+def contents(path: Path) -> list[str]:
+    return [row["content"] for row in rows(path)]
+
+
+def test_a_text_becomes_one_row_for_each_paragraph(tmp_path: Path) -> None:
+    path = write(tmp_path / "日記.txt", "猫の名前はミケ。\nよく寝る。\n\n \n犬はいない。\n")
+    common = {"source": "日記", "session_id": "日記.txt", "kind": "fact", "created_at": "2025-10-01T00:00:00+00:00"}
+    origin = {"metadata": {"origin": {"format": "text", "file": "日記.txt"}}}
+    assert rows(path) == [{"content": "猫の名前はミケ。\nよく寝る。", **common, **origin}, {"content": "犬はいない。", **common, **origin}]
+
+
+def test_a_heading_stays_with_what_follows_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.md", "# 買い物\n\n## 今日\n\n牛乳\n\n卵\n\n# 終わり\n")
+    assert contents(path) == ["# 買い物\n## 今日\n牛乳", "卵", "# 終わり"]
+
+
+def test_a_day_in_the_name_says_when_it_happened(tmp_path: Path) -> None:
+    days = {"2025-10-17": "2025-10-17", "日記20251017": "2025-10-17", "2025年10月17日": "2025-10-17", "20259999": None, "12345678901": None}
+    for name, day in days.items():
+        (row,) = rows(write(tmp_path / f"{name}.txt", "晴れ"))
+        assert row.get("occurred_at") == day
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932"])
+def test_a_text_is_read_in_the_encodings_that_japanese_files_have(tmp_path: Path, encoding: str) -> None:
+    assert contents(write(tmp_path / "a.txt", "抹茶が好き。".encode(encoding))) == ["抹茶が好き。"]
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (refused,) = refusals(write(tmp_path / "a.txt", b"\x81\x00\xfd\xfe\xff"))
+    assert "not text in UTF-8" in refused.refused
+
+
+def test_a_paragraph_too_long_for_one_memory_is_cut_at_sentence_ends(tmp_path: Path) -> None:
+    text = "これは長い段落の一文です。" * 1_000
+    found = contents(write(tmp_path / "a.txt", text))
+    assert "".join(found) == text
+    assert all(len(piece) <= PIECE_CHARACTERS and piece.endswith("。") for piece in found)
+
+
+def test_a_directory_of_texts_goes_on_after_a_file_that_can_not_be_read(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", b"\x81\x00\xfd\xfe\xff")
+    write(tmp_path / "下" / "b.txt", "良い")
+    write(tmp_path / ".git" / "c.txt", "隠れ")
+    write(tmp_path / "d.png", "絵")
+    assert [(row["content"], row["session_id"]) for row in rows(tmp_path)] == [("良い", "下/b.txt")]
+    assert [one.where for one in refusals(tmp_path)] == ["a.txt"]
