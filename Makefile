@@ -14,6 +14,10 @@ PIP_FLAGS ?=
 # Where to take torch from; empty: the default index. On Linux without a GPU the CPU build saves gigabytes, see README.
 TORCH_INDEX ?=
 
+# How many processes share the tests. A file's tests stay in one of them, and so do the servers that its tests share.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=30
+
 .PHONY: setup run demo clients test check trust bench clean
 
 setup: $(READY)
@@ -52,19 +56,19 @@ test: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS))
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest $(if $(filter required,$(CLIENTS)),--require-node)
+	$(PYTEST) $(if $(filter required,$(CLIENTS)),--require-node)
 
 check: $(READY_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(PYTEST) -q -m "not slow"
 
-# The figures of the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases,
-# scenarios of the protocol's conformance suite.
+# More of what is behind the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases, scenarios of the
+# protocol's conformance suite; and the benchmarks, each on a small set. One process, so that its timings are nobody else's.
 trust: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS))
-	$(BIN)/python -m pytest tests/trust tests/clients/test_conformance.py tests/e2e/test_speed_benchmarks.py tests/e2e/test_quality_benchmark.py tests/e2e/test_moving_served.py tests/integration/test_memory_proposals.py --thorough $(if $(filter required,$(CLIENTS)),--require-node)
+	$(BIN)/python -m pytest -m trust --thorough --durations=30 $(if $(filter required,$(CLIENTS)),--require-node)
 
 bench: $(READY_DEV)
 	$(BIN)/python -m benchmarks.latency

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 import hypothesis
 import pytest
 from model_directories import export_of, make_embedder, make_reranker
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Recalled, Remembered
-from memory_mcp.encoders.models import models_for
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
@@ -92,7 +92,7 @@ def ask(nilou: Persona, now: datetime, settings: Settings) -> Ask:
 
     def ask(query: str = "", under: Settings = settings, **fields: Any) -> Recalled:
         asked = question(settings=under, now=now, query=query, **fields)
-        return recall(nilou, asked, models=models_for(under), settings=under, now=now)
+        return recall(nilou, asked, models=unloaded_models(under), settings=under, now=now)
 
     return ask
 

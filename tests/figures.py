@@ -1,15 +1,18 @@
-"""The figures that the trust tests are for: each is counted by the run that it is printed after.
+"""Figures that tests count, such as killed rounds or fuzz cases, and that the end of the run prints; `--thorough`, for more rounds.
 
-pytest tests/trust               as many rounds as fit beside all other tests
-pytest tests/trust --thorough    more of everything: what the README's figures come from (`make trust`)
+pytest tests/trust             as many rounds as fit in `make test`: what the README's figures come from
+pytest -m trust --thorough     more of everything (`make trust`)
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 Figure = Callable[[str, object], None]
 
+_TRUST = Path(__file__).parent / "trust"
+_PREFIX = "figure: "
 FIGURES = pytest.StashKey[list[tuple[str, object]]]()
 
 
@@ -19,16 +22,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A place for the figures."""
+    """Creates the list of figures, and the object that collects them from the tests' reports."""
     config.stash[FIGURES] = []
+    config.pluginmanager.register(_Collector(config.stash[FIGURES]), "figure-collector")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks as `trust` what --thorough makes longer, and skips what is marked `thorough` without it."""
+    for item in items:
+        if _TRUST in item.path.parents or "thorough" in getattr(item, "fixturenames", ()) or item.get_closest_marker("thorough"):
+            item.add_marker(pytest.mark.trust)
+        if item.get_closest_marker("thorough") and not config.getoption("--thorough"):
+            item.add_marker(pytest.mark.skip(reason="too long for `make test`; pass --thorough, as `make trust` does"))
+
+
+class _Collector:
+    def __init__(self, figures: list[tuple[str, object]]) -> None:
+        self._figures = figures
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collects a test's figures once, with its last report; under pytest-xdist that report comes from a worker process."""
+        if report.when == "teardown":
+            self._figures += [(name.removeprefix(_PREFIX), value) for name, value in report.user_properties if name.startswith(_PREFIX)]
 
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Figure:
-    """Notes a figure by its name, such as `figure("kill rounds", 25)`; all are printed at the end of the run, counts of one name as their sum."""
+    """Records a figure under a name, such as `figure("kill rounds", 25)`. The end of the run prints all; counts under one name are added up."""
 
     def figure(name: str, value: object) -> None:
-        request.config.stash[FIGURES].append((name, value))
+        request.node.user_properties.append((_PREFIX + name, value))
 
     return figure
 
@@ -48,5 +72,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in figures:
             before = summed.get(name)
             summed[name] = before + value if isinstance(before, int) and isinstance(value, int) else value
-        for name, value in summed.items():
+        for name, value in sorted(summed.items()):
             terminalreporter.line(f"{name}: {value}")

@@ -14,11 +14,11 @@ from memory_mcp.config.master_key import (
     KEYRING_USER,
     VARIABLE,
     MasterKey,
-    beside,
     key_in_file,
     keyring,
     master_key,
     new_key,
+    replaced_key_file,
 )
 from memory_mcp.config.reading import default_config_path, default_data_directory, load
 from memory_mcp.config.settings import Encryption, Settings
@@ -122,8 +122,8 @@ def _rotate_file(there: "Personas", file: Path, old: MasterKey) -> tuple[int, Ma
     def put_in_force() -> None:
         from memory_mcp.store.files.durable_files import sync_directory  # noqa: PLC0415  as above
 
-        if not beside(file, old.id).exists():
-            _write_key(beside(file, old.id), old)
+        if not replaced_key_file(file, old.id).exists():
+            _write_key(replaced_key_file(file, old.id), old)
         coming.replace(file)
         sync_directory(file.absolute().parent)
 

@@ -61,9 +61,9 @@ def import_memories(
         _import_lines(there, path, dry_run)
         return
     # What reads the formats, which other commands do without.
-    from memory_mcp.transfer.formats.readers import format_of  # noqa: PLC0415
+    from memory_mcp.transfer.formats.readers import detect_format  # noqa: PLC0415
 
-    kind = format_of(path, format_)
+    kind = detect_format(path, format_)
     if kind is Format.JSON_LINES:
         _import_lines(there, path, dry_run)
     else:
@@ -123,14 +123,14 @@ def _import_lines(there: "Connection", path: Path, dry_run: bool) -> None:
 
 
 def _import_found(there: "Connection", path: Path, kind: Format, me: str | None, dry_run: bool) -> None:
-    from memory_mcp.transfer.formats.readers import READINGS, lines_of  # noqa: PLC0415  as above
+    from memory_mcp.transfer.formats.readers import READERS, json_lines  # noqa: PLC0415  as above
 
     refused: list[ImportItem] = []
     places: list[str] = []
-    found = READINGS[kind].read(path, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True))
+    found = READERS[kind].read(path, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True))
     with progress(f"importing {kind}", None) as advance:
-        lines = lines_of(found, refused.append, places.append)
-        counts = there.import_rows(lines, advance, on_known=READINGS[kind].clash, dry_run=dry_run)
+        lines = json_lines(found, refused.append, places.append)
+        counts = there.import_rows(lines, advance, on_known=READERS[kind].clash, dry_run=dry_run)
     if not places and not refused:
         raise InvalidInput(f"{path} holds nothing to import", f"no text was found as {kind}", "Check the path, or say --format")
     counts["refused"] += len(refused)

@@ -8,6 +8,7 @@ import typer
 
 from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
 from memory_mcp.config.reading import default_data_directory
+from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Missing, Role, find
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
 
@@ -65,25 +66,26 @@ def export_onnx(
 
 def _exported(role: Role, name: str, data: Path, texts: Sequence[str], accepted: bool) -> str:
     # torch and what stands on it, which the other commands do without.
-    from memory_mcp.encoders import hub  # noqa: PLC0415
     from memory_mcp.encoders.onnx import export_directory, exporter, ranking_agreement  # noqa: PLC0415
 
     found = find(name, role)
     if isinstance(found, Missing):
-        raise EncoderFailed(found.why.rstrip("."))
-    source = found.directory or hub.download(name, role, show_progress=False)
+        raise EncoderFailed(found.reason.rstrip("."))
+    source = found.directory or availability.download(name, role, show_progress=False)
     target = export_directory.directory_for(name, role, data / export_directory.DIRECTORY_NAME)
     export = exporter.export_embedder if role == "embedder" else exporter.export_reranker
     typer.echo(f"{role}: {name} is being exported, which takes half a minute …", err=True)
     export(name, source, target)
-    own = len(texts) >= export_directory.FEWEST_TEXTS
+    own = len(texts) >= export_directory.MIN_TEXTS
     return _told(ranking_agreement.measure(target, texts if own else ranking_agreement.SENTENCES, own, accepted), target)
 
 
 def _told(export: "Export", target: Path) -> str:
-    from memory_mcp.encoders.onnx.export_directory import ALIKE_OF, FILE_NAMES, weights  # noqa: PLC0415  as above
+    from memory_mcp.encoders.onnx.export_directory import AGREEMENT_MEASURE, FILE_NAMES, weight_names  # noqa: PLC0415  as above
 
-    megabytes = {precision: sum((target / name).stat().st_size for name in weights(export, precision)) / 1e6 for precision in FILE_NAMES}
+    megabytes = {
+        precision: sum((target / name).stat().st_size for name in weight_names(export, precision)) / 1e6 for precision in FILE_NAMES
+    }
     measured = export.agreement
     if measured is None:
         raise EncoderFailed(f"{export.model} is exported", "how int8 ranks was not measured")
@@ -91,16 +93,16 @@ def _told(export: "Export", target: Path) -> str:
     return (
         f"{export.model} is in {target}\n"
         f"  fp32: {megabytes['fp32']:.0f} MB, answers as torch does (largest difference {export.difference:.1g})\n"
-        f"  int8: {megabytes['int8']:.0f} MB, {measured.alike:.0%} {ALIKE_OF[export.role]}, rank correlation {measured.spearman:.3f} "
+        f"  int8: {megabytes['int8']:.0f} MB, {measured.alike:.0%} {AGREEMENT_MEASURE[export.role]}, rank correlation {measured.spearman:.3f} "
         f"(on {on}; {measured.telling} of {measured.queries} queries tell)\n"
         f"  {_verdict(export)}"
     )
 
 
 def _verdict(export: "Export") -> str:
-    from memory_mcp.encoders.onnx.export_directory import differs, unproven  # noqa: PLC0415  as above
+    from memory_mcp.encoders.onnx.export_directory import ranks_differently, unproven  # noqa: PLC0415  as above
 
-    if differs(export):
+    if ranks_differently(export):
         return "int8 is refused: it ranks too differently"
     missing = unproven(export)
     if missing is None:

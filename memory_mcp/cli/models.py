@@ -12,6 +12,7 @@ from memory_mcp.cli import model_export
 from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
 from memory_mcp.errors import MemoryMCPError
@@ -42,7 +43,7 @@ def register(app: typer.Typer) -> None:
 def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
     """Say which models are configured, and where they are. Loads nothing."""
     # What the tables of languages say is for those who ask only.
-    from memory_mcp.encoders.languages import known_languages  # noqa: PLC0415
+    from memory_mcp.encoders.model_families import known_languages  # noqa: PLC0415
 
     settings = settings_of(config)
     for role, name in _configured(settings):
@@ -83,9 +84,6 @@ def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
 
 def download(config: ConfigFile = None) -> None:
     """Put the configured models into the local cache, so that they are there without a network from then on."""
-    # As above.
-    from memory_mcp.encoders import hub  # noqa: PLC0415
-
     settings = settings_of(config)
     failed = False
     for role, name in _configured(settings):
@@ -95,7 +93,7 @@ def download(config: ConfigFile = None) -> None:
             typer.echo(f"{role}: nothing to download ({name} is a directory)")
         else:
             try:
-                typer.echo(f"{role}: {name} is in {hub.download(name, role, show_progress=sys.stderr.isatty())}")
+                typer.echo(f"{role}: {name} is in {availability.download(name, role, show_progress=sys.stderr.isatty())}")
             except MemoryMCPError as error:
                 failed = True
                 typer.echo(f"{role}: {error}", err=True)
@@ -157,6 +155,6 @@ def _asked_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exp
 
 
 def _said(name: str, error: BaseException) -> str:
-    from memory_mcp.encoders.loading.model_slot import in_plain_words  # noqa: PLC0415  as above
+    from memory_mcp.encoders.failures import load_error  # noqa: PLC0415  as above
 
-    return str(error) if isinstance(error, MemoryMCPError) else in_plain_words(name, error)
+    return str(error) if isinstance(error, MemoryMCPError) else load_error(name, error)

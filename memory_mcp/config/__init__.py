@@ -1,1 +1,1 @@
-"""config.json: what it may say (`settings`), reading it (`reading`), following it while the server runs (`live`)."""
+"""config.json: its keys (`settings`), reading it (`reading`), following changes while the server runs (`live`); and the master key."""

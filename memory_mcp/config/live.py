@@ -1,8 +1,8 @@
-"""config.json while the server runs: the next call sees an edit, and a broken edit changes nothing.
+"""Follows config.json while the server runs: the next call uses an edit, and an invalid edit changes nothing.
 
-Three ways lead to the same `refresh`, because each misses something: `current` looks at the file's stamp before every
-call, watchdog hears of a change while nobody calls, and a poll reads the text where events don't arrive (bind mounts,
-network drives) or the stamp stays the same.
+Three mechanisms call the same `refresh`, because each misses something: `current` checks the file's timestamp before every
+call, watchdog reports a change between calls, and a poll reads the text where events don't arrive (bind mounts,
+network drives) or the timestamp stays the same.
 """
 
 import logging
@@ -20,7 +20,7 @@ from memory_mcp.config.settings import Settings, restart_needed
 from memory_mcp.errors import ConfigError
 
 POLL_SECONDS = 1.0
-# Who saves a file in its place empties it before it is written: what is empty for less than this is not looked at yet.
+# A program that overwrites a file in place empties it first: a file that has been empty for less than this is not read yet.
 SAVING_SECONDS = 0.5
 
 logger = logging.getLogger(__name__)
@@ -31,13 +31,13 @@ _CHANGES = frozenset({"modified", "created", "moved", "deleted", "closed"})
 
 
 class LiveConfig:
-    """The settings in force. `error` says what is wrong with the file as it is now, `restart_pending` which changed keys wait."""
+    """The current settings. `error` describes what is wrong with the file now; `restart_pending` lists changed keys that need a restart."""
 
     def __init__(self, path: Path, on_change: Callable[[Settings], None] | None = None) -> None:
-        """Reads the file once. A file that isn't there means defaults.
+        """Reads the file once. A missing file means defaults.
 
         Raises:
-            ConfigError: the file is there and can't be used. Starting with other settings than asked for would be a lie.
+            ConfigError: the file exists and can't be used. The server must not start with other settings than configured.
         """
         self.path = path
         self.error: str | None = None
@@ -52,16 +52,16 @@ class LiveConfig:
         self._stamp = self._read_stamp()
         self._text = self._read_text()
         self._at_start = self._loaded = load(self._text, str(path))
-        self._announce(self._loaded)
+        self._log_warnings(self._loaded)
 
     def current(self) -> Settings:
-        """The settings for a call that begins now. One look at the file's stamp (microseconds); reads it only when that changed."""
+        """The settings for a call that starts now. Checks the file's timestamp (microseconds) and reads the file only if that changed."""
         if self._read_stamp() != self._stamp:
             self.refresh()
         return self._loaded.settings
 
     def subscribe(self, on_change: Callable[[Settings], None]) -> None:
-        """Has `on_change` called with the new settings after each change from now on, on whichever thread noticed it."""
+        """Has `on_change` called with the new settings after each change, on the thread that noticed it."""
         self._on_change = on_change
 
     @property
@@ -69,29 +69,29 @@ class LiveConfig:
         return self._loaded.warnings
 
     def refresh(self) -> None:
-        """Reads the file and, if its text changed and is good, puts it in force. Never raises: a bad edit keeps the last good one."""
+        """Reads the file and applies its text if it changed and is valid. Never raises: after an invalid edit, the last valid settings stay."""
         with self._lock:
             self._stamp = self._read_stamp()
             try:
                 text = self._read_text()
                 if self._is_being_saved(text):
-                    self._stamp = None  # the next look reads it again
+                    self._stamp = None  # so that the next check reads it again
                     return
                 if text == self._text and self.error is None:
                     return
                 loaded = load(text, str(self.path))
             except ConfigError as error:
-                self._refuse(str(error))
+                self._reject(str(error))
                 return
             changed = loaded.settings != self._loaded.settings
             self._text, self._loaded, self.error = text, loaded, None
             self.restart_pending = restart_needed(self._at_start.settings, loaded.settings)
-        self._announce(loaded)
+        self._log_warnings(loaded)
         if changed and self._on_change:
             self._on_change(loaded.settings)
 
     def start(self) -> None:
-        """Follows the file until `stop`. Events are a bonus: where they can't be had, the poll does it alone."""
+        """Follows the file until `stop`. If file events are not available, polling alone does it."""
         self._poller.start()
         observer = Observer()
         observer.daemon = True
@@ -99,7 +99,7 @@ class LiveConfig:
         try:
             observer.start()
         except OSError as error:
-            logger.warning("no file events for %s (%s): an edit is seen within %g s instead", self.path, error, POLL_SECONDS)
+            logger.warning("no file events for %s (%s): an edit takes effect within %g s instead", self.path, error, POLL_SECONDS)
             return
         self._observer = observer
 
@@ -127,7 +127,7 @@ class LiveConfig:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
             if self._existed:
-                raise ConfigError(f"{self.path} is gone", "", "Put it back; it is read again at once") from None
+                raise ConfigError(f"{self.path} was deleted", "", "Restore it; it is read again at once") from None
             return "{}"
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{self.path} can't be read", str(error), "Make it a readable UTF-8 file") from error
@@ -142,26 +142,26 @@ class LiveConfig:
         self._empty_since = self._empty_since or now
         return now - self._empty_since < SAVING_SECONDS
 
-    def _refuse(self, error: str) -> None:
+    def _reject(self, error: str) -> None:
         if error != self.error:
-            logger.error("%s The last good settings stay in force.", error)
+            logger.error("%s The last valid settings stay in effect.", error)
         self.error = error
 
-    def _announce(self, loaded: Loaded) -> None:
+    def _log_warnings(self, loaded: Loaded) -> None:
         for warning in loaded.warnings:
             logger.warning("%s", warning)
         if self.restart_pending:
-            logger.warning("changed and in force only after a restart: %s", ", ".join(self.restart_pending))
+            logger.warning("changed, but takes effect only after a restart: %s", ", ".join(self.restart_pending))
 
 
 class _Refresher(FileSystemEventHandler):
-    """Editors write in place or replace the file by a rename: either way its name is in the event."""
+    """Editors overwrite the file or replace it by a rename: in both cases the event contains its name."""
 
     def __init__(self, config: LiveConfig) -> None:
         self._config = config
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         name = self._config.path.name
-        # Reading the file makes events too: answering those would read it again, for ever.
+        # Reading the file also makes events: reacting to those would read it again, forever.
         if event.event_type in _CHANGES and any(Path(str(path)).name == name for path in (event.src_path, event.dest_path)):
             self._config.refresh()

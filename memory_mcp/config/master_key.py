@@ -1,4 +1,4 @@
-"""The master key that everything encrypted hangs on: where it may be kept, reading it, making a new one."""
+"""The master key of encryption: finds it in a file, the environment or the keyring, and makes new ones."""
 
 import hashlib
 import importlib
@@ -17,14 +17,14 @@ from memory_mcp.errors import ConfigError
 KEY_BYTES = 32
 VARIABLE = "MEMORY_MCP_KEY"
 KEYRING_SERVICE, KEYRING_USER = "memory-mcp", "master key"
-MAKE_ONE = "Make one with `memory-mcp key new FILE`"
+HOW_TO_CREATE = "Create one with `memory-mcp key new FILE`"
 
-_WRITTEN = re.compile(r"[0-9a-fA-F]{64}")
+_KEY_TEXT = re.compile(r"[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MasterKey:
-    """32 random bytes. `source` says where they came from, in words; `id` tells keys apart and gives nothing away."""
+    """32 random bytes. `source` describes where they came from; `id` identifies a key without revealing it."""
 
     secret: bytes
     source: str
@@ -36,7 +36,7 @@ class MasterKey:
 
     @property
     def text(self) -> str:
-        """As it stands in a key file: 64 hexadecimal digits."""
+        """The content of a key file: 64 hexadecimal digits."""
         return self.secret.hex()
 
     def __repr__(self) -> str:
@@ -44,25 +44,25 @@ class MasterKey:
 
 
 def new_key(source: str) -> MasterKey:
-    """A key that nobody has had before."""
+    """A new random key."""
     return MasterKey(secrets.token_bytes(KEY_BYTES), source)
 
 
-def master_key(said: Encryption) -> MasterKey | None:
-    """The key in force: from `key_file`, else from the environment, else from the keyring. None where nobody says where one is.
+def master_key(settings: Encryption) -> MasterKey | None:
+    """The configured key: from `key_file`, or else the environment, or else the keyring. None if none is configured.
 
     Raises:
-        ConfigError: one is said to be somewhere and isn't, is none, or others may read it.
+        ConfigError: the configured key is missing or invalid, or other users can read it.
     """
-    if said.key_file:
-        return key_in_file(Path(said.key_file))
+    if settings.key_file:
+        return key_in_file(Path(settings.key_file))
     if text := key_in_environment():
         return _parsed(text, f"the environment variable {VARIABLE}")
-    if said.keyring:
+    if settings.keyring:
         if text := keyring().get_password(KEYRING_SERVICE, KEYRING_USER):
             return _parsed(text, "the keyring")
         raise ConfigError(
-            "the keyring has no master key", "encryption.keyring is true", "Put one there with `memory-mcp key new --keyring`"
+            "the keyring has no master key", "encryption.keyring is true", "Store one there with `memory-mcp key new --keyring`"
         )
     return None
 
@@ -71,30 +71,32 @@ def key_in_file(path: Path) -> MasterKey:
     """The key in a key file.
 
     Raises:
-        ConfigError: it isn't there, is none, or others may read it.
+        ConfigError: the file is missing or holds no key, or other users can read it.
     """
     try:
         mode = path.stat().st_mode
         text = path.read_text(encoding="ascii")
     except FileNotFoundError:
         raise ConfigError(
-            f"there is no key file {path}", "", f"Put the key back; without it what is encrypted stays closed. {MAKE_ONE}"
+            f"there is no key file {path}", "", f"Restore the key; without it, encrypted personas can't be opened. {HOW_TO_CREATE}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the key file {path} can't be read", getattr(error, "strerror", None) or "it is no text", MAKE_ONE) from error
+        raise ConfigError(
+            f"the key file {path} can't be read", getattr(error, "strerror", None) or "it is not a text file", HOW_TO_CREATE
+        ) from error
     if os.name != "nt" and stat.S_IMODE(mode) & 0o077:
-        raise ConfigError(f"other users may read the key file {path}", f"its mode is {stat.S_IMODE(mode):04o}", f"Do: chmod 600 {path}")
+        raise ConfigError(f"other users can read the key file {path}", f"its mode is {stat.S_IMODE(mode):04o}", f"Run: chmod 600 {path}")
     return _parsed(text, f"the file {path}")
 
 
-def earlier_key(said: Encryption, key_id: str) -> MasterKey | None:
-    """A key that `rotate-key` has put aside beside the key file; None where there is none of that id."""
-    aside = beside(Path(said.key_file), key_id) if said.key_file else None
-    return key_in_file(aside) if aside and aside.exists() else None
+def earlier_key(settings: Encryption, key_id: str) -> MasterKey | None:
+    """A replaced key that `rotate-key` has kept next to the key file; None if there is none with that id."""
+    path = replaced_key_file(Path(settings.key_file), key_id) if settings.key_file else None
+    return key_in_file(path) if path and path.exists() else None
 
 
-def beside(key_file: Path, key_id: str) -> Path:
-    """Where a key is put aside that another has replaced."""
+def replaced_key_file(key_file: Path, key_id: str) -> Path:
+    """The path at which a replaced key is kept."""
     return key_file.with_name(f"{key_file.name}.{key_id}")
 
 
@@ -102,17 +104,15 @@ def keyring() -> Any:
     """The module `keyring`, which is an optional extra.
 
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: the package is not installed.
     """
     try:
         return importlib.import_module("keyring")
     except ImportError as error:
-        raise ConfigError(
-            "there is no way to the system's keyring", "the package keyring is not installed", "pip install keyring"
-        ) from error
+        raise ConfigError("the system's keyring can't be used", "the package keyring is not installed", "pip install keyring") from error
 
 
 def _parsed(text: str, source: str) -> MasterKey:
-    if not _WRITTEN.fullmatch(text.strip()):
-        raise ConfigError(f"{source} holds no master key", "one is 64 hexadecimal digits", MAKE_ONE)
+    if not _KEY_TEXT.fullmatch(text.strip()):
+        raise ConfigError(f"{source} holds no master key", "a key has 64 hexadecimal digits", HOW_TO_CREATE)
     return MasterKey(bytes.fromhex(text.strip()), source)

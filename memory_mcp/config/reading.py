@@ -1,4 +1,4 @@
-"""Reading config.json and the environment into `Settings`. Only this module reads the environment."""
+"""Reads config.json and the environment into `Settings`. Only this module reads the environment."""
 
 import difflib
 import json
@@ -14,39 +14,39 @@ from memory_mcp.config.settings import Group, Settings, documented_keys
 from memory_mcp.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "MEMORY_MCP_"
-_LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY")  # variables that say where things are, and are not settings
+_LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY")  # variables for paths, addresses and secrets, which are not settings
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings and what the reader noticed on the way: unknown keys, unused variables."""
+    """Settings, with warnings about unknown keys and unused variables."""
 
     settings: Settings
     warnings: tuple[str, ...] = ()
 
 
 def default_config_path() -> Path:
-    """Where config.json is when nobody says: `MEMORY_MCP_CONFIG`, else the working directory."""
+    """The default path of config.json: `MEMORY_MCP_CONFIG`, or else in the working directory."""
     return Path(os.environ.get(f"{ENVIRONMENT_PREFIX}CONFIG", "config.json"))
 
 
 def default_data_directory() -> Path:
-    """Where the personas live when nobody says: `MEMORY_MCP_DATA`, else `memory` in the working directory."""
+    """The default data directory: `MEMORY_MCP_DATA`, or else `memory` in the working directory."""
     return Path(os.environ.get(f"{ENVIRONMENT_PREFIX}DATA", "memory"))
 
 
 def default_server_url() -> str | None:
-    """The running server that client commands talk to when nobody says: `MEMORY_MCP_URL`."""
+    """The default server of client commands: `MEMORY_MCP_URL`."""
     return os.environ.get(f"{ENVIRONMENT_PREFIX}URL") or None
 
 
 def default_token() -> str | None:
-    """The token that client commands send when nobody says: `MEMORY_MCP_TOKEN`."""
+    """The default token of client commands: `MEMORY_MCP_TOKEN`."""
     return os.environ.get(f"{ENVIRONMENT_PREFIX}TOKEN") or None
 
 
 def key_in_environment() -> str | None:
-    """The master key of encryption, where the environment has it: `MEMORY_MCP_KEY`."""
+    """The master key of encryption in the environment, if it is set: `MEMORY_MCP_KEY`."""
     return os.environ.get(f"{ENVIRONMENT_PREFIX}KEY") or None
 
 
@@ -54,10 +54,10 @@ def load(text: str, source: str, environment: Mapping[str, str] | None = None) -
     """Settings from the text of a config.json and the environment.
 
     Raises:
-        ConfigError: the text is no JSON object, or a value is not allowed; says the key, the value and what is allowed.
+        ConfigError: the text is not a JSON object, or a value is not allowed. The error names the key, the value and what is allowed.
     """
     tree = _parse(text, source)
-    warnings = [f"{source}: {_unknown(path)}" for path in _unknown_keys(tree, Settings)]
+    warnings = [f"{source}: {_unknown_key_warning(path)}" for path in _unknown_keys(tree, Settings)]
     overrides, unused = _overrides(os.environ if environment is None else environment)
     for path, value in overrides.items():
         _put(tree, path, value)
@@ -78,35 +78,36 @@ def _parse(text: str, source: str) -> dict[str, Any]:
             f"{error.msg} in line {error.lineno}, column {error.colno}",
             "Correct it and save",
         ) from error
-    except UnicodeEncodeError as error:  # whoever is told of it, as /ready tells, could not be answered
-        raise ConfigError(f"{source} can't be read", r"it holds half of a character, such as \ud83d alone", "Write whole ones") from error
+    except UnicodeEncodeError as error:  # answers that quote the value, such as that of /ready, could not be encoded
+        raise ConfigError(
+            f"{source} can't be read", r"it contains an unpaired surrogate, such as \ud83d alone", "Write complete characters"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{source} can't be read",
-            "it holds a number of thousands of digits, or lists within lists without end",
+            "it contains a number with thousands of digits, or lists nested too deeply",
             "Correct it and save",
         ) from error
     if not isinstance(tree, dict):
         raise ConfigError(
-            f"{source} holds a {type(tree).__name__}", "it must be one JSON object", 'Write { "server_port": 8000 }, for example'
+            f"{source} contains a {type(tree).__name__}", "it must be one JSON object", 'Write { "server_port": 8000 }, for example'
         )
     return tree
 
 
 def _not_allowed(error: ValidationError, source: str, overrides: Mapping[tuple[str, ...], Any]) -> ConfigError:
-    """Each wrong value with the key, or the variable, that it came from, and what is allowed there."""
+    """Lists each wrong value with its key, or the variable that it came from, and what is allowed."""
     in_variables: list[str] = []
     in_file: list[str] = []
     for problem in error.errors(include_url=False):
         variable = next((_variable(path) for path in overrides if path == problem["loc"][: len(path)]), None)
         allowed = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
         key = variable or ".".join(str(part) for part in problem["loc"])
-        said = f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)} ({allowed})"
-        (in_variables if variable else in_file).append(said)
+        text = f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)} ({allowed})"
+        (in_variables if variable else in_file).append(text)
     if not in_file:
         return ConfigError("an environment variable has a value that is not allowed", "; ".join(in_variables), "Correct it and start again")
-    said = "; ".join(in_file + in_variables)
-    return ConfigError(f"{source} has a value that is not allowed", said, "Correct it and save")
+    return ConfigError(f"{source} has a value that is not allowed", "; ".join(in_file + in_variables), "Correct it and save")
 
 
 def _variable(path: tuple[str, ...]) -> str:
@@ -126,7 +127,7 @@ def _unknown_keys(tree: Mapping[str, Any], group: type[BaseModel], above: tuple[
             yield from _unknown_keys(value, spec.annotation, (*above, name))
 
 
-def _unknown(path: tuple[str, ...]) -> str:
+def _unknown_key_warning(path: tuple[str, ...]) -> str:
     keys = [".".join(key) for key in _keys()]
     known = [*keys, *dict.fromkeys(key.partition(".")[0] for key in keys if "." in key)]
     near = difflib.get_close_matches(".".join(path), known, n=1, cutoff=0.5)
@@ -134,21 +135,21 @@ def _unknown(path: tuple[str, ...]) -> str:
 
 
 def _overrides(environment: Mapping[str, str]) -> tuple[dict[tuple[str, ...], Any], list[str]]:
-    """Settings from variables (MEMORY_MCP_SERVER_PORT, MEMORY_MCP_VECTOR_REBUILD_MODE), and a warning for each that is none."""
+    """Settings from variables (MEMORY_MCP_SERVER_PORT, MEMORY_MCP_VECTOR_REBUILD_MODE), and a warning for each other MEMORY_MCP_ variable."""
     names = {_variable(path): path for path in _keys()}
-    found: dict[tuple[str, ...], Any] = {}
+    overrides: dict[tuple[str, ...], Any] = {}
     unused: list[str] = []
     for name, value in environment.items():
         if name in names:
-            found[names[name]] = _value(value)
+            overrides[names[name]] = _value(value)
         elif name.startswith(ENVIRONMENT_PREFIX) and name.removeprefix(ENVIRONMENT_PREFIX) not in _LOCATIONS:
             near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            unused.append(f"environment variable {name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
-    return found, unused
+            unused.append(f"environment variable {name} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
+    return overrides, unused
 
 
 def _value(text: str) -> Any:
-    """A variable's text as JSON where it is JSON (8000, true, null, ["a"]), as a plain string where it is not."""
+    """Parses a variable as JSON (8000, true, null, ["a"]), or returns it as a string if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""What goes to a model in one call: texts of like length, few enough that the call is soon over.
+"""Batches for one model call: texts of similar length, few enough that the call ends soon.
 
-A call pads every text to its longest one, so mixed lengths are paid for twice. And a call that has begun can't be stopped:
-eight texts of 2,000 characters would keep a worker for five seconds, and gain nothing over eight calls.
+A call pads every text to the longest, so that mixed lengths waste time. And a running call can't be stopped: eight texts of
+2,000 characters would occupy a worker for five seconds and gain nothing over eight calls.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,11 +9,11 @@ from typing import TypeVar
 
 Key = TypeVar("Key")
 
-CHARACTERS = 2_000
+MAX_CHARACTERS = 2_000
 
 
-def batches_by_length(texts: Mapping[Key, str], size: int, characters: int = CHARACTERS) -> Iterator[list[Key]]:
-    """The keys, the longest text first, in batches of at most `size`, and of `characters` once padded. Long ones stand alone."""
+def batches_by_length(texts: Mapping[Key, str], size: int, characters: int = MAX_CHARACTERS) -> Iterator[list[Key]]:
+    """The keys, longest text first, in batches of at most `size` texts and `characters` characters after padding. A long text is a batch of its own."""
     batch: list[Key] = []
     longest = 0
     for key in sorted(texts, key=lambda key: -len(texts[key])):

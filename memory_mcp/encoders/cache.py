@@ -1,7 +1,7 @@
-"""What the models have answered before. A key is made of the whole text, never of a memory's key or a persona.
+"""Caches of model results, with keys made from the whole text, never from a memory's key or a persona.
 
-So a cached answer is exactly what the model would say again, whoever asks, and nothing of one persona's can show in
-another's. Keys hold a digest instead of the text: they stay small, and no content lingers here after it has been erased.
+A cached result is therefore exactly what the model would return again, and no persona can see data of another through it. Keys hold
+a digest instead of the text: they are small, and no content stays here after it has been erased.
 """
 
 import hashlib
@@ -10,18 +10,18 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from memory_mcp.encoders.protocols import Vectors
+from memory_mcp.encoders.models import Vectors
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 QUERY_VECTORS = 4_096
-DOCUMENT_VECTORS = 8_192  # 8 MB at 256 dimensions: what is embedded again is mostly what was imported or rebuilt just now
+DOCUMENT_VECTORS = 8_192  # 8 MB at 256 dimensions: texts that are embedded again were mostly imported or rebuilt a moment ago
 PAIR_SCORES = 65_536
 
 
 class LruCache(Generic[Key, Value]):
-    """The `capacity` entries used last. Safe to use from several threads."""
+    """Keeps the `capacity` most recently used entries. Thread-safe."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -29,7 +29,7 @@ class LruCache(Generic[Key, Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Value | None:
-        """What is remembered, and is now the entry used last."""
+        """The cached value, which becomes the most recently used; None if there is none."""
         with self._lock:
             if key not in self._entries:
                 return None
@@ -37,7 +37,7 @@ class LruCache(Generic[Key, Value]):
             return self._entries[key]
 
     def put(self, key: Key, value: Value) -> None:
-        """Remembers, and forgets the entry that was unused longest when there are too many."""
+        """Stores a value and, over capacity, drops the least recently used one."""
         with self._lock:
             self._entries[key] = value
             self._entries.move_to_end(key)
@@ -45,7 +45,7 @@ class LruCache(Generic[Key, Value]):
                 self._entries.popitem(last=False)
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Drops all entries."""
         with self._lock:
             self._entries.clear()
 
@@ -54,7 +54,7 @@ class LruCache(Generic[Key, Value]):
 
 
 def digest(*texts: str) -> bytes:
-    """A key that tells texts apart: 128 bits of BLAKE2b over each text's own digest, so that boundaries count."""
+    """A cache key: 128 bits of BLAKE2b over each text's own digest, so that (ab, c) and (a, bc) differ."""
     whole = hashlib.blake2b(digest_size=16)
     for text in texts:
         whole.update(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
@@ -63,7 +63,7 @@ def digest(*texts: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """One for each kind of answer, so that a bulk import can't push out what people ask.
+    """One cache for each kind of result, so that a bulk import can't evict queries.
 
     Keys are digests of (generation, text), or of (reranker, query, text).
     """
@@ -73,6 +73,6 @@ class Caches:
     scores: LruCache[bytes, float] = field(default_factory=lambda: LruCache(PAIR_SCORES))
 
     def clear(self) -> None:
-        """Forgets everything, such as after memories have been erased for good."""
+        """Empties all caches, for example after memories have been erased for good."""
         for cache in (self.query_vectors, self.document_vectors, self.scores):
             cache.clear()

@@ -1,8 +1,6 @@
-"""How long to wait for a model, and when not to ask at all: after a failure it is left alone for a while.
+"""What happens when a model fails: a pause before it is called again, a throttled log line, and an error text that quotes no memory."""
 
-So an outage of a service costs one wait, and not every call one.
-"""
-
+import logging
 import threading
 import time
 from dataclasses import dataclass, field
@@ -10,16 +8,23 @@ from dataclasses import dataclass, field
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.errors import EncoderFailed
 
+REPEAT_LOG_SECONDS = 600.0
+
+logger = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
-class Patience:
-    """Limits for one model; None waits as long as it takes. `rest_seconds` is how long it is left alone after a failure."""
+class CircuitBreaker:
+    """Time limits for one model, and the pause after a failure, so that an outage of a service costs one wait and not one per call.
+
+    A limit of None waits without end. During the `pause_seconds` after a failure, the model is not called.
+    """
 
     query_seconds: float | None = None
     bulk_seconds: float | None = None
-    rest_seconds: float = 0.0
-    _resting_until: float = float("-inf")
-    _why: str = ""
+    pause_seconds: float = 0.0
+    _paused_until: float = float("-inf")
+    _reason: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def limit(self, urgency: Urgency) -> float | None:
@@ -27,16 +32,60 @@ class Patience:
         return self.bulk_seconds if urgency is Urgency.BULK else self.query_seconds
 
     def check(self, name: str) -> None:
-        """Passes when the model may be asked.
+        """Returns if the model may be called.
 
         Raises:
             EncoderFailed: it failed a moment ago.
         """
         with self._lock:
-            if time.monotonic() < self._resting_until:
-                raise EncoderFailed(f"{name} could not be asked", self._why)
+            if time.monotonic() < self._paused_until:
+                raise EncoderFailed(f"{name} failed", self._reason)
 
-    def failed(self, why: str) -> None:
-        """Begins the rest."""
+    def failed(self, reason: str) -> None:
+        """Starts the pause."""
         with self._lock:
-            self._resting_until, self._why = time.monotonic() + self.rest_seconds, why
+            self._paused_until, self._reason = time.monotonic() + self.pause_seconds, reason
+
+
+@dataclass(slots=True)
+class LogThrottle:
+    """Logs the failures of one model during calls, the same one at most every ten minutes. Thread-safe.
+
+    Such a call goes on without the model and its answer says only that, so that the log must give the reason; and a broken model
+    fails at every call.
+    """
+
+    _last: str = ""
+    _logged_at: float = float("-inf")
+
+    def warn(self, error: EncoderFailed) -> None:
+        """Logs the error, unless it was logged recently."""
+        message, now = str(error).removesuffix("."), time.monotonic()
+        if message != self._last or now - self._logged_at >= REPEAT_LOG_SECONDS:
+            self._last, self._logged_at = message, now
+            logger.warning("%s", message)
+
+
+def call_error(error: BaseException) -> str:
+    """Why a call of a model failed, without its input: a library's error may quote the text, and this goes into the log and into
+    the server's status, which other personas see. The error's message is included only if it is about a device, a disk or a network.
+    """
+    kind, message = type(error).__name__, first_line(error)
+    logger.debug("a model call failed", exc_info=error)
+    return f"{kind}: {message}" if isinstance(error, OSError | MemoryError | RuntimeError) and message.isascii() else kind
+
+
+def load_error(name: str, error: BaseException) -> str:
+    """The sentence shown when a library raises an error while it loads a model."""
+    message = first_line(error, missing="")
+    if isinstance(error, MemoryError) or "out of memory" in message.lower() or "can't allocate memory" in message.lower():
+        return f"{name} can't be loaded: there is not enough memory for it. Free some, choose a smaller model, or set it to null."
+    return (
+        f"{name} can't be loaded: {type(error).__name__}: {message}. "
+        "See `memory-mcp models check`; to repair a damaged copy, remove it and run `memory-mcp models download`."
+    )
+
+
+def first_line(error: BaseException, missing: str = "it gave no reason") -> str:
+    """The first line of an error's message, without its full stop; `missing` if it has none."""
+    return next((line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()), missing)

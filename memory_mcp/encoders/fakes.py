@@ -1,6 +1,6 @@
-"""An embedder and a reranker without a model: for tests, and for trying out the pipeline on a machine that has none.
+"""An embedder and a reranker without a model: for tests, and for trying the pipeline on a machine that has none.
 
-They keep the same contract as the real ones (tests/contracts). Texts that share tokens are alike, nothing else is.
+They pass the same contract tests as the real ones (tests/contracts). Texts are similar if they share tokens, and only then.
 """
 
 import hashlib
@@ -12,15 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from memory_mcp.encoders.languages import covers
-from memory_mcp.encoders.protocols import Vectors
+from memory_mcp.encoders.models import Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.tokens import tokens
 
 
 class HashingEmbedder:
-    """Each token falls into one dimension, with a sign. Deterministic across processes.
+    """Adds 1 or -1 in one dimension for each token. Deterministic across processes.
 
-    `failing` may be switched at any time; `latency_seconds` is added to each call; with a `gate`, calls wait until it is set.
+    `failing` can be changed at any time; `latency_seconds` is added to each call; with a `gate`, calls wait until it is set.
     `queries_asked` and `documents_asked` count texts.
     """
 
@@ -48,16 +48,16 @@ class HashingEmbedder:
 
     @property
     def generation(self) -> str:
-        """Name and dimension: there is nothing else to it."""
+        """Name and dimension, which determine the vectors."""
         return f"{self.name}:{self.dimension}:plain"
 
     def covers(self, text: str) -> bool:
-        """By the languages it was made with."""
+        """Decided by the languages passed to the constructor."""
         return covers(self._languages, text)
 
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """A token for each character."""
-        return [(place, place + 1) for place in range(len(text))]
+        return [(index, index + 1) for index in range(len(text))]
 
     def embed_query(self, text: str) -> Vectors:
         """A vector of length 1.
@@ -65,7 +65,7 @@ class HashingEmbedder:
         Raises:
             EncoderFailed: while `failing`.
         """
-        _obstacles(self.gate, self.latency_seconds, self.failing, self.name)
+        _wait_or_fail(self.gate, self.latency_seconds, self.failing, self.name)
         with self._counting:
             self.queries_asked += 1
         return self._vector(text)
@@ -76,7 +76,7 @@ class HashingEmbedder:
         Raises:
             EncoderFailed: while `failing`.
         """
-        _obstacles(self.gate, self.latency_seconds, self.failing, self.name)
+        _wait_or_fail(self.gate, self.latency_seconds, self.failing, self.name)
         with self._counting:
             self.documents_asked += len(texts)
         return np.stack([self._vector(text) for text in texts]) if texts else np.empty((0, self.dimension), np.float32)
@@ -87,13 +87,13 @@ class HashingEmbedder:
             number = int.from_bytes(hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).digest())
             vector[number // 2 % self.dimension] += 1 if number % 2 else -1
         length = float(np.linalg.norm(vector))
-        if not length:  # no token, or signs that cancel each other
+        if not length:  # no token, or signs that cancel out
             vector[0] = length = 1.0
         return vector / np.float32(length)
 
 
 class OverlapReranker:
-    """Scores a text by the share of the query's tokens that it has. `scores` overrides single texts."""
+    """Scores a text by the tokens that it shares with the query. `scores` overrides single texts."""
 
     def __init__(
         self,
@@ -117,40 +117,42 @@ class OverlapReranker:
         self._counting = threading.Lock()
 
     def covers(self, text: str) -> bool:
-        """By the languages it was made with."""
+        """Decided by the languages passed to the constructor."""
         return covers(self._languages, text)
 
     def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
         """0 to 1 for each text, or None when the deadline has passed or the latency would pass it.
 
-        With `short_of_time` only `at_least` of them, where the caller allows that. A text of more than `longest_in_time`
-        characters takes too long.
+        With `short_of_time`, only `at_least` of them, if the caller allows that. A text of more than `longest_in_time`
+        characters counts as too slow.
 
         Raises:
             EncoderFailed: while `failing`.
         """
         if deadline is not None and time.monotonic() + self.latency_seconds >= deadline and texts:
             return None
-        _obstacles(self.gate, self.latency_seconds, self.failing, self.name)
+        _wait_or_fail(self.gate, self.latency_seconds, self.failing, self.name)
         texts = texts[:at_least] if self.short_of_time else texts
         if deadline is not None and self.longest_in_time is not None and any(len(text) > self.longest_in_time for text in texts):
             return None
         with self._counting:
             self.pairs_asked += len(texts)
-        asked = set(tokens(query))
-        return [self._score(asked, text) for text in texts]
+        query_tokens = set(tokens(query))
+        return [self._score(query_tokens, text) for text in texts]
 
-    def _score(self, asked: set[str], text: str) -> float:
+    def _score(self, query_tokens: set[str], text: str) -> float:
         if text in self.scores:
             return self.scores[text]
-        found = set(tokens(text))
-        return len(asked & found) / math.sqrt(len(asked) * len(found)) if asked and found else 0.0
+        text_tokens = set(tokens(text))
+        if not query_tokens or not text_tokens:
+            return 0.0
+        return len(query_tokens & text_tokens) / math.sqrt(len(query_tokens) * len(text_tokens))
 
 
-def _obstacles(gate: threading.Event | None, latency_seconds: float, failing: bool, name: str) -> None:
+def _wait_or_fail(gate: threading.Event | None, latency_seconds: float, failing: bool, name: str) -> None:
     if gate:
         gate.wait()
     if latency_seconds:
         time.sleep(latency_seconds)
     if failing:
-        raise EncoderFailed(f"the model {name} could not be asked", "it was told to fail")
+        raise EncoderFailed(f"the model {name} failed", "its attribute `failing` is set")

@@ -1,19 +1,109 @@
-"""The two models that a configuration asks for: what is loaded, and why the rest is not.
+"""What an embedding model and a cross-encoder are to the rest of the product, and which of them are loaded.
 
-Nothing here imports torch: a machine without the models must not pay for it.
+Nothing here imports torch: a machine without models must not pay for it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
-from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.protocols import Embedder, ModelState, Reranker
+import numpy as np
+import numpy.typing as npt
+
+State = Literal["off", "absent", "loading", "loaded"]
+Vectors = npt.NDArray[np.float32]
+
+# A loaded model must answer this before it is used.
+PROBE = "今日は誰と話しましたか。 Whom did I talk to today?"
+
+
+class Embedder(Protocol):
+    """Text to vectors. Queries and stored texts have a method each, because models such as ruri-v3 want a different prefix on each."""
+
+    @property
+    def name(self) -> str:
+        """The model's name in the configuration."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector, read from the model."""
+        ...
+
+    @property
+    def generation(self) -> str:
+        """What makes two vectors comparable: model, dimension and prefix version. Vectors of different generations are never compared."""
+        ...
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How many tokens of a stored text the model reads, without prefix and special tokens; it cuts off the rest. None: unknown."""
+        ...
+
+    def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """(start, end) of each of the model's tokens in a text, in characters and in order; an estimate if its tokenizer gives no offsets."""
+        ...
+
+    def covers(self, text: str) -> bool:
+        """Whether the model knows the language of a text. If it doesn't, its scores must not count."""
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """A vector of shape (dimension,) and length 1. Has priority over bulk work.
+
+        Raises:
+            EncoderFailed: the model failed.
+        """
+        ...
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of shape (len(texts), dimension), each of length 1. Bulk work: queries have priority.
+
+        Raises:
+            EncoderFailed: the model failed.
+        """
+        ...
+
+
+class Reranker(Protocol):
+    """Scores how well each text answers a query, reading both together."""
+
+    @property
+    def name(self) -> str:
+        """The model's name in the configuration."""
+        ...
+
+    def covers(self, text: str) -> bool:
+        """Whether the model knows the language of a text."""
+        ...
+
+    def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
+        """A score from 0 to 1 for each text, larger is better; None if they could not be scored before `deadline`.
+
+        `deadline` is a value of `time.monotonic`. With `at_least`, a shorter list is allowed: as many of the first texts as there is
+        time for, but no fewer than that. Scores are cached, so that the next call is faster.
+
+        Raises:
+            EncoderFailed: the model failed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """The state of a configured model: `off` (configured as null), `absent` (`error` gives the reason), `loading`, or `loaded`."""
+
+    state: State
+    name: str | None = None
+    dimension: int | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """What is loaded now, and the state of both. A call takes one `Models` and keeps it to its end.
+    """The loaded models and the state of both. A call takes one `Models` and keeps it until it ends.
 
-    After a change of `embeddings_model` the `earlier` one goes on answering for a persona until all of that persona's vectors
+    After a change of `embeddings_model`, the `earlier` embedder keeps answering for a persona until all of that persona's vectors
     exist in the new generation.
     """
 
@@ -24,14 +114,5 @@ class Models:
     earlier: Embedder | None = None
 
     def of_generation(self, generation: str | None) -> Embedder | None:
-        """The loaded embedder whose vectors these are."""
-        return next((known for known in (self.embedder, self.earlier) if known and known.generation == generation), None)
-
-
-def models_for(settings: Settings) -> Models:
-    """What is there before anything has been loaded: nothing, on purpose or not."""
-    return Models(None, None, _unloaded(settings.embeddings_model), _unloaded(settings.reranker_model))
-
-
-def _unloaded(name: str | None) -> ModelState:
-    return ModelState("off") if name is None else ModelState("absent", name, error="it has not been loaded")
+        """The loaded embedder that makes vectors of this generation."""
+        return next((model for model in (self.embedder, self.earlier) if model and model.generation == generation), None)

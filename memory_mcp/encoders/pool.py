@@ -1,15 +1,15 @@
-"""The model workers: one thread for each core, shared by everyone. What is urgent goes first, and owners take turns.
+"""The model workers: one thread for each core, shared by all callers. Urgent jobs run first, and owners take turns.
 
-One model call on one thread, several side by side, beats one call on all threads: two threads that wait for each other by
-spinning made 9 ms into 1,500 on a busy machine, and chunks of at most 4 pairs on two workers halve the time of one large batch.
+One model call on one thread, several side by side, is faster than one call on all threads: two threads that waited for each other by
+spinning turned 9 ms into 1,500 on a busy machine, and chunks of at most 4 pairs on two workers halve the time of one large batch.
 
-Fairness has two halves. Within an urgency, the owners that have something waiting take turns, job by job, so a persona with
-hundreds of jobs delays another by one job. And while somebody is asking, bulk work leaves a worker free, because a job that
-has begun can't be interrupted, and rests after each job, because the cores are as many as the workers.
+Fairness has two parts. Within an urgency, the owners with waiting jobs take turns, job by job, so that a persona with hundreds of
+jobs delays another by one job. And while calls come in, bulk work leaves one worker free, because a running job can't be
+interrupted, and pauses after each job, because there are as many workers as cores.
 
-Whoever is being reranked has waited longest, so reranking goes on until a query has waited `QUERY_PATIENCE_SECONDS`. Queries
-that wait are then embedded together: eight of them in one call cost a third of eight calls, because most of a short text's
-time goes into reading the model's weights.
+A call that is being reranked has waited longest, so reranking goes first until a query has waited `QUERY_MAX_WAIT_SECONDS`. Waiting
+queries are then embedded together: eight of them in one call cost a third of eight calls, because most of a short text's time
+goes into reading the model's weights.
 """
 
 import logging
@@ -23,16 +23,16 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from memory_mcp.encoders.scheduler import Job, Lane, Urgency
+from memory_mcp.encoders.scheduler import Job, JobQueue, Urgency
 from memory_mcp.errors import EncoderFailed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ASKED_LATELY_SECONDS = 1.0
-BULK_SHARE = 0.25  # of a worker's time, while somebody is asking
-QUERY_PATIENCE_SECONDS = 0.05
-TOGETHER = 8  # jobs in one call, where they may be
+RECENT_CALL_SECONDS = 1.0
+BULK_SHARE = 0.25  # of a worker's time, while calls come in
+QUERY_MAX_WAIT_SECONDS = 0.05
+MAX_JOBS_PER_CALL = 8  # if the model takes several items in one call
 SHUTDOWN_SECONDS = 10.0
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ _owner: ContextVar[str] = ContextVar("owner", default="")
 
 @contextmanager
 def on_behalf_of(owner: str) -> Iterator[None]:
-    """Whose turn the jobs count as that this thread submits inside, such as a persona's name. Outside all share one turn."""
+    """Sets the owner, such as a persona's name, of the jobs that this thread submits inside the block. Jobs without an owner share one turn."""
     token = _owner.set(owner)
     try:
         yield
@@ -51,25 +51,25 @@ def on_behalf_of(owner: str) -> Iterator[None]:
 
 
 class ModelPool:
-    """Runs model calls. Made once by the composition root and closed at the end."""
+    """Runs model calls. The composition root creates one and closes it at the end."""
 
     def __init__(self, workers: int | None = None, bulk_share: float = BULK_SHARE) -> None:
-        """`bulk_share` is for work that needs a core; what waits for others may have 1."""
-        self._rest = 1 / bulk_share - 1  # after each second of bulk work
-        self._bulk_rests_until = float("-inf")
+        """`bulk_share` limits work that needs a core; calls of a remote service can use 1."""
+        self._pause_ratio = 1 / bulk_share - 1  # seconds of pause after each second of bulk work
+        self._bulk_paused_until = float("-inf")
         self.workers = workers or _usable_cores()
-        self._lanes = {urgency: Lane() for urgency in Urgency}
+        self._queues = {urgency: JobQueue() for urgency in Urgency}
         self._changed = threading.Condition()
         self._bulk_running = 0
-        self._asked_at = float("-inf")
+        self._last_call_at = float("-inf")
         self._closed = False
-        # Daemons, so that a model call that hangs can't keep the process from ending. `close` waits for the others.
+        # Daemons, so that a model call that hangs can't keep the process from ending. `close` waits for the rest.
         self._threads = [threading.Thread(target=self._serve, name=f"model-{number}", daemon=True) for number in range(self.workers)]
         for thread in self._threads:
             thread.start()
 
     def submit(self, work: Callable[[], Result], urgency: Urgency, deadline: float | None = None, weight: float = 1.0) -> Future[Result]:
-        """Puts a call in line. `weight` is about proportional to the time it takes. A job that has not begun by `deadline` (of `time.monotonic`) never does: its future is cancelled.
+        """Queues a call. `weight` is roughly proportional to its duration. A job that has not started by `deadline` (of `time.monotonic`) is cancelled.
 
         Raises:
             EncoderFailed: the pool is closed.
@@ -77,7 +77,7 @@ class ModelPool:
         return self._put(Job(lambda _: [work()], None, Future(), urgency, deadline, weight))
 
     def submit_item(self, work: Callable[[list[Item]], Sequence[Result]], item: Item, urgency: Urgency) -> Future[Result]:
-        """The same for one item of a work that can do several in one call. Items that wait behind each other are put together.
+        """Queues one item for work that takes several in one call: adjacent items of the same work share a call.
 
         Raises:
             EncoderFailed: the pool is closed.
@@ -85,26 +85,26 @@ class ModelPool:
         return self._put(Job(work, item, Future(), urgency, None))
 
     def expected_seconds(self, urgency: Urgency, weights: Sequence[float]) -> float:
-        """How long new jobs of such weights would take to the end of the last, at the pace of late. A guess, for not beginning what
-        can't be finished.
+        """Estimates how long it takes until the last of new jobs with these weights ends, at the recent pace. Callers use it to avoid
+        starting work that can't be finished in time.
         """
         with self._changed:
-            lane = self._lanes[urgency]
-            pace = max(lane.pace_seconds, lane.average_seconds / self.workers)
-            return (lane.ahead_of(_owner.get(), len(weights)) + lane.as_jobs(sum(weights))) * pace
+            queue = self._queues[urgency]
+            pace = max(queue.pace_seconds, queue.average_seconds / self.workers)
+            return (queue.ahead_of(_owner.get(), len(weights)) + queue.as_jobs(sum(weights))) * pace
 
-    def nothing_waits(self, urgency: Urgency) -> bool:
-        """Whether a new job would be the next one of this urgency."""
+    def queue_is_empty(self, urgency: Urgency) -> bool:
+        """Whether no job of this urgency waits, so that a new one would be next."""
         with self._changed:
-            return not self._lanes[urgency].waiting
+            return not self._queues[urgency].waiting
 
     def close(self, wait: bool = True) -> None:
-        """Ends the workers after the jobs they are at; what waits is cancelled. May be called twice."""
+        """Ends the workers after their current jobs; waiting jobs are cancelled. Can be called twice."""
         with self._changed:
             self._closed = True
-            for lane in self._lanes.values():
-                while lane.waiting:
-                    lane.take()[0].future.cancel()
+            for queue in self._queues.values():
+                while queue.waiting:
+                    queue.take()[0].future.cancel()
             self._changed.notify_all()
         for thread in self._threads if wait else ():
             thread.join(SHUTDOWN_SECONDS)
@@ -120,10 +120,10 @@ class ModelPool:
     def _put(self, job: Job) -> Future[Any]:
         with self._changed:
             if self._closed:
-                raise EncoderFailed("the models can't be asked", "the server is shutting down")
-            self._lanes[job.urgency].put(_owner.get(), job)
+                raise EncoderFailed("the models can't be called", "the server is shutting down")
+            self._queues[job.urgency].put(_owner.get(), job)
             if job.urgency is not Urgency.BULK:
-                self._asked_at = time.monotonic()
+                self._last_call_at = time.monotonic()
             self._changed.notify()
         return job.future
 
@@ -133,21 +133,21 @@ class ModelPool:
             for job in jobs:
                 if job.deadline is not None and now >= job.deadline:
                     job.future.cancel()
-            begun = [job for job in jobs if job.future.set_running_or_notify_cancel()]
-            if begun:
-                self._run(begun)
+            started = [job for job in jobs if job.future.set_running_or_notify_cancel()]
+            if started:
+                self._run(started)
             with self._changed:
                 if jobs[0].urgency is Urgency.BULK:
                     self._bulk_running -= 1
                     ended = time.monotonic()
-                    self._bulk_rests_until = ended + (ended - now) * self._rest
+                    self._bulk_paused_until = ended + (ended - now) * self._pause_ratio
                     self._changed.notify()
 
     def _run(self, jobs: list[Job]) -> None:
-        began = time.monotonic()
+        started = time.monotonic()
         try:
             results = jobs[0].work([job.item for job in jobs])
-        except BaseException as error:  # noqa: BLE001  the top of a worker: whoever asked gets it
+        except BaseException as error:  # noqa: BLE001  the top of a worker: the caller gets the error
             for job in jobs:
                 job.future.set_exception(error)
             return
@@ -155,41 +155,41 @@ class ModelPool:
             job.future.set_result(result)
         ended = time.monotonic()
         with self._changed:
-            self._lanes[jobs[0].urgency].learn(len(jobs), ended - began, ended, sum(job.weight for job in jobs))
+            self._queues[jobs[0].urgency].record(len(jobs), ended - started, ended, sum(job.weight for job in jobs))
 
     def _next(self) -> list[Job]:
-        """The next jobs to be done in one call, once there are any; none once the pool is closed."""
+        """Waits for jobs and returns those that the next call runs; empty once the pool is closed."""
         with self._changed:
             while not self._closed:
                 urgency = self._most_urgent()
                 if urgency is not None:
                     if urgency is Urgency.BULK:
                         self._bulk_running += 1
-                    return self._lanes[urgency].take(TOGETHER)
-                self._changed.wait(self._bulk_pause() if self._lanes[Urgency.BULK].waiting else None)
+                    return self._queues[urgency].take(MAX_JOBS_PER_CALL)
+                self._changed.wait(self._bulk_pause() if self._queues[Urgency.BULK].waiting else None)
             return []
 
     def _most_urgent(self) -> Urgency | None:
-        query, rerank, bulk = (self._lanes[urgency] for urgency in Urgency)
-        if query.waiting and (not rerank.waiting or query.waited_seconds(time.monotonic()) >= QUERY_PATIENCE_SECONDS):
+        query, rerank, bulk = (self._queues[urgency] for urgency in Urgency)
+        if query.waiting and (not rerank.waiting or query.waited_seconds(time.monotonic()) >= QUERY_MAX_WAIT_SECONDS):
             return Urgency.QUERY
         if rerank.waiting:
             return Urgency.RERANK
-        return Urgency.BULK if bulk.waiting and self._bulk_may_begin() else None
+        return Urgency.BULK if bulk.waiting and self._bulk_may_start() else None
 
-    def _bulk_may_begin(self) -> bool:
+    def _bulk_may_start(self) -> bool:
         now = time.monotonic()
-        if now - self._asked_at >= ASKED_LATELY_SECONDS:
+        if now - self._last_call_at >= RECENT_CALL_SECONDS:
             return self._bulk_running < self.workers
-        return self._bulk_running < max(1, self.workers - 1) and now >= self._bulk_rests_until
+        return self._bulk_running < max(1, self.workers - 1) and now >= self._bulk_paused_until
 
     def _bulk_pause(self) -> float:
-        """When to look again at bulk work that is held back, in seconds: after its rest, or when nobody has asked for a while."""
-        rest = self._bulk_rests_until - time.monotonic()
-        return rest if 0 < rest < ASKED_LATELY_SECONDS else ASKED_LATELY_SECONDS
+        """Seconds until bulk work that is held back is checked again: after its pause, or when no call has come for a while."""
+        pause = self._bulk_paused_until - time.monotonic()
+        return pause if 0 < pause < RECENT_CALL_SECONDS else RECENT_CALL_SECONDS
 
 
 def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux: what a container or taskset leaves us
+    if hasattr(os, "sched_getaffinity"):  # Linux: what a container or taskset allows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

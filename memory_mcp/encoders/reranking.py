@@ -1,34 +1,31 @@
-"""Asking a cross-encoder: pairs of like length in small chunks that run side by side, within a deadline, and no pair twice."""
+"""Reranking with a cross-encoder: pairs of similar length in small batches that run in parallel, within a deadline, with a cache."""
 
-import logging
 import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from itertools import islice
 
-from memory_mcp.encoders.batches import CHARACTERS, batches_by_length
+from memory_mcp.encoders.batches import MAX_CHARACTERS, batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
-from memory_mcp.encoders.embedding import failure_of, sendable
+from memory_mcp.encoders.embedding import model_input
+from memory_mcp.encoders.failures import LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
-from memory_mcp.encoders.log_throttle import Complaints
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.errors import EncoderFailed
 
-# One padded batch makes every pair as long as the longest: small chunks by length take half the CPU and fill all workers. So many pairs are
-# in one at most, and so many are worth a further one.
-CHUNK, WORTH_A_CHUNK = 4, 2
-# Work that ends after its deadline has kept others from ending in time: what is begun shall end, also when it takes longer than guessed.
-CAUTION = 1.5
+# A padded batch makes every pair as long as the longest: small batches by length take half the CPU time and occupy all workers.
+# At most `BATCH_PAIRS` pairs are in a batch, and every `MIN_BATCH_PAIRS` pairs are worth one more batch.
+BATCH_PAIRS, MIN_BATCH_PAIRS = 4, 2
+# Work that ends after its deadline delays others past theirs, so an estimate must leave room for error.
+SAFETY_FACTOR = 1.5
 
 Pair = tuple[str, str]
 
-logger = logging.getLogger(__name__)
-
 
 class PooledReranker:
-    """A `Reranker` over a function from pairs to scores of 0 to 1."""
+    """A `Reranker` that calls a function from pairs to scores of 0 to 1 through the worker pool."""
 
     def __init__(
         self,
@@ -48,129 +45,128 @@ class PooledReranker:
         self._pool = pool
         self._caches = caches
         self._languages = languages
-        self._complaints = Complaints()
+        self._log = LogThrottle()
 
     def covers(self, text: str) -> bool:
-        """By the table of known models."""
+        """Decided by the table of known models."""
         return covers(self._languages, text)
 
     def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
-        """A score for each text; None when they could not be had before `deadline` (of `time.monotonic`).
+        """A score for each text; None if they can't be had before `deadline` (of `time.monotonic`).
 
-        Where the line is too long already nothing is begun: under load, work that ends too late would keep others from
-        ending in time. With `at_least`, the first texts are scored then, so many as there is time for.
+        If the queue is too long already, nothing is started: under load, work that ends too late would delay others past their
+        deadlines. With `at_least`, as many of the first texts are scored then as there is time for.
 
         Raises:
-            EncoderFailed: the model could not be asked.
+            EncoderFailed: the model failed.
         """
         keys = [digest(self._identity, query, text) for text in texts]
         scores = {key: self._caches.scores.get(key) for key in keys}
-        unknown = [(key, text) if scores[key] is None else None for key, text in zip(keys, texts, strict=True)]
-        count = self._affordable(query, unknown, deadline, at_least)
+        uncached = [(key, text) if scores[key] is None else None for key, text in zip(keys, texts, strict=True)]
+        count = self._affordable(query, uncached, deadline, at_least)
         if count is None:
             return None
-        wanted = dict(filter(None, unknown[:count]))
-        found = self._scored(query, wanted, deadline)
-        if found is None:
+        new_scores = self._scored(query, dict(filter(None, uncached[:count])), deadline)
+        if new_scores is None:
             return None
-        scores.update(found)
+        scores.update(new_scores)
         return [score for key in keys[:count] if (score := scores[key]) is not None]
 
     def _affordable(
-        self, query: str, unknown: Sequence[tuple[bytes, str] | None], deadline: float | None, at_least: int | None
+        self, query: str, uncached: Sequence[tuple[bytes, str] | None], deadline: float | None, at_least: int | None
     ) -> int | None:
-        """How many of the first texts there is time for; None where that is fewer than `at_least`, or than all. What is known already (None) takes none."""
-        enough = len(unknown) if at_least is None else min(at_least, len(unknown))
-        alone = self._pool.nothing_waits(Urgency.RERANK)
-        if not self._in_time(query, unknown[:enough], deadline):
-            # One slow moment, which the pace would remember, must not turn everyone away for good: somebody tries.
-            return enough if alone and not _is_past(deadline) else None
-        if not alone and deadline is not None:
-            return enough  # behind others only what is enough: the rest would be what the next one lacks
-        # More pairs may take less time, where they are shared out better: the most first.
-        more = range(len(unknown), enough, -1)
-        return next((count for count in more if self._in_time(query, unknown[:count], deadline)), enough)
+        """How many of the first texts there is time for; None if that is fewer than `at_least`, or than all. Cached ones (None) take no time."""
+        minimum = len(uncached) if at_least is None else min(at_least, len(uncached))
+        first_in_line = self._pool.queue_is_empty(Urgency.RERANK)
+        if not self._in_time(query, uncached[:minimum], deadline):
+            # One slow moment, which the measured pace includes, must not refuse every call from then on: a first call tries.
+            return minimum if first_in_line and not _is_past(deadline) else None
+        if not first_in_line and deadline is not None:
+            return minimum  # others wait: more than the minimum would take their time
+        # More pairs may take less time if they fill the workers evenly, so try the largest count first.
+        larger = range(len(uncached), minimum, -1)
+        return next((count for count in larger if self._in_time(query, uncached[:count], deadline)), minimum)
 
-    def _in_time(self, query: str, unknown: Sequence[tuple[bytes, str] | None], deadline: float | None) -> bool:
-        """Whether these are likely to be done by then."""
-        wanted = dict(filter(None, unknown))
-        if deadline is None or not wanted:
+    def _in_time(self, query: str, uncached: Sequence[tuple[bytes, str] | None], deadline: float | None) -> bool:
+        """Whether these are likely to be scored by the deadline."""
+        texts = dict(filter(None, uncached))
+        if deadline is None or not texts:
             return True
         if _is_past(deadline):
             return False
-        weights = [_weight(query, wanted, chunk) for chunk in self._chunks(wanted)]
-        return time.monotonic() + CAUTION * self._pool.expected_seconds(Urgency.RERANK, weights) < deadline
+        weights = [_weight(query, texts, batch) for batch in self._batches(texts)]
+        return time.monotonic() + SAFETY_FACTOR * self._pool.expected_seconds(Urgency.RERANK, weights) < deadline
 
-    def _scored(self, query: str, wanted: dict[bytes, str], deadline: float | None) -> dict[bytes, float] | None:
+    def _scored(self, query: str, texts: dict[bytes, str], deadline: float | None) -> dict[bytes, float] | None:
         jobs = [
             self._pool.submit(
-                self._chunk(query, {key: wanted[key] for key in chunk}), Urgency.RERANK, deadline, _weight(query, wanted, chunk)
+                self._score_batch(query, {key: texts[key] for key in batch}), Urgency.RERANK, deadline, _weight(query, texts, batch)
             )
-            for chunk in self._chunks(wanted)
+            for batch in self._batches(texts)
         ]
         return self._collected(jobs, deadline)
 
-    def _chunks(self, wanted: dict[bytes, str]) -> list[list[bytes]]:
-        """What is asked in one call each, the longest first: short ones fill the gaps at the end. Where nobody else waits, all workers get
-        as much: five pairs as 3 and 2 take .75 of the time of 4 and 1.
+    def _batches(self, texts: dict[bytes, str]) -> list[list[bytes]]:
+        """The keys in batches, longest texts first, so that short ones fill the gaps at the end. If no other call waits, all workers
+        get equal batches: five pairs as 3 and 2 take .75 of the time of 4 and 1.
         """
-        workers = self._pool.workers if self._pool.nothing_waits(Urgency.RERANK) else 1
-        rounds = math.ceil(len(wanted) / (workers * CHUNK))
-        shared_out = _shared_out(
-            sorted(wanted, key=lambda key: -len(wanted[key])), min(workers * rounds, math.ceil(len(wanted) / WORTH_A_CHUNK))
+        workers = self._pool.workers if self._pool.queue_is_empty(Urgency.RERANK) else 1
+        rounds = math.ceil(len(texts) / (workers * BATCH_PAIRS))
+        equal_batches = _equal_parts(
+            sorted(texts, key=lambda key: -len(texts[key])), min(workers * rounds, math.ceil(len(texts) / MIN_BATCH_PAIRS))
         )
-        fit = all(len(wanted[chunk[0]]) * len(chunk) <= CHARACTERS for chunk in shared_out)
-        return shared_out if fit else list(batches_by_length(wanted, CHUNK))
+        fit = all(len(texts[batch[0]]) * len(batch) <= MAX_CHARACTERS for batch in equal_batches)
+        return equal_batches if fit else list(batches_by_length(texts, BATCH_PAIRS))
 
-    def _chunk(self, query: str, texts: dict[bytes, str]) -> Callable[[], dict[bytes, float]]:
+    def _score_batch(self, query: str, texts: dict[bytes, str]) -> Callable[[], dict[bytes, float]]:
         def run() -> dict[bytes, float]:
-            asked = sendable(query, self.max_tokens)
-            pairs = [(asked, sendable(text, self.max_tokens)) for text in texts.values()]
-            scores = [float(score) for score in self._predict(pairs)]
-            if not all(math.isfinite(score) for score in scores):
-                raise EncoderFailed(f"{self.name} answered with numbers that are none", "its weights are damaged, or its device is")
-            found = dict(zip(texts, scores, strict=True))
-            for key, score in found.items():
-                self._caches.scores.put(key, score)  # also when it comes too late for this call
-            return found
+            shortened = model_input(query, self.max_tokens)
+            pairs = [(shortened, model_input(text, self.max_tokens)) for text in texts.values()]
+            values = [float(score) for score in self._predict(pairs)]
+            if not all(math.isfinite(value) for value in values):
+                raise EncoderFailed(f"{self.name} returned NaN or infinity", "its weights are damaged, or its device is")
+            scores = dict(zip(texts, values, strict=True))
+            for key, score in scores.items():
+                self._caches.scores.put(key, score)  # also if it is too late for this call
+            return scores
 
         return run
 
     def _collected(self, jobs: list[Future[dict[bytes, float]]], deadline: float | None) -> dict[bytes, float] | None:
         wait(jobs, None if deadline is None else max(0.0, deadline - time.monotonic()))
         for job in jobs:
-            job.cancel()  # what has not begun; done ones are not touched
+            job.cancel()  # those that have not started; finished jobs are unaffected
         if not all(job.done() and not job.cancelled() for job in jobs):
             return None
-        found: dict[bytes, float] = {}
+        scores: dict[bytes, float] = {}
         for job in jobs:
             failure = job.exception()
             if failure is not None:
-                error = self._as_ours(failure)
-                self._complaints.tell(error)
+                error = self._encoder_failed(failure)
+                self._log.warn(error)
                 raise error
-            found.update(job.result())
-        return found
+            scores.update(job.result())
+        return scores
 
-    def _as_ours(self, failure: BaseException) -> EncoderFailed:
+    def _encoder_failed(self, failure: BaseException) -> EncoderFailed:
         if isinstance(failure, EncoderFailed):
             return failure
-        # Whatever a library raises here means that the model could not be asked.
-        error = EncoderFailed(f"{self.name} could not be asked", failure_of(failure))
+        # Libraries raise any class here, and each means that the model failed.
+        error = EncoderFailed(f"{self.name} failed", call_error(failure))
         error.__cause__ = failure
         return error
 
 
-def _shared_out(keys: Sequence[bytes], count: int) -> list[list[bytes]]:
-    """The keys in their order, in so many parts of as many; what is left over goes to the first ones."""
-    size, left_over = divmod(len(keys), max(count, 1))
+def _equal_parts(keys: Sequence[bytes], count: int) -> list[list[bytes]]:
+    """The keys, in order, in `count` parts whose sizes differ by one at most; larger parts come first."""
+    size, remainder = divmod(len(keys), max(count, 1))
     rest = iter(keys)
-    return [list(islice(rest, size + (place < left_over))) for place in range(count)]
+    return [list(islice(rest, size + (part < remainder))) for part in range(count)]
 
 
-def _weight(query: str, wanted: dict[bytes, str], chunk: list[bytes]) -> int:
-    """What a chunk costs, in characters once padded."""
-    return len(chunk) * (len(query) + max(len(wanted[key]) for key in chunk))
+def _weight(query: str, texts: dict[bytes, str], batch: list[bytes]) -> int:
+    """The cost of a batch: its characters after padding."""
+    return len(batch) * (len(query) + max(len(texts[key]) for key in batch))
 
 
 def _is_past(deadline: float | None) -> bool:

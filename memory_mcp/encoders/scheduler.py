@@ -1,4 +1,4 @@
-"""What waits for the model workers: jobs in lanes by urgency, and inside a lane the owners in turn."""
+"""The jobs that wait for a model worker: one queue for each urgency, in which owners take turns."""
 
 import time
 from collections import OrderedDict, deque
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-_NEWEST_WEIGHT = 0.2  # of the newest figure in a moving average
+_NEWEST_WEIGHT = 0.2  # of the newest value in a moving average
 
 
 class Urgency(IntEnum):
-    """Which jobs go first. A query's embedding takes milliseconds and everything else of its call waits for it."""
+    """Which jobs run first. Embedding a query takes milliseconds, and the rest of its call waits for it."""
 
     QUERY = 0
     RERANK = 1
@@ -21,7 +21,7 @@ class Urgency(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One item of work; `weight` compares it with others of its lane. Jobs with equal `work` may be done by one call with all of their items."""
+    """One item of work. `weight` compares its cost with other jobs of its urgency. One call may run several jobs with equal `work`."""
 
     work: Callable[[list[Any]], Sequence[Any]]
     item: Any
@@ -32,60 +32,60 @@ class Job:
     since: float = field(default_factory=time.monotonic)
 
 
-class Lane:
-    """What waits with one urgency, and how long its jobs take. Its owner guards it with a lock."""
+class JobQueue:
+    """The waiting jobs of one urgency, and how long they take. Not thread-safe: its owner holds a lock."""
 
     def __init__(self) -> None:
-        self._turns: OrderedDict[str, deque[Job]] = OrderedDict()
-        self._ended_at: float | None = None  # when a job ended last while others waited
+        self._by_owner: OrderedDict[str, deque[Job]] = OrderedDict()  # the owner whose turn is next comes first
+        self._ended_at: float | None = None  # when the last job ended, if others were waiting
         self.waiting = 0
         self.average_seconds = 0.0
         self.pace_seconds = 0.0
         self.average_weight = 0.0
 
     def put(self, owner: str, job: Job) -> None:
-        """At the end of its owner's queue."""
-        self._turns.setdefault(owner, deque()).append(job)
+        """Adds a job at the end of its owner's queue."""
+        self._by_owner.setdefault(owner, deque()).append(job)
         self.waiting += 1
 
     def take(self, limit: int = 1) -> list[Job]:
-        """The next job, and of those right behind it so many that it can be done with: at most `limit` in all."""
+        """The next job and the jobs right behind it that the same call can run, `limit` at most."""
         taken = [self._pop()]
         while len(taken) < limit and self.waiting and self._next().work == taken[0].work:
             taken.append(self._pop())
         return taken
 
     def waited_seconds(self, now: float) -> float:
-        """How long the next job has waited. Only for a lane in which one waits."""
+        """How long the next job has waited. The queue must not be empty."""
         return now - self._next().since
 
     def ahead_of(self, owner: str, jobs: int) -> int:
-        """How many of the waiting jobs go before the last of so many new ones of this owner."""
-        mine = len(self._turns.get(owner, ()))
-        others = len(self._turns) - (1 if mine else 0)
-        return mine + min(self.waiting - mine, (mine + jobs) * others)
+        """How many of the waiting jobs would run before the last of `jobs` new ones of this owner."""
+        own_jobs = len(self._by_owner.get(owner, ()))
+        others = len(self._by_owner) - (1 if own_jobs else 0)
+        return own_jobs + min(self.waiting - own_jobs, (own_jobs + jobs) * others)
 
-    def learn(self, jobs: int, took_seconds: float, now: float, weight: float) -> None:
-        """So many jobs, of this weight together, took so long and have ended now."""
+    def record(self, jobs: int, seconds: float, now: float, weight: float) -> None:
+        """Updates the averages after `jobs` jobs with this total weight took `seconds` and ended at `now`."""
         self.average_weight = _moved(self.average_weight, weight / jobs)
-        self.average_seconds = _moved(self.average_seconds, took_seconds / jobs)
+        self.average_seconds = _moved(self.average_seconds, seconds / jobs)
         if self._ended_at is not None:
             self.pace_seconds = _moved(self.pace_seconds, (now - self._ended_at) / jobs)
-        self._ended_at = now if self.waiting else None  # the next interval would be idleness
+        self._ended_at = now if self.waiting else None  # the next interval would include idle time
 
     def as_jobs(self, weight: float) -> float:
-        """How many jobs of the usual weight this is as much as."""
+        """How many jobs of average weight this weight equals."""
         return weight / self.average_weight if self.average_weight else 1.0
 
     def _next(self) -> Job:
-        return next(iter(self._turns.values()))[0]
+        return next(iter(self._by_owner.values()))[0]
 
     def _pop(self) -> Job:
-        owner, jobs = self._turns.popitem(last=False)
+        owner, jobs = self._by_owner.popitem(last=False)
         job = jobs.popleft()
         self.waiting -= 1
         if jobs:
-            self._turns[owner] = jobs  # at the end: the others come first
+            self._by_owner[owner] = jobs  # at the end: the other owners come first
         return job
 
 

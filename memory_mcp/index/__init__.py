@@ -1,1 +1,1 @@
-"""Keeps the vector indexes equal to SQLite. No threads: `jobs` says when."""
+"""Keeps the vector indexes equal to SQLite. No threads: `jobs` decides when."""

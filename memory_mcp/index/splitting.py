@@ -1,7 +1,7 @@
-"""Long memories in pieces of a model's own tokens: one memory, many vectors. Short ones, which are nearly all, are never looked at.
+"""Splits long memories into pieces by a model's own tokens: one memory, many vectors. Short memories, nearly all, are not read for this.
 
-Who takes a memory off the to-do list, or on to another generation, has it split first. So a crash, another model or another
-rule only means that it is looked at again.
+A memory is split before it leaves the queue or is embedded in another generation. After a crash, another model or another rule, it
+is only checked again.
 """
 
 from collections.abc import Collection
@@ -11,42 +11,42 @@ import apsw
 
 from memory_mcp.config.settings import LongTexts
 from memory_mcp.domain import Chunk
-from memory_mcp.encoders.protocols import Embedder
+from memory_mcp.encoders.models import Embedder
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.vectors import chunks, long_texts, stored_vectors
 from memory_mcp.store.vectors.stored_vectors import Unembedded
 from memory_mcp.text.chunk import CHUNK_CHARACTERS, split_by_tokens
 
-# Raise it when `pieces` cuts the same text in other places: long texts are split anew then.
+# Increase it when `pieces` splits the same text differently: long texts are then split again.
 VERSION = "1"
-LEAST_TOKENS = 16
-# By so many may a text and what stands before it have more tokens together than each by itself.
+MIN_TOKENS = 16
+# A text and its label may have so many more tokens together than separately.
 JOINT_TOKENS = 2
 DEFAULT_RULES = LongTexts()
 
 
 def rule_of(embedder: Embedder, rules: LongTexts) -> str:
-    """What the pieces of a generation depend on beside its texts and tokens."""
+    """The rule that, with texts and tokens, determines the pieces of a generation."""
     return f"{VERSION}:{rules.chunk_tokens}:{rules.overlap_tokens}:{embedder.max_tokens}"
 
 
-def settle(persona: Persona, embedder: Embedder, rules: LongTexts) -> None:
-    """Has the long texts of the embedder's generation looked at again, if they were split by another rule."""
-    said = rule_of(embedder, rules)
+def apply_rule(persona: Persona, embedder: Embedder, rules: LongTexts) -> None:
+    """Queues the long texts of the embedder's generation again if they were split by another rule."""
+    rule = rule_of(embedder, rules)
     with persona.database.read() as connection:
-        if long_texts.rule(connection, embedder.generation) == said:
+        if long_texts.rule(connection, embedder.generation) == rule:
             return
-    persona.database.write(lambda connection: long_texts.set_rule(connection, embedder.generation, said, _surely_short(embedder, rules)))
+    persona.database.write(lambda connection: long_texts.set_rule(connection, embedder.generation, rule, _surely_short(embedder, rules)))
 
 
 def split_long(persona: Persona, embedder: Embedder, memory_ids: Collection[int], rules: LongTexts, zone: ZoneInfo) -> bool:
-    """Gives those of these memories that are long the pieces that the embedder wants of them. Whether any had others."""
+    """Splits those of these memories that are long for the embedder. Returns whether the pieces of any have changed."""
     generation = embedder.generation
     with persona.database.read() as connection:
         texts = long_texts.among(connection, generation, memory_ids, _surely_short(embedder, rules), zone)
         current = {text.memory_id: chunks.in_generation(connection, text.memory_id, generation) for text in texts}
-    wanted = [(text, pieces(text.content, text.label, embedder, rules)) for text in texts]
-    changed = [(text, split) for text, split in wanted if split != current[text.memory_id]]
+    splits = [(text, pieces(text.content, text.label, embedder, rules)) for text in texts]
+    changed = [(text, split) for text, split in splits if split != current[text.memory_id]]
     if not changed:
         return False
 
@@ -59,40 +59,39 @@ def split_long(persona: Persona, embedder: Embedder, memory_ids: Collection[int]
 
 
 def next_unembedded(persona: Persona, embedder: Embedder, rules: LongTexts, zone: ZoneInfo, after: int, batch: int) -> list[Unembedded]:
-    """The next chunks that want a vector, none of a long memory that has not been split. New pieces come last, and so in their turn."""
-    looked_at: set[int] = set()
+    """The next chunks without a vector, after splitting the long memories among them. New pieces have the highest numbers and come last."""
+    checked: set[int] = set()
     while True:
         with persona.database.read() as connection:
-            found = stored_vectors.unembedded(connection, embedder.generation, batch, zone, after=after)
-        ready = next((place for place, chunk in enumerate(found) if chunk.memory_id not in looked_at), len(found))
-        wanting = found[:ready]
-        if wanting or not found:
-            return wanting
-        memory_ids = {chunk.memory_id for chunk in found}
+            unembedded = stored_vectors.unembedded(connection, embedder.generation, batch, zone, after=after)
+        ready = next((index for index, chunk in enumerate(unembedded) if chunk.memory_id not in checked), len(unembedded))
+        if ready or not unembedded:
+            return unembedded[:ready]
+        memory_ids = {chunk.memory_id for chunk in unembedded}
         if not split_long(persona, embedder, memory_ids, rules, zone):
-            return found
-        looked_at |= memory_ids
+            return unembedded
+        checked |= memory_ids
 
 
 def pieces(content: str, label: str, embedder: Embedder, rules: LongTexts) -> list[Chunk]:
-    """`content` in pieces that the model reads whole, each with `label` before it.
+    """Splits `content` into pieces that fit the model's limit together with `label`.
 
-    A piece that is tokenized by itself may have a token or two more than it had within its text; so each is counted.
+    A piece may have a token or two more on its own than within the whole text, so the tokens of each are counted.
     """
-    spans, before = embedder.token_spans(content), len(embedder.token_spans(label))
-    most = embedder.max_tokens
-    room = min(rules.chunk_tokens, max(most - before, most // 2, LEAST_TOKENS)) if most else rules.chunk_tokens
-    if len(spans) <= room and (most is None or len(spans) + before + JOINT_TOKENS <= most):
-        return [Chunk(0, len(content))]  # nearly always, and then the whole is not counted twice
+    spans, label_tokens = embedder.token_spans(content), len(embedder.token_spans(label))
+    limit = embedder.max_tokens
+    size = min(rules.chunk_tokens, max(limit - label_tokens, limit // 2, MIN_TOKENS)) if limit else rules.chunk_tokens
+    if len(spans) <= size and (limit is None or len(spans) + label_tokens + JOINT_TOKENS <= limit):
+        return [Chunk(0, len(content))]  # the usual case, which counts the tokens only once
     while True:
-        overlap = min(rules.overlap_tokens * room // rules.chunk_tokens, room // 2)
-        found = split_by_tokens(content, spans, room, overlap)
-        longest = max(len(embedder.token_spans(label + content[piece.start : piece.end])) for piece in found) if most else 0
-        if most is None or longest <= most or room <= LEAST_TOKENS:
-            return found
-        room = max(min(room - (longest - most), room - 1), LEAST_TOKENS)
+        overlap = min(rules.overlap_tokens * size // rules.chunk_tokens, size // 2)
+        split = split_by_tokens(content, spans, size, overlap)
+        longest = max(len(embedder.token_spans(label + content[piece.start : piece.end])) for piece in split) if limit else 0
+        if limit is None or longest <= limit or size <= MIN_TOKENS:
+            return split
+        size = max(min(size - (longest - limit), size - 1), MIN_TOKENS)
 
 
 def _surely_short(embedder: Embedder, rules: LongTexts) -> int:
-    """A text of so many bytes, with what stands before it, is one piece."""
+    """A text of at most so many bytes, with its label, is certainly one piece."""
     return min(rules.chunk_tokens, embedder.max_tokens or rules.chunk_tokens, CHUNK_CHARACTERS)

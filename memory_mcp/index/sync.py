@@ -1,7 +1,7 @@
-"""From the to-do list to the index: embed what has no vector → vectors into SQLite → the open index → strike off the list.
+"""Keeps a persona's index up to date: queued memories → embed → vectors into SQLite → the open index → remove from the queue.
 
-Three things always hold. Every current memory without a vector in the serving generation is on the list. Vectors are in SQLite
-before they are in an index. An index never loses what SQLite has. A crash between any two lines only repeats work.
+Three invariants: every current memory without a vector in the serving generation is in the queue; vectors are in SQLite before they are
+in an index; an index never lacks for good what SQLite has. A crash between any two lines only repeats work.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.config.settings import LongTexts
-from memory_mcp.encoders.protocols import Embedder
+from memory_mcp.encoders.models import Embedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index.splitting import DEFAULT_RULES, next_unembedded, split_long
 from memory_mcp.personas.registry import Persona
@@ -27,7 +27,7 @@ DROPPED_AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What one call did. `waiting` counts memories that are still on the list."""
+    """The result of one call. `waiting` counts the memories that are still in the queue."""
 
     embedded: int
     done: int
@@ -36,34 +36,22 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class ReEmbedded:
-    """What one call did. `after` is the last chunk it came to; `swapped` says that the new generation answers from now on."""
+    """The result of one call. `after` is the last chunk embedded; `swapped` is true if the new generation now serves."""
 
     embedded: int
     after: int
     swapped: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """Chunks that only one of the two has, and those that have another vector in the index. All empty: they are equal."""
+def prepare(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> str:
+    """Chooses the serving generation, queues every memory without a vector in it, and returns it.
 
-    missing: tuple[int, ...] = ()
-    surplus: tuple[int, ...] = ()
-    unequal: tuple[int, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.missing or self.surplus or self.unequal)
-
-
-def look_over(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> str:
-    """Settles which generation answers, and puts whatever lacks a vector in it on the list. Returns that generation.
-
-    It stays the one it was as long as its model is among the `loaded` generations and has any vector. Otherwise the embedder's
-    takes over at once, incomplete as it may be: what is embedded can be found, where the earlier one could answer nothing.
+    It stays the same as long as its model is among the `loaded` generations and it has any vector. Otherwise the embedder's generation
+    takes over at once, even incomplete: what it has can be found, while the earlier one could find nothing.
     """
 
-    def settle(connection: apsw.Connection) -> str:
-        serving = _to_answer(connection, embedder, loaded)
+    def choose(connection: apsw.Connection) -> str:
+        serving = _generation_to_serve(connection, embedder, loaded)
         if serving != stored_vectors.serving_generation(connection):
             stored_vectors.set_serving_generation(connection, serving)
         stored_vectors.enqueue_lacking(connection, serving)
@@ -71,27 +59,27 @@ def look_over(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> st
 
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
-        settled = serving == embedder.generation and not stored_vectors.lacking_beyond_queue(connection, serving)
-    return persona.database.write(settle) if not (settled and serving) else serving
+        unchanged = serving == embedder.generation and not stored_vectors.lacking_beyond_queue(connection, serving)
+    return persona.database.write(choose) if not (unchanged and serving) else serving
 
 
 def apply_queue(
     persona: Persona, embedder: Embedder, indexes: IndexShelf, *, zone: ZoneInfo, rules: LongTexts = DEFAULT_RULES, batch: int = BATCH
 ) -> Applied:
-    """Takes one small batch off the to-do list of a persona. The first embedder that a persona meets begins to answer at once.
+    """Indexes one small batch of a persona's queue. The first embedder of a persona serves at once.
 
-    A batch begins with the newest: what was just said is found in the next turn, however much waits before it.
-    Long ones are split by `rules` first.
+    A batch starts with the newest memories, so that the last turn of a conversation is found in the next, however long the queue is.
+    Long memories are split by `rules` first.
 
     Raises:
-        EncoderFailed: the model could not be asked; nothing was changed.
+        EncoderFailed: the model failed; nothing was changed.
         StoreError: the database can't be used.
-        ValueError: another generation answers; `look_over` comes first.
+        ValueError: another generation serves; call `prepare` first.
     """
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
         if serving not in {None, embedder.generation}:
-            raise ValueError(f"{embedder.generation} does not answer for {persona.name}: look_over comes first")
+            raise ValueError(f"{embedder.generation} does not serve {persona.name}: call prepare first")
         newest = index_queue.newest(connection, batch // 4)
         rows = newest | index_queue.oldest(connection, batch)
     split_long(persona, embedder, list(rows), rules, zone)
@@ -99,14 +87,16 @@ def apply_queue(
         dropped = stored_vectors.dropped_chunks(connection)
         if serving and not (rows or dropped):
             return Applied(0, 0, 0)
-        wanting = stored_vectors.unembedded(connection, embedder.generation, batch // 2, zone, of=newest)
-        wanting += stored_vectors.unembedded(connection, embedder.generation, batch - len(wanting), zone, of=rows.keys() - newest.keys())
-    vectors = _embed(embedder, wanting)
-    change = persona.database.write(lambda connection: _store(connection, embedder.generation, wanting, vectors))
+        unembedded = stored_vectors.unembedded(connection, embedder.generation, batch // 2, zone, of=newest)
+        unembedded += stored_vectors.unembedded(
+            connection, embedder.generation, batch - len(unembedded), zone, of=rows.keys() - newest.keys()
+        )
+    vectors = _embed(embedder, unembedded)
+    change = persona.database.write(lambda connection: _store(connection, embedder.generation, unembedded, vectors))
     _update(persona, indexes, list(rows), dropped, change)
     # Dequeue last: a crash before this line only repeats work.
-    done, waiting = persona.database.write(lambda connection: _strike_off(connection, embedder.generation, rows, dropped))
-    return Applied(len(wanting), done, waiting)
+    done, waiting = persona.database.write(lambda connection: _dequeue(connection, embedder.generation, rows, dropped))
+    return Applied(len(unembedded), done, waiting)
 
 
 def re_embed(
@@ -119,27 +109,27 @@ def re_embed(
     after: int = 0,
     batch: int = BATCH,
 ) -> ReEmbedded:
-    """Embeds the next chunks under a generation that does not answer yet; when none is left, it answers from then on.
+    """Embeds the next chunks in a generation that does not serve yet; once none is left, it serves.
 
-    Call it with the last `after` until it has `swapped`. Meanwhile the earlier generation answers as before.
+    Call it with the last `after` until the result is `swapped`. Until then, the earlier generation serves.
 
     Raises:
-        EncoderFailed: the model could not be asked; nothing was changed.
+        EncoderFailed: the model failed; nothing was changed.
         StoreError: the database can't be used.
     """
-    wanting = next_unembedded(persona, embedder, rules, zone, after, batch)
-    if wanting:
-        vectors = _embed(embedder, wanting)
+    unembedded = next_unembedded(persona, embedder, rules, zone, after, batch)
+    if unembedded:
+        vectors = _embed(embedder, unembedded)
         persona.database.write(
-            lambda connection: stored_vectors.write(connection, embedder.generation, [chunk.chunk for chunk in wanting], vectors)
+            lambda connection: stored_vectors.write(connection, embedder.generation, [chunk.chunk for chunk in unembedded], vectors)
         )
-        return ReEmbedded(len(wanting), wanting[-1].chunk, swapped=False)
-    # What came back from the trash has an old chunk: only a look at everything says that nothing is left.
+        return ReEmbedded(len(unembedded), unembedded[-1].chunk, swapped=False)
+    # A memory restored from the trash has an old chunk number, so only a check of all chunks shows that none is left.
     return ReEmbedded(0, 0, swapped=_swap(persona, embedder.generation, indexes))
 
 
 def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexShelf) -> bool:
-    """Deletes some of the vectors of generations that are neither serving nor among `keep`. Whether there may be more."""
+    """Deletes some of the vectors of generations that neither serve nor are in `keep`. Returns whether there may be more."""
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
         kept = {*keep, *([serving] if serving else [])}
@@ -155,10 +145,10 @@ def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexShelf) -> b
 
 
 def rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> VectorIndex:
-    """Makes the index anew from SQLite and saves it. Readers of an open one go over to the new one.
+    """Rebuilds the index from SQLite and saves it. Readers of an open index switch to the new one.
 
     Raises:
-        StoreError: the database can't be read, or the file not be written.
+        StoreError: the database can't be read, or the file can't be written.
     """
     with indexes.making(persona.database):
         with persona.database.read() as connection:
@@ -171,7 +161,7 @@ def rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> VectorInd
 
 
 def save(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
-    """Saves the open index if its file lacks a change. Whether there was anything to save.
+    """Saves the open index if it has unsaved changes. Returns whether it had any.
 
     Raises:
         StoreReadOnly: it can't be written.
@@ -184,7 +174,7 @@ def save(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
 
 
 def needs_rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
-    """Whether the saved index is missing, of another generation, or older than the last change, and no open one will be saved."""
+    """Whether the saved index is missing, of another generation or older than the last change, and no open index will replace it."""
     if indexes.opened(persona.database, generation) is not None:
         return False
     with persona.database.read() as connection:
@@ -193,95 +183,69 @@ def needs_rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> boo
 
 
 def serving_generation(persona: Persona) -> str | None:
-    """The generation that answers for a persona; None before its first model."""
+    """The generation that answers searches of a persona; None before its first model."""
     with persona.database.read() as connection:
         return stored_vectors.serving_generation(connection)
 
 
 def waiting(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> int:
-    """How many memories have no vector in the generation that answers; before `look_over` was here, in the one that it will let answer."""
+    """How many memories have no vector in the serving generation, or, before `prepare`, in the one that it will choose."""
     with persona.database.read() as connection:
-        return stored_vectors.lag(connection, _to_answer(connection, embedder, loaded))
+        return stored_vectors.lag(connection, _generation_to_serve(connection, embedder, loaded))
 
 
 def chunks_lacking(persona: Persona, generation: str) -> int:
-    """How many chunks have no vector in a generation. Looks at every memory."""
+    """How many chunks have no vector in a generation. Reads every memory."""
     with persona.database.read() as connection:
         return stored_vectors.chunks_lacking(connection, generation)
 
 
-def lag(persona: Persona, generation: str) -> int:
-    """How many memories have no vector in a generation. Looks at every memory."""
-    with persona.database.read() as connection:
-        return stored_vectors.lag(connection, generation)
-
-
-def compare(persona: Persona, generation: str, indexes: IndexShelf) -> Differences:
-    """What the index and SQLite disagree on: every id and every vector. For doctor and for tests.
-
-    Raises:
-        StoreError: the database can't be read.
-    """
-    index = indexes.get(persona.database, generation)
-    if index is None:
-        return Differences()
-    held = index.ids()
-    unequal: list[int] = []
-    with persona.database.read() as connection:
-        wanted = stored_vectors.ids(connection, generation)
-        for page, vectors in stored_vectors.pages(connection, generation):
-            known, own = index.reconstruct(page.tolist())
-            stored = vectors[np.isin(page, known)]
-            unequal += [chunk for chunk, same in zip(known, np.abs(own - stored).max(axis=1, initial=0) < 1e-5, strict=True) if not same]
-    return Differences(tuple(np.setdiff1d(wanted, held).tolist()), tuple(np.setdiff1d(held, wanted).tolist()), tuple(unequal))
-
-
-def _to_answer(connection: apsw.Connection, embedder: Embedder, loaded: Sequence[str]) -> str:
-    """The generation that serves, or the embedder's where that one can't answer or has nothing to answer with."""
+def _generation_to_serve(connection: apsw.Connection, embedder: Embedder, loaded: Sequence[str]) -> str:
+    """The serving generation, or the embedder's if that one's model isn't loaded or it has no vectors."""
     serving = stored_vectors.serving_generation(connection)
     if serving is None or serving not in loaded or (serving != embedder.generation and not stored_vectors.has_any(connection, serving)):
         return embedder.generation
     return serving
 
 
-def _embed(embedder: Embedder, wanting: Sequence[Unembedded]) -> Matrix:
-    if not wanting:
+def _embed(embedder: Embedder, unembedded: Sequence[Unembedded]) -> Matrix:
+    if not unembedded:
         return np.empty((0, embedder.dimension), np.float32)
-    vectors = embedder.embed_documents([chunk.text for chunk in wanting])
-    if vectors.shape != (len(wanting), embedder.dimension) or not np.isfinite(vectors).all():
+    vectors = embedder.embed_documents([chunk.text for chunk in unembedded])
+    if vectors.shape != (len(unembedded), embedder.dimension) or not np.isfinite(vectors).all():
         raise EncoderFailed(
-            f"{embedder.name} answered with unusable vectors",
-            f"{len(wanting)} finite ones of length {embedder.dimension} were expected, and the shape is {vectors.shape}",
+            f"{embedder.name} returned unusable vectors",
+            f"{len(unembedded)} finite ones of length {embedder.dimension} were expected, and the shape is {vectors.shape}",
         )
     return vectors
 
 
-def _store(connection: apsw.Connection, generation: str, wanting: Sequence[Unembedded], vectors: Matrix) -> int:
-    """The vectors, and that something changed. A generation begins to answer when there is no other."""
+def _store(connection: apsw.Connection, generation: str, unembedded: Sequence[Unembedded], vectors: Matrix) -> int:
+    """Writes the vectors and returns the new change number. A generation starts to serve if there is no other."""
     if stored_vectors.serving_generation(connection) is None:
         stored_vectors.set_serving_generation(connection, generation)
         stored_vectors.enqueue_lacking(connection, generation)
-    stored_vectors.write(connection, generation, [chunk.chunk for chunk in wanting], vectors)
+    stored_vectors.write(connection, generation, [chunk.chunk for chunk in unembedded], vectors)
     return stored_vectors.note_change(connection)
 
 
 def _update(persona: Persona, indexes: IndexShelf, memory_ids: Sequence[int], dropped: Sequence[int], change: int) -> None:
-    """Makes the open index hold of these memories what SQLite has. One that is not open will see it when it is loaded."""
+    """Makes the open index equal to SQLite for these memories. A closed index is updated when it is loaded."""
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
         index = indexes.opened(persona.database, serving) if serving else None
         if index is None or serving is None:
             return
         wanted, vectors = stored_vectors.of_memories(connection, serving, memory_ids)
-        kept, _ = stored_vectors.of_chunks(connection, serving, dropped)  # gone from another generation only
+        kept, _ = stored_vectors.of_chunks(connection, serving, dropped)  # dropped only from another generation
         stored = chunks.of_memories(connection, memory_ids)
     index.remove({*stored, *dropped}.difference(wanted.tolist(), kept.tolist()))
     index.add(wanted, vectors)
     index.change = change
 
 
-def _strike_off(connection: apsw.Connection, generation: str, rows: dict[int, int], dropped: Sequence[int]) -> tuple[int, int]:
-    """Only what is finished, and only the notes that were read: one that a write made meanwhile stays."""
+def _dequeue(connection: apsw.Connection, generation: str, rows: dict[int, int], dropped: Sequence[int]) -> tuple[int, int]:
+    """Removes finished memories from the queue, but not entries that a write has added since they were read."""
     stored_vectors.forget_dropped(connection, dropped)
     unfinished = stored_vectors.lacking_among(connection, generation, list(rows))
     finished = {memory_id: sequence for memory_id, sequence in rows.items() if memory_id not in unfinished}
@@ -290,7 +254,7 @@ def _strike_off(connection: apsw.Connection, generation: str, rows: dict[int, in
 
 
 def _swap(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
-    """Lets a complete generation answer, with its index open before the first reader asks."""
+    """Makes a complete generation the serving one, with its index open before the first reader needs it."""
 
     def swap(connection: apsw.Connection) -> bool:
         if stored_vectors.lacking_beyond_queue(connection, generation):

@@ -1,1 +1,1 @@
-"""Background work: when, for whom, and what happens if it fails. What is done lives below."""
+"""Background work: when it runs, for which persona, and what happens if it fails. The work itself is in `index`, `upkeep` and `remember`."""

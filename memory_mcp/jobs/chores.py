@@ -1,4 +1,4 @@
-"""What is done in the background for each persona: which chore does what, when it is wanted, and how often."""
+"""The list of chores: what each does for a persona in the background, in which settings it is enabled, and how often it runs."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.upkeep import backup, fts_segments, retention_rules, summarization
 
-# What these two do is a little for each memory: they need not look after every write.
+# These two do little for each memory, so they need not run after every write.
 LINKS_INTERVAL = timedelta(minutes=5)
 
 
@@ -29,16 +29,16 @@ def background_chores(
     usage: Usage,
     chat: Chat,
 ) -> list[Chore]:
-    """What matters most first. `forget_cached` is called after memories have been erased."""
-    return [*_of_the_graph(models_for, indexes, chat), *_of_the_memories(personas, indexes, forget_cached, chat), usage.chore()]
+    """The chores, most important first. `forget_cached` is called after memories have been erased."""
+    return [*_graph_chores(models_for, indexes, chat), *_memory_chores(personas, indexes, forget_cached, chat), usage.chore()]
 
 
-def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexShelf, chat: Chat) -> list[Chore]:
+def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexShelf, chat: Chat) -> list[Chore]:
     dictionary = Dictionary()
 
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
-        known = dictionary.get() if settings.graph.names_by == "sudachi" else None
-        return weave(persona, now.astimezone(settings.zone), known) or embed_entities(persona, models_for(settings))
+        name_dictionary = dictionary.get() if settings.graph.names_by == "sudachi" else None
+        return weave(persona, now.astimezone(settings.zone), name_dictionary) or embed_entities(persona, models_for(settings))
 
     return [
         Chore("graph", keep_graph, only_after_writes=True),
@@ -65,7 +65,7 @@ def _of_the_graph(models_for: Callable[[Settings], Models], indexes: IndexShelf,
     ]
 
 
-def _of_the_memories(personas: Personas, indexes: IndexShelf, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
+def _memory_chores(personas: Personas, indexes: IndexShelf, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
     return [
         Chore(
             "retention",

@@ -1,21 +1,21 @@
-"""A thread that does one small step after another: what the workers here have in common."""
+"""The thread of a background worker: it does one small step after another."""
 
 import logging
 import threading
 from collections.abc import Callable
 
-# How often to look whether there is something to do that nobody woke us for.
+# How often to look for work without a wake-up.
 POLL_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
 
 
-class Stepping:
-    """Calls `step` again and again; it says how many seconds to wait before the next time, unless somebody wakes us."""
+class StepThread:
+    """Calls `step` repeatedly; `step` returns how many seconds to wait before the next call, which `wake` cuts short."""
 
     def __init__(self, name: str, step: Callable[[], float]) -> None:
         self._name, self._step = name, step
-        self._something = threading.Event()
+        self._woken = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
 
@@ -24,13 +24,13 @@ class Stepping:
         self._thread.start()
 
     def wake(self) -> None:
-        """There may be something to do now."""
-        self._something.set()
+        """Makes the next step start now."""
+        self._woken.set()
 
     def stop(self) -> None:
-        """Ends after the step that is under way, and waits for that. May be called twice, and without a start."""
+        """Waits for the current step and ends the thread. Can be called twice, and without `start`."""
         self._stopping = True
-        self._something.set()
+        self._woken.set()
         if self._thread:
             self._thread.join()
 
@@ -38,11 +38,9 @@ class Stepping:
         while not self._stopping:
             try:
                 wait = self._step()
-            except (
-                BaseException
-            ):  # the top of the thread: whatever it was, also a panic of a library in Rust, the next step must still come
-                logger.exception("the %s stumbled and goes on", self._name)
+            except BaseException:  # the top of the thread: after any error, also a panic of a Rust library, the next step must run
+                logger.exception("a step of the %s failed; the next one follows", self._name)
                 wait = POLL_SECONDS
             if wait:
-                self._something.wait(wait)
-                self._something.clear()
+                self._woken.wait(wait)
+                self._woken.clear()

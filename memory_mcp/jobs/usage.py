@@ -1,6 +1,6 @@
-"""Which memories recall has shown: counted in memory while calls are answered, and written down by a chore when nobody calls.
+"""Counts how often recall shows each memory: in memory during calls, and written to the database by a chore.
 
-No call waits for it, and a process that is killed loses the counts of the last minutes: they order suggestions and nothing else.
+No call waits for it. A killed process loses the counts of the last minutes, which only affect the order of suggestions.
 """
 
 import logging
@@ -14,7 +14,7 @@ from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store import memory_usage
 
-# Of one persona, until they are written down; what comes beyond is not counted.
+# Keys of one persona between two writes; further ones are not counted.
 KEYS_LIMIT = 10_000
 INTERVAL = timedelta(minutes=10)
 
@@ -24,57 +24,57 @@ _Uses = dict[str, tuple[int, datetime]]
 
 
 class Usage:
-    """Counts by persona and key. Safe to use from several threads."""
+    """Counts by persona and key. Thread-safe."""
 
     def __init__(self) -> None:
-        self._noted: dict[str, _Uses] = {}
+        self._counts: dict[str, _Uses] = {}
         self._guard = threading.Lock()
 
     def note(self, persona_name: str, keys: Iterable[str], now: datetime) -> None:
-        """These memories were shown to somebody who asked."""
+        """Counts these memories as shown by a recall."""
         with self._guard:
-            noted = self._noted.setdefault(persona_name, {})
+            counts = self._counts.setdefault(persona_name, {})
             for key in keys:
-                if key in noted or len(noted) < KEYS_LIMIT:
-                    noted[key] = noted.get(key, (0, now))[0] + 1, now
+                if key in counts or len(counts) < KEYS_LIMIT:
+                    counts[key] = counts.get(key, (0, now))[0] + 1, now
 
     def step(self, persona: Persona, _now: datetime, _settings: Settings) -> bool:
-        """Writes down what was noted of a persona. Never more to do."""
+        """Writes the counts of a persona. One call is always enough."""
         self._write(persona)
         return False
 
-    def write_down(self, personas: Personas) -> None:
-        """Writes down what is noted of all personas: before the server stops."""
+    def write_all(self, personas: Personas) -> None:
+        """Writes the counts of all personas, before the server stops."""
         with self._guard:
-            names = list(self._noted)
+            names = list(self._counts)
         for name in names:
             try:
                 with personas.reading(name) as persona:
                     self._write(persona)
             except MemoryMCPError as error:
-                logger.warning("how often memories of %s were used is not written down: %s", name, error)
+                logger.warning("the usage counts of %s are not saved: %s", name, error)
 
     def _write(self, persona: Persona) -> None:
         with self._guard:
-            noted = self._noted.pop(persona.name, {})
-        if not noted or not persona.exists:
+            counts = self._counts.pop(persona.name, {})
+        if not counts or not persona.exists:
             return
         try:
-            persona.database.write(lambda connection: memory_usage.note_use(connection, noted))
-        except MemoryMCPError:  # whoever called tells of it; the next try counts what this one could not write
-            self._take_back(persona.name, noted)
+            persona.database.write(lambda connection: memory_usage.note_use(connection, counts))
+        except MemoryMCPError:  # the caller reports it; the next attempt writes these counts
+            self._restore(persona.name, counts)
             raise
 
-    def _take_back(self, persona_name: str, uses: _Uses) -> None:
+    def _restore(self, persona_name: str, uses: _Uses) -> None:
         with self._guard:
-            noted = self._noted.setdefault(persona_name, {})
+            counts = self._counts.setdefault(persona_name, {})
             for key, (count, at) in uses.items():
-                since, latest = noted.get(key, (0, at))
-                noted[key] = since + count, max(latest, at)
+                added, latest = counts.get(key, (0, at))
+                counts[key] = added + count, max(latest, at)
 
     def chore(self) -> Chore:
-        """`step`, as the worker does it."""
-        return Chore("usage", self.step, lambda settings: settings.usage.enabled, lambda settings: INTERVAL, wants=self._has_noted)
+        """The chore that calls `step`."""
+        return Chore("usage", self.step, lambda settings: settings.usage.enabled, lambda settings: INTERVAL, has_work=self._has_counts)
 
-    def _has_noted(self, persona_name: str) -> bool:
-        return persona_name in self._noted
+    def _has_counts(self, persona_name: str) -> bool:
+        return persona_name in self._counts

@@ -1,1 +1,1 @@
-"""An optional chat model: any LangChain one that configuration names, asked for summaries and for nothing a caller waits for."""
+"""An optional LangChain chat model, named in the configuration and used only for background work such as summaries."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate
-from memory_mcp.encoders.model_names import own_name
+from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.search.meaning import Meaning
 

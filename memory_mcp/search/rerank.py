@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate, Memory, Question
-from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.protocols import Reranker
+from memory_mcp.encoders.models import Models, Reranker
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.budget import estimate_tokens
 from memory_mcp.text.excerpt import Span, excerpt

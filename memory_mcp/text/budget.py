@@ -1,4 +1,4 @@
-"""How much a text costs a model that reads it, and how to cut it to a budget."""
+"""Estimates how many tokens a text costs a model, and cuts texts to a token budget."""
 
 import re
 
@@ -9,18 +9,18 @@ _TOKEN = re.compile(rf"{_WIDE.pattern}|[^{_WIDE.pattern[1:-1]}]{{1,4}}")
 
 
 def estimate_tokens(text: str) -> int:
-    """Characters ÷ 4, Japanese (and other wide) characters as 1 each: an upper estimate for today's models."""
+    """Counts a quarter token per character and one per Japanese (or other wide) character: an upper estimate for current models."""
     wide = sum(map(len, _WIDE_RUN.findall(text)))
     return wide + -(-(len(text) - wide) // 4)
 
 
 def estimated_spans(text: str) -> list[tuple[int, int]]:
-    """Where the tokens that `estimate_tokens` counts would be, in order, for a model that doesn't tell of its own."""
-    return [found.span() for found in _TOKEN.finditer(text)]
+    """The (start, end) of the tokens that `estimate_tokens` counts, for a model that doesn't report its own."""
+    return [match.span() for match in _TOKEN.finditer(text)]
 
 
 def cut_to_tokens(text: str, budget: int) -> str:
-    """The longest beginning of `text` that costs at most `budget` tokens, with an ellipsis where it was cut."""
+    """The longest prefix of `text` that costs at most `budget` tokens, with an ellipsis if it was cut."""
     if estimate_tokens(text) <= budget:
         return text
     low, high = 0, len(text)

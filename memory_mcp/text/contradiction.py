@@ -1,26 +1,27 @@
-"""Whether two short texts may contradict each other: the same is said and denied, or one thing is given two values. Only hints.
+"""Detects possible contradictions between two short texts: one negates the other, or both give one thing different values.
 
-Both must be one sentence, and alike in all but that: a hint that is wrong costs more trust than one that is missing.
+Both must be single sentences that are otherwise alike: a wrong hint costs more trust than a missing one.
 """
 
 import re
 from typing import Literal
 
 from memory_mcp.characters import is_japanese
+from memory_mcp.text.sentences import is_single_sentence
 from memory_mcp.text.tokens import normalise
 
 Why = Literal["opposite", "another value"]
 
 LONGEST = 120
-# So much of what is left without the denial must be the same.
+# The required similarity of the texts without their negations: of Japanese character pairs, and of English words.
 ALIKE, ALIKE_WORDS = 0.6, 0.8
 
-_DENIALS = re.compile(
+_NEGATIONS = re.compile(
     r"(?:では|じゃ|く)?(?:ない|なかった|なくなった|ません(?:でした)?)(?:です)?|ぬ(?=。|$)|"
     r"\b(?:not|never|no longer|cannot|(?:do|does|did|is|are|was|were|ca|wo|would|should|could)n't|do|does|did)\b"
 )
-_COUNTED = re.compile(r"ない|なかった|なくなった|ません|ぬ(?=。|$)|\b(?:not|never|no longer|cannot)\b|n't\b")
-# What is the contrary of what without a denial: the first of each pair is yes, the second no.
+_COUNTED_NEGATIONS = re.compile(r"ない|なかった|なくなった|ません|ぬ(?=。|$)|\b(?:not|never|no longer|cannot)\b|n't\b")
+# Opposites without a negation word: `yes` affirms what `no` denies.
 _OPPOSITES = re.compile(
     r"(?P<yes>大?好き|得意|賛成|信じ|開催|嬉し|安全|\b(?:likes?|loves?|enjoys?|trusts?|agrees?|supports?|can|safe)\b)|"
     r"(?P<no>大?嫌い|苦手|不得意|反対|疑っ|疑う|中止|悲し|危険|\b(?:dislikes?|hates?|distrusts?|disagrees?|opposes?|unsafe)\b)"
@@ -38,45 +39,44 @@ _ENGLISH_VALUE = re.compile(
 )
 _WORD = re.compile(r"[a-z0-9'-]+")
 _HIRAGANA = re.compile("[\u3041-\u3096]+")
-_SENTENCE_END = re.compile(r"[。.!?！？\n](?=.)")
 
 
-def contradicting(one: str, other: str) -> Why | None:
-    """In what the two may contradict each other; None where nothing says so."""
-    first, second = normalise(one).strip(), normalise(other).strip()
-    if max(len(first), len(second)) > LONGEST or any(_SENTENCE_END.search(text) for text in (first, second)):
+def contradicting(text: str, other_text: str) -> Why | None:
+    """How two texts may contradict each other; None if there is no sign of it."""
+    first, second = normalise(text).strip(), normalise(other_text).strip()
+    if max(len(first), len(second)) > LONGEST or not (is_single_sentence(first) and is_single_sentence(second)):
         return None
     if _values_differ(first, second):
         return "another value"
-    return "opposite" if _polarity(first) != _polarity(second) and _same_besides(first, second) else None
+    return "opposite" if _polarity(first) != _polarity(second) and _alike_without_negation(first, second) else None
 
 
-def _values_differ(one: str, other: str) -> bool:
+def _values_differ(text: str, other_text: str) -> bool:
     for form in (_VALUE, _ENGLISH_VALUE):
-        first, second = form.match(one), form.match(other)
+        first, second = form.match(text), form.match(other_text)
         if first and second and first["head"] == second["head"]:
             values = first["value"].strip(), second["value"].strip()
-            # 「京都」 and 「京都の宇治」 are one place, told more or less exactly.
+            # 「京都」 and 「京都の宇治」 are the same place at different precision.
             return not (values[0] in values[1] or values[1] in values[0])
     return False
 
 
 def _polarity(text: str) -> bool:
-    """Whether it is denied, all in all."""
-    return (len(_COUNTED.findall(text)) + sum(found["no"] is not None for found in _OPPOSITES.finditer(text))) % 2 == 1
+    """Whether a text is negated: an odd number of negations and negative words."""
+    return (len(_COUNTED_NEGATIONS.findall(text)) + sum(match["no"] is not None for match in _OPPOSITES.finditer(text))) % 2 == 1
 
 
-def _same_besides(one: str, other: str) -> bool:
-    first, second = (_DENIALS.sub("", _OPPOSITES.sub("", text)) for text in (one, other))
+def _alike_without_negation(text: str, other_text: str) -> bool:
+    first, second = (_NEGATIONS.sub("", _OPPOSITES.sub("", text)) for text in (text, other_text))
     if not (is_japanese(first) and is_japanese(second)):
         words = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in (first, second)]
         return min(map(len, words)) >= 2 and _jaccard(*words) >= ALIKE_WORDS
-    bones = [re.sub(r"[\W_]", "", _HIRAGANA.sub("", text)) for text in (first, second)]
-    if bones[0] != bones[1] or len(bones[0]) < 2:
+    stems = [re.sub(r"[\W_]", "", _HIRAGANA.sub("", text)) for text in (first, second)]
+    if stems[0] != stems[1] or len(stems[0]) < 2:
         return False
-    pairs = [{text[place : place + 2] for place in range(len(text) - 1)} for text in (first.rstrip("。!"), second.rstrip("。!"))]
+    pairs = [{text[index : index + 2] for index in range(len(text) - 1)} for text in (first.rstrip("。!"), second.rstrip("。!"))]
     return _jaccard(*pairs) >= ALIKE
 
 
-def _jaccard(one: set[str], other: set[str]) -> float:
-    return len(one & other) / max(len(one | other), 1)
+def _jaccard(words: set[str], other_words: set[str]) -> float:
+    return len(words & other_words) / max(len(words | other_words), 1)

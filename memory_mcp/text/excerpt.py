@@ -1,37 +1,38 @@
-"""The part of a long text that a reader wants: where the words of a question are, and what stands around it, in whole sentences."""
+"""Excerpts of a long text: the sentences that contain the words of a query, and those around them."""
 
 from collections.abc import Sequence
 
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
-from memory_mcp.text.chunk import sentence_ends, split
+from memory_mcp.text.chunk import split
+from memory_mcp.text.sentences import sentence_ends
 from memory_mcp.text.tokens import is_single_kanji, normalise
 
 Span = tuple[int, int]
 
 WINDOW_CHARACTERS = 400
-# A kanji by itself is in many words that have nothing to do with each other.
+# A single kanji occurs in many unrelated words.
 SINGLE_KANJI_WEIGHT = 0.3
-TOKENS_LOOKED_FOR = 60
+TOKENS_LIMIT = 60
 
 
 def best_window(text: str, words: Sequence[str], within: Span, characters: int = WINDOW_CHARACTERS) -> Span:
-    """Of a part of a text the few sentences that have most of the words, which are lexical tokens; the whole part if none has any."""
+    """The window of the span `within` that contains most of `words` (lexical tokens); the whole span if none contains any."""
     begin, end = within
-    wanted = [(_stem(word), SINGLE_KANJI_WEIGHT if is_single_kanji(word) else 1.0) for word in words[:TOKENS_LOOKED_FOR]]
+    wanted = [(_stem(word), SINGLE_KANJI_WEIGHT if is_single_kanji(word) else 1.0) for word in words[:TOKENS_LIMIT]]
     windows = [(begin + window.start, begin + window.end) for window in split(text[begin:end], characters, 0)]
 
     def weight(window: Span) -> float:
-        said = normalise(text[slice(*window)])
-        return sum(value for word, value in wanted if word in said)
+        content = normalise(text[slice(*window)])
+        return sum(value for word, value in wanted if word in content)
 
-    most, _, best = max((weight(window), -place, window) for place, window in enumerate(windows))
+    most, _, best = max((weight(window), -index, window) for index, window in enumerate(windows))
     return best if most else within
 
 
 def excerpt(text: str, around: Span, budget: int, words: Sequence[str] = ()) -> str:
-    """What of `text` costs at most `budget` tokens: `around`, and as many whole sentences after and before it as fit. Ellipses mark cuts.
+    """Cuts `text` to `budget` tokens: the span `around`, and as many whole sentences after and before it as fit. Ellipses mark cuts.
 
-    Of an `around` that costs more itself that is shown which has most of `words`, else its beginning.
+    If `around` alone exceeds the budget, the window of it with most of `words` is used, or its beginning.
     """
     if estimate_tokens(text) <= budget:
         return text
@@ -47,12 +48,12 @@ def excerpt(text: str, around: Span, budget: int, words: Sequence[str] = ()) -> 
 
 
 def _widened(text: str, start: int, end: int, budget: int) -> Span:
-    """The same with the sentences around it, one after and one before in turn, until the next would not fit."""
-    # No character costs less than a quarter of a token: further away nothing can fit.
+    """Extends a span by the sentences after and before it in turn, until the next one doesn't fit."""
+    # A character costs at least a quarter of a token, so nothing further away can fit.
     low, high = max(start - 4 * budget, 0), min(end + 4 * budget, len(text))
-    ends = [low + place for place in sentence_ends(text[low:high])]
-    after = [place for place in [*ends, high] if place > end]
-    before = [place for place in [low, *ends] if place < start]
+    ends = [low + offset for offset in sentence_ends(text[low:high])]
+    after = [offset for offset in [*ends, high] if offset > end]
+    before = [offset for offset in [low, *ends] if offset < start]
     growing = True
     while growing:
         growing = False
@@ -64,5 +65,5 @@ def _widened(text: str, start: int, end: int, budget: int) -> Span:
 
 
 def _stem(word: str) -> str:
-    """A word without its last letter, as far as stemming may have changed it: studi is in study and studies."""
+    """A word without its last letter, which stemming may have changed: studi matches study and studies."""
     return word[:-1] if len(word) > 4 and word.isascii() else word

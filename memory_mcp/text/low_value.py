@@ -1,7 +1,7 @@
-"""Texts that say nothing worth repeating unasked: greetings, nods, error dumps, fragments. Computed when it is asked, never stored.
+"""Recognizes low-value texts: greetings, acknowledgements, error dumps, fragments. The result is computed on demand, never stored.
 
-Such a memory is kept and can be recalled like any other; it is only left out where the server chooses by itself what to show:
-the latest of `get_context`, summaries, proposals to merge. A rule that is in doubt lets a text pass.
+Such a memory is kept and can be recalled like any other; it is only left out of what the server selects by itself: the
+latest memories of `get_context`, summaries, merge proposals. In doubt, a text is not of low value.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Literal
 LowValue = Literal["greeting", "nod", "error_dump", "too_short", "no_words", "repetition"]
 
 LEAST_LETTERS, LEAST_UNSPACED_LETTERS = 4, 2
-# A text longer than this is no mere greeting, however it begins.
+# A longer text is not just a greeting, even if it begins with one.
 PHRASES_LIMIT = 120
 REPETITION_LETTERS = 12
 
@@ -50,13 +50,13 @@ _ENGLISH_NODS = (
 
 
 def _squeezed(text: str) -> str:
-    """Letters and digits alone, in one case and one width, long vowels as one."""
+    """Only letters and digits, with case, width and lengthened vowels unified."""
     normal = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
     return _NOT_WORDS.sub("", re.sub(r"[~〜ー]+", "ー", normal))
 
 
 def _phrases(*lists: str) -> frozenset[str]:
-    """The phrases of these lists, squeezed. English ones are parted by |, Japanese ones by blanks."""
+    """The squeezed phrases of these lists. English phrases are separated by |, Japanese ones by spaces."""
     every = (phrase for phrases in lists for phrase in re.split(r"\|| (?=[^\x00-\x7f])|(?<=[^\x00-\x7f]) ", phrases))
     return frozenset(_squeezed(phrase) for phrase in every if phrase.strip())
 
@@ -67,7 +67,7 @@ _EITHER = _GREETINGS | _NODS
 _LONGEST = max(map(len, _EITHER))
 # What may follow a phrase: おはよーっ, うんうん, okw.
 _ENDINGS, _ENDINGS_LIMIT = frozenset("ーっねよですまwh笑"), 3
-# Whom a greeting is for: 「おはよう、ニィロウさん」, "Hello, Nilou!".
+# The addressee of a greeting: 「おはよう、ニィロウさん」, "Hello, Nilou!".
 _ADDRESSEE = re.compile(r"[、,，\s]+[^、,，。\s\d]{1,12}?(?:さん|ちゃん|くん|君|様)?\s*[!！。.〜~ー♪]*\s*$")
 
 _TRACE_LINES = re.compile(
@@ -95,7 +95,7 @@ _TRACE_LINES = re.compile(
 
 
 def low_value(text: str) -> LowValue | None:
-    """Why a text is worth nothing by itself; None where it may be worth something."""
+    """The reason why a text is of low value; None if it may be worth showing."""
     squeezed = _squeezed(text)
     if not any(letter.isalnum() for letter in squeezed):
         return "no_words"
@@ -120,8 +120,8 @@ def _is_all(phrases: Set[str], text: str, squeezed: str) -> bool:
 
 
 def _consists_of(phrases: Set[str], squeezed: str) -> bool:
-    """Whether a text is phrases and their endings from its beginning to its end. Not by a regular expression: え and ええ are phrases
-    both, and there are a million million ways to read sixty of them."""
+    """Whether a text consists only of phrases and their endings. A regular expression would backtrack exponentially: both え and ええ
+    are phrases, so that sixty え can be divided in about 10¹² ways."""
     reached = {0}
     for start in range(len(squeezed)):
         if start not in reached:
@@ -137,7 +137,7 @@ def _consists_of(phrases: Set[str], squeezed: str) -> bool:
 
 
 def _is_dump(text: str) -> bool:
-    """Half of its lines are those of a trace, or it begins with one and goes on with nothing that a person would say."""
+    """Whether the text begins with a line of a stack trace, and half of its lines or more are trace or indented lines."""
     lines = [line for line in text.splitlines() if line.strip()]
     traces = sum(bool(_TRACE_LINES.match(line)) for line in lines)
     indented = sum(line[:1].isspace() for line in lines)
@@ -145,14 +145,14 @@ def _is_dump(text: str) -> bool:
 
 
 def _is_repetition(squeezed: str) -> bool:
-    """A few characters over and over: ｗｗｗｗ, あああああ, test test test."""
+    """Whether a few characters are repeated: ｗｗｗｗ, あああああ, test test test."""
     return (len(squeezed) > LEAST_LETTERS and len(set(squeezed)) <= 2) or (
         len(squeezed) >= REPETITION_LETTERS and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None
     )
 
 
 def _is_short(squeezed: str) -> bool:
-    """Fewer characters than any fact needs: one in Japanese, three in Latin script; digits alone count as nothing."""
+    """Whether the text is too short for a fact: one character in Japanese, three in Latin script, three digits."""
     if squeezed.isdigit():
         return len(squeezed) < LEAST_LETTERS
     return len(squeezed) < (LEAST_UNSPACED_LETTERS if _UNSPACED.search(squeezed) else LEAST_LETTERS)

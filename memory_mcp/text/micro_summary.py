@@ -1,25 +1,24 @@
-"""One line that says what a memory is about, taken from its own words: what an index of memories shows of each."""
+"""The one-line summary of a memory, made of its own first sentences: the text that an index of memories shows."""
 
-import re
+from memory_mcp.text.sentences import split_at_breaks
 
 LEAST, MOST = 50, 80
-# What a line of 80 characters may be taken from: of a long text only the beginning is read.
+# Only this much of a long text is read for a line of 80 characters.
 _READ_CHARACTERS = 2_000
-# A sentence as short as this is a greeting, an answer or an interjection; it says nothing without the next.
+# A shorter first sentence is a greeting, an answer or an interjection, and is skipped.
 _FILLER_CHARACTERS = 10
-_SENTENCE_END = re.compile(r"(?<=[。．！？!?])(?![。．！？!?」』）)])|\n|(?<=[.])\s")
 _PAUSES = "、，,;；:： 　"
 
 
 def micro_summary(content: str) -> str:
-    """A text of at most 80 characters as one line; of a longer one its first sentences that say something, 50 to 80 characters."""
+    """The content as one line if it fits into 80 characters, otherwise 50 to 80 characters of its first meaningful sentences."""
     whole = _line(content[:_READ_CHARACTERS])
     if len(whole) <= MOST:
         return whole
-    sentences = [line for line in map(_line, _SENTENCE_END.split(content[:_READ_CHARACTERS])) if line]
-    telling = next((place for place, line in enumerate(sentences) if len(line) >= _FILLER_CHARACTERS), 0)
+    sentences = [line for line in map(_line, split_at_breaks(content[:_READ_CHARACTERS])) if line]
+    first = next((index for index, line in enumerate(sentences) if len(line) >= _FILLER_CHARACTERS), 0)
     summary = ""
-    for sentence in sentences[telling:]:
+    for sentence in sentences[first:]:
         summary += f" {sentence}" if summary and summary[-1].isascii() else sentence
         if len(summary) >= LEAST:
             break
@@ -31,7 +30,7 @@ def _line(text: str) -> str:
 
 
 def _cut(line: str) -> str:
-    """At most 80 characters, ended at a pause where there is one late enough."""
+    """Cuts a line to 80 characters, at a pause if there is one after the first 50."""
     if len(line) <= MOST:
         return line
     kept = line[: MOST - 1]

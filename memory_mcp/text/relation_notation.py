@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.entity_types import type_called
 from memory_mcp.text.names import NAME_LIMIT, is_invisible
@@ -15,7 +15,7 @@ _FORM = 'Write it as "A > works_on > B"'
 _ONE_EACH = 'Send a list with one relation in each entry: ["A > works_on > B", "B > knows > C"]'
 
 
-def stated(text: str, types: Collection[str]) -> Stated:
+def stated(text: str, types: Collection[str]) -> StatedRelation:
     """One relation out of its text.
 
     Raises:
@@ -47,19 +47,19 @@ def stated(text: str, types: Collection[str]) -> Stated:
             "",
             "Name two different ones, or say of what type each is: A|Person > born_in > A|Location",
         )
-    return Stated(source, relation, target, source_type, target_type)
+    return StatedRelation(source, relation, target, source_type, target_type)
 
 
-def with_types(relation: Stated, types: Collection[str]) -> Stated:
+def with_types(relation: StatedRelation, types: Collection[str]) -> StatedRelation:
     """The relation with the types behind bars that are known only where it is stored: those that somebody added."""
     source = (relation.source, relation.source_type) if relation.source_type else _typed(relation.source, types)
     target = (relation.target, relation.target_type) if relation.target_type else _typed(relation.target, types)
     if not (source[0] and target[0]):
         return relation
-    return Stated(source[0], relation.relation, target[0], source[1], target[1])
+    return StatedRelation(source[0], relation.relation, target[0], source[1], target[1])
 
 
-def told(relation: Stated) -> str | None:
+def told(relation: StatedRelation) -> str | None:
     """A relation as text that `stated` reads: `田中|Person > works_on > プロジェクトA`. None where a name has an arrow of its own."""
     types = [type_ for type_ in (relation.source_type, relation.target_type) if type_]
     source = f"{relation.source}|{relation.source_type}" if relation.source_type else relation.source

@@ -1,4 +1,4 @@
-"""Text to lexical tokens, and why they look like this.
+"""Converts text to the tokens of the lexical index.
 
 Japanese has no spaces, and a memory is often one short sentence. A run of Japanese becomes its single kanji plus all
 overlapping pairs of characters, so that 夕飯, 京都 and 苺 are found and a question shares pairs with the statement that
@@ -15,7 +15,7 @@ import snowballstemmer
 
 from memory_mcp.characters import HAN, KANA
 
-# Part of every index built from these tokens: raise it whenever `tokens` answers differently, and stores rebuild.
+# Part of the version of every index built from these tokens: raise it whenever the result of `tokens` changes, and stores rebuild.
 TOKENS_VERSION = "2"
 QUERY_TOKENS_LIMIT = 300
 
@@ -29,7 +29,7 @@ _RUN = re.compile(
 _KANJI = re.compile(f"[{HAN}]")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
-# English function words: they match everything and say nothing. Dropped from queries only, so that the index stays
+# English function words match everything and distinguish nothing. They are dropped from queries only, so that the index stays
 # complete and this list can change without a rebuild.
 _STOPWORDS = frozenset(
     "a an the and or but if of to in on at by for with about from into is are was were be been being am do does did doing "
@@ -42,12 +42,12 @@ _stem = lru_cache(maxsize=65_536)(snowballstemmer.stemmer("english").stemWord)
 
 
 def forget_stems() -> None:
-    """Drops the words that were met: after a text was erased for good."""
+    """Clears the cache of stems, after a text was erased for good."""
     _stem.cache_clear()
 
 
 def normalise(text: str) -> str:
-    """NFKC and case-folded: full and half width, upper and lower case become one."""
+    """Applies NFKC and case folding, which unify full and half width, upper and lower case."""
     return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
 
 
@@ -57,43 +57,43 @@ def tokens(text: str) -> list[str]:
 
 
 def query_tokens(text: str) -> list[str]:
-    """The distinct tokens of a query, the first so many of a very long one. A query of nothing but function words keeps them."""
-    found = _tokens(text, drop=_STOPWORDS) or _tokens(text, drop=frozenset())
-    return list(dict.fromkeys(found))[:QUERY_TOKENS_LIMIT]
+    """The distinct tokens of a query, up to `QUERY_TOKENS_LIMIT`. A query that consists only of function words keeps them."""
+    kept = _tokens(text, drop=_STOPWORDS) or _tokens(text, drop=frozenset())
+    return list(dict.fromkeys(kept))[:QUERY_TOKENS_LIMIT]
 
 
 def is_single_kanji(token: str) -> bool:
-    """Whether a token is one kanji: frequent, weak, and dispensable beside its pairs."""
+    """Whether a token is a single kanji: frequent, weak, and dispensable where its pairs are searched."""
     return len(token) == 1 and _KANJI.match(token) is not None
 
 
-def jaccard(one: Set[str], other: Set[str]) -> float:
-    """Shared tokens ÷ all tokens of both, 0 to 1 (Jaccard 1901)."""
-    return len(one & other) / len(one | other) if one or other else 0.0
+def jaccard(first: Set[str], second: Set[str]) -> float:
+    """The Jaccard index of two sets of tokens (1901): shared tokens ÷ all tokens of both, 0 to 1."""
+    return len(first & second) / len(first | second) if first or second else 0.0
 
 
 def _tokens(text: str, drop: frozenset[str]) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     for run in _RUN.finditer(normalise(text)):
         if run.lastgroup == "unspaced":
-            found += _pairs(run.group())
+            result += _pairs(run.group())
         elif run.group() not in drop:
-            found.append(_stem(_unmarked(run.group())).replace("'", ""))
-    return found
+            result.append(_stem(_unmarked(run.group())).replace("'", ""))
+    return result
 
 
 def _unmarked(word: str) -> str:
-    """Café and cafe are one word. Only Latin letters: が is not か."""
+    """Removes diacritics from Latin letters, so that café matches cafe; が stays different from か."""
     return word if word.isascii() else unicodedata.normalize("NFC", _MARKED.sub(r"\1", unicodedata.normalize("NFD", word)))
 
 
 def _pairs(run: str) -> list[str]:
     if len(run) == 1:
         return [run]
-    found: list[str] = []
-    for place, character in enumerate(run):
+    result: list[str] = []
+    for index, character in enumerate(run):
         if _KANJI.match(character):
-            found.append(character)
-        if place + 1 < len(run):
-            found.append(run[place : place + 2])
-    return found
+            result.append(character)
+        if index + 1 < len(run):
+            result.append(run[index : index + 2])
+    return result

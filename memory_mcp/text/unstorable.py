@@ -1,20 +1,24 @@
-"""What no stored text may hold."""
+"""Characters that can't be stored as text: NUL and unpaired surrogates."""
 
 import re
 
 from memory_mcp.errors import InvalidInput
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def storable(text: str, name: str) -> str:
-    """`text` itself, or InvalidInput when it holds a NUL or half of a surrogate pair (neither can be stored as text)."""
-    bad = _UNSTORABLE.search(text)
-    if bad is None:
+    """Returns `text` unchanged.
+
+    Raises:
+        InvalidInput: it contains a character that can't be stored; the message names the field `name` and the offset.
+    """
+    match = UNSTORABLE.search(text)
+    if match is None:
         return text
-    what = "a NUL character" if bad.group() == "\x00" else f"half of a surrogate pair (U+{ord(bad.group()):04X})"
+    character = "a NUL character" if match.group() == "\x00" else f"half of a surrogate pair (U+{ord(match.group()):04X})"
     raise InvalidInput(
-        f"{name} holds {what} at character {bad.start() + 1}",
+        f"{name} holds {character} at character {match.start() + 1}",
         "it can't be stored or searched as text",
         "Remove it and send the call again",
     )

@@ -1,1 +1,1 @@
-"""Import and export: `jsonlines` is our own format, `documents` reads other people's. Everything is written through remember."""
+"""Import and export: `jsonlines` is the native format, `formats` reads those of other programs, `*_export` writes files for them."""

@@ -1,4 +1,4 @@
-"""A persona's graph as a file: GraphML, which Gephi, yEd, networkx and rustworkx open, or the node-link JSON of networkx and d3."""
+"""Exports a persona's graph as GraphML (for Gephi, yEd, networkx, rustworkx) or as node-link JSON (for networkx, d3)."""
 
 import json
 import re
@@ -16,8 +16,8 @@ from memory_mcp.store.graph.overview import Relation
 from memory_mcp.store.graph.transfer import graph_export
 from memory_mcp.store.timestamps import optional_to_text
 
-# What an entity and a relation say, and as what GraphML has it.
-_OF_ENTITY = {
+# The exported attributes and their GraphML types.
+_ENTITY_ATTRIBUTES = {
     "name": "string",
     "type": "string",
     "subtype": "string",
@@ -31,7 +31,7 @@ _OF_ENTITY = {
     "first_mentioned_at": "string",
     "last_mentioned_at": "string",
 }
-_OF_RELATION = {
+_RELATION_ATTRIBUTES = {
     "type": "string",
     "subtype": "string",
     "directed": "boolean",
@@ -44,51 +44,53 @@ _OF_RELATION = {
     "validation_status": "string",
     "notes": "string",
 }
-# XML 1.0 has no way to write these, not even escaped.
+# XML 1.0 can't represent these characters, not even escaped.
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 REPLACEMENT = "\ufffd"
-# Unescaped, it would be read back as a line feed.
-_KEPT = {"\r": "&#13;"}
+# Unescaped, a carriage return would be read back as a line feed.
+_ESCAPES = {"\r": "&#13;"}
 
-Told = dict[str, Any]
+Attributes = dict[str, Any]
 Item = TypeVar("Item")
 Last = TypeVar("Last")
 
 
 def graphml(persona: Persona, *, include_secret: bool = False) -> Iterator[str]:
-    """The graph as GraphML, piece by piece. Every edge runs one way, since a file must not mix both; of a relation without a direction
-    `directed` is false."""
+    """Yields the graph as GraphML. All edges are directed, since a file must not mix both kinds; an undirected relation has
+    `directed` false."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for what, fields in (("node", _OF_ENTITY), ("edge", _OF_RELATION)):
-        yield "".join(f'<key id="{what}_{name}" for="{what}" attr.name="{name}" attr.type="{type_}"/>\n' for name, type_ in fields.items())
-    yield f'<graph id={_quoted(persona.name)} edgedefault="directed">\n'
-    leaving_now = _Leaving(persona, include_secret)
-    for page in leaving_now.entities():
-        yield "".join(f"<node id={_quoted(id_)}>{_data('node', _OF_ENTITY, told)}</node>\n" for id_, told in page)
-    for links in leaving_now.relations():
+    for element, attributes in (("node", _ENTITY_ATTRIBUTES), ("edge", _RELATION_ATTRIBUTES)):
         yield "".join(
-            f"<edge source={_quoted(source)} target={_quoted(target)}>{_data('edge', _OF_RELATION, told)}</edge>\n"
-            for source, target, told in links
+            f'<key id="{element}_{name}" for="{element}" attr.name="{name}" attr.type="{type_}"/>\n' for name, type_ in attributes.items()
+        )
+    yield f'<graph id={_quoted(persona.name)} edgedefault="directed">\n'
+    export = _GraphExport(persona, include_secret)
+    for page in export.entities():
+        yield "".join(f"<node id={_quoted(id_)}>{_data('node', _ENTITY_ATTRIBUTES, attributes)}</node>\n" for id_, attributes in page)
+    for links in export.relations():
+        yield "".join(
+            f"<edge source={_quoted(source)} target={_quoted(target)}>{_data('edge', _RELATION_ATTRIBUTES, attributes)}</edge>\n"
+            for source, target, attributes in links
         )
     yield "</graph>\n</graphml>\n"
 
 
 def node_link(persona: Persona, *, include_secret: bool = False) -> Iterator[str]:
-    """The graph as one JSON object, piece by piece: what `networkx.node_link_graph` reads. An edge's `key` is its type."""
+    """Yields the graph as one JSON object that `networkx.node_link_graph` reads. The `key` of an edge is its type."""
     yield json.dumps({"directed": True, "multigraph": True, "graph": {"persona": persona.name}}, ensure_ascii=False)[:-1]
-    leaving_now = _Leaving(persona, include_secret)
+    export = _GraphExport(persona, include_secret)
     yield ', "nodes": [\n'
-    yield from _listed([{"id": id_, **told} for id_, told in page] for page in leaving_now.entities())
+    yield from _listed([{"id": id_, **attributes} for id_, attributes in page] for page in export.entities())
     yield '], "edges": [\n'
     yield from _listed(
-        [{"source": source, "target": target, "key": told["type"], **told} for source, target, told in page]
-        for page in leaving_now.relations()
+        [{"source": source, "target": target, "key": attributes["type"], **attributes} for source, target, attributes in page]
+        for page in export.relations()
     )
     yield "]}\n"
 
 
-class _Leaving:
-    """One export: a page is read at a time, and no database is held open between two. Relations come after the entities."""
+class _GraphExport:
+    """One export: reads a page at a time and holds no database open in between. Entities must be read before relations."""
 
     def __init__(self, persona: Persona, include_secret: bool) -> None:
         self._persona = persona
@@ -97,30 +99,30 @@ class _Leaving:
             self._colors = overview.colors(connection)
             self._open = None if include_secret else graph_export.export_filter(connection)
 
-    def entities(self) -> Iterator[list[tuple[str, Told]]]:
+    def entities(self) -> Iterator[list[tuple[str, Attributes]]]:
         last = 0
         while page := self._read(graph_export.entities_after, last):
             last = page[-1].id
-            found = [entity for entity in map(self._open.entity, page) if entity] if self._open else page
-            self._ids |= {entity.id: entity.entity_id for entity in found}
-            yield [(entity.entity_id, _of_entity(entity, self._colors)) for entity in found]
+            visible = [entity for entity in map(self._open.entity, page) if entity] if self._open else page
+            self._ids |= {entity.id: entity.entity_id for entity in visible}
+            yield [(entity.entity_id, _of_entity(entity, self._colors)) for entity in visible]
 
-    def relations(self) -> Iterator[list[tuple[str, str, Told]]]:
+    def relations(self) -> Iterator[list[tuple[str, str, Attributes]]]:
         last = (0, 0, "")
         while page := self._read(graph_export.relations_after, last):
             last = (page[-1].source, page[-1].target, page[-1].type)
-            found = [relation for relation in map(self._open.relation, page) if relation] if self._open else page
-            # Whoever came since the entities were written is left for the next export.
-            known = [relation for relation in found if relation.source in self._ids and relation.target in self._ids]
-            yield [(self._ids[relation.source], self._ids[relation.target], _of_relation(relation)) for relation in known]
+            visible = [relation for relation in map(self._open.relation, page) if relation] if self._open else page
+            # Relations of entities that were created since the entities were read are left for the next export.
+            exported = [relation for relation in visible if relation.source in self._ids and relation.target in self._ids]
+            yield [(self._ids[relation.source], self._ids[relation.target], _of_relation(relation)) for relation in exported]
 
     def _read(self, page: Callable[[apsw.Connection, Last], list[Item]], last: Last) -> list[Item]:
         with self._persona.database.read() as connection:
             return page(connection, last)
 
 
-def _of_entity(entity: Entity, colors: Mapping[str, str]) -> Told:
-    return _said(
+def _of_entity(entity: Entity, colors: Mapping[str, str]) -> Attributes:
+    return _without_empty(
         name=entity.name,
         type=entity.type,
         subtype=entity.subtype,
@@ -136,25 +138,27 @@ def _of_entity(entity: Entity, colors: Mapping[str, str]) -> Told:
     )
 
 
-def _of_relation(relation: Relation) -> Told:
-    told = asdict(relation)
-    return _said(**{name: told[name] for name in _OF_RELATION})
+def _of_relation(relation: Relation) -> Attributes:
+    fields = asdict(relation)
+    return _without_empty(**{name: fields[name] for name in _RELATION_ATTRIBUTES})
 
 
-def _said(**fields: Any) -> Told:
+def _without_empty(**fields: Any) -> Attributes:
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
-def _listed(pages: Iterable[list[Told]]) -> Iterator[str]:
-    between = ""
+def _listed(pages: Iterable[list[Attributes]]) -> Iterator[str]:
+    separator = ""
     for page in pages:
         if page:
-            yield between + ",\n".join(json.dumps(told, ensure_ascii=False) for told in page)
-            between = ",\n"
+            yield separator + ",\n".join(json.dumps(attributes, ensure_ascii=False) for attributes in page)
+            separator = ",\n"
 
 
-def _data(what: str, fields: Mapping[str, str], told: Told) -> str:
-    return "".join(f'<data key="{what}_{name}">{escape(_text(told[name]), _KEPT)}</data>' for name in fields if name in told)
+def _data(element: str, names: Iterable[str], attributes: Attributes) -> str:
+    return "".join(
+        f'<data key="{element}_{name}">{escape(_text(attributes[name]), _ESCAPES)}</data>' for name in names if name in attributes
+    )
 
 
 def _text(value: Any) -> str:

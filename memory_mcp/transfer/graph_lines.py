@@ -1,7 +1,7 @@
-"""The lines of an export that hold what somebody said of the graph beside the memories, and which memory was merged into which.
+"""The JSON lines for parts of the graph that were stated outside of memories, and for merges of memories.
 
-Each is told by its first field. Types and entities stand before the memories, so that these are read with them known; relations,
-merges, decisions that two are not the same, and links stand after.
+The first field of a line determines its kind. Types and entities precede the memories of an export, so that memories are read with
+them known; relations, merges, decisions that two entities are distinct, and links follow the memories.
 """
 
 import json
@@ -26,11 +26,11 @@ from memory_mcp.store.graph.transfer.graph_import import GraphImport
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
-from memory_mcp.transfer.line_fields import FLAG, OBJECT, SHARE, TEXT, TEXTS, Check, check_fields, moment_of
+from memory_mcp.transfer.line_fields import FLAG, OBJECT, SHARE, TEXT, TEXTS, Check, check_fields, parse_time
 
 NAME_LIMIT, ALIASES_LIMIT, TEXT_LIMIT = 300, 100, 10_000
 MERGED_MEMORY = "merged_memory"
-# What a line may say, by what tells its kind; those that must be there are marked in _NEEDED.
+# The fields of each kind of line; _REQUIRED lists those that must be present.
 GRAPH_FIELDS: Mapping[str, Mapping[str, Check]] = {
     "entity_type": {"entity_type": TEXT, "display_name": TEXT, "description": TEXT, "color": TEXT},
     "relation_type": {"relation_type": TEXT, "display_name": TEXT, "description": TEXT, "directed": FLAG},
@@ -53,164 +53,165 @@ GRAPH_FIELDS: Mapping[str, Mapping[str, Check]] = {
     "link": {**dict.fromkeys(("link", "source", "target", "method", "created_at"), TEXT), "weight": SHARE, "confidence": SHARE},
     MERGED_MEMORY: {MERGED_MEMORY: TEXT, "into_memory": TEXT},
 }
-_NEEDED = {
+_REQUIRED = {
     "relation": ("source", "target"),
     "merged_entity": ("into_entity",),
     "distinct_entity": ("from_entity",),
     "link": ("source", "target"),
     MERGED_MEMORY: ("into_memory",),
 }
-# Which fields name memories.
-_KEYS = {"link": ("source", "target"), MERGED_MEMORY: (MERGED_MEMORY, "into_memory")}
-_EARLY = frozenset({"entity_type", "relation_type", "entity"})
+# The fields that are keys of memories.
+_MEMORY_KEYS = {"link": ("source", "target"), MERGED_MEMORY: (MERGED_MEMORY, "into_memory")}
+_BEFORE_MEMORIES = frozenset({"entity_type", "relation_type", "entity"})
 _LONG = frozenset({"description", "notes", "reason"})
 _TIMES = frozenset({"created_at", "merged_at", "undone_at", "decided_at"})
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Who is made by texts goes with the last of them.
+# An entity made by text is removed together with the last memory that mentions it.
 _MAKERS = ("text", BY_HAND)
-# A relation weighs something, or it is none.
+# A relation of weight 0 would count as absent.
 _LEAST_WEIGHT = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One such line: its kind, and its fields, checked."""
+class GraphLine:
+    """A validated line: its kind and fields."""
 
     kind: str
     row: Mapping[str, Any]
 
     @property
-    def is_early(self) -> bool:
-        """Whether the memories of its batch are to be read with it known."""
-        return self.kind in _EARLY
+    def is_before_memories(self) -> bool:
+        """Whether the line must be imported before the memories of its batch."""
+        return self.kind in _BEFORE_MEMORIES
 
 
 def kind_of(row: Mapping[str, Any]) -> str | None:
-    """The kind of a line, None where it is another one."""
+    """The kind of a line; None if it is not about the graph."""
     return next((kind for kind in GRAPH_FIELDS if kind in row), None)
 
 
-def checked(kind: str, row: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> Said:
-    """What a line of this kind says, with what it leaves open filled.
+def checked(kind: str, row: Mapping[str, Any], zone: ZoneInfo, now: datetime) -> GraphLine:
+    """Validates a line and fills in defaults.
 
     Raises:
-        InvalidInput: something in it can't be stored; says what.
+        InvalidInput: a field can't be stored; the message names it.
     """
     check_fields(row, GRAPH_FIELDS[kind])
-    lacking = [name for name in _NEEDED.get(kind, ()) if name not in row]
-    if lacking:
-        raise InvalidInput(f"{lacking[0]} is missing", f"a line of {kind} has it", "Take the line as the export wrote it")
-    told = {name: _value(name, value, zone) for name, value in row.items()}
-    if "entity_id" in told and not _UUID.fullmatch(told["entity_id"]):
-        raise InvalidInput(f"entity_id is {told['entity_id'][:80]!r}", "names are looked up as ids too", "Leave it out, or send a UUID")
-    if told.get("made_by", "text") not in _MAKERS:
-        raise InvalidInput(f"made_by is {told['made_by'][:80]!r}", f"it is one of {', '.join(_MAKERS)}", "Leave it out for text")
-    if kind in ("relation", "link") and told["source"] == told["target"] and not _are_namesakes(told):
-        raise InvalidInput("source and target are the same", f"a {kind} is between two", "Leave the line out")
+    missing = [name for name in _REQUIRED.get(kind, ()) if name not in row]
+    if missing:
+        raise InvalidInput(f"{missing[0]} is missing", f"a {kind} line requires it", "Use the line as the export wrote it")
+    fields = {name: _value(name, value, zone) for name, value in row.items()}
+    if "entity_id" in fields and not _UUID.fullmatch(fields["entity_id"]):
+        raise InvalidInput(f"entity_id is {fields['entity_id'][:80]!r}", "names are looked up as ids too", "Omit it, or send a UUID")
+    if fields.get("made_by", "text") not in _MAKERS:
+        raise InvalidInput(f"made_by is {fields['made_by'][:80]!r}", f"it is one of {', '.join(_MAKERS)}", "Omit it for text")
+    if kind in ("relation", "link") and fields["source"] == fields["target"] and not _are_namesakes(fields):
+        raise InvalidInput("source and target are the same", f"a {kind} connects two different ones", "Remove the line")
     if kind == "relation":
-        usual = {"weight": 0.8, "confidence": 1.0, "method": "stated", "validation_status": "unvalidated", "created_at": to_text(now)}
-        told = {**usual, **told, "weight": max(told.get("weight", 0.8), _LEAST_WEIGHT)}
+        defaults = {"weight": 0.8, "confidence": 1.0, "method": "stated", "validation_status": "unvalidated", "created_at": to_text(now)}
+        fields = {**defaults, **fields, "weight": max(fields.get("weight", 0.8), _LEAST_WEIGHT)}
     if kind == "merged_entity":
-        told = {"merged_at": to_text(now), **told}
+        fields = {"merged_at": to_text(now), **fields}
     if kind == "distinct_entity":
-        told = {"decided_at": to_text(now), **told}
+        fields = {"decided_at": to_text(now), **fields}
     if kind == "link":
-        told = {"method": "stated", "created_at": to_text(now), **told}
-    return Said(kind, told)
+        fields = {"method": "stated", "created_at": to_text(now), **fields}
+    return GraphLine(kind, fields)
 
 
-def redacted(said: Said, rules: Privacy) -> Said:
-    """The same without what is not stored here. Keys of memories are as they are."""
-    return said if said.kind in _KEYS else replace(said, row=Redaction(rules).tree(said.row))
+def redacted(line: GraphLine, rules: Privacy) -> GraphLine:
+    """A copy without private data. Keys of memories are not changed."""
+    return line if line.kind in _MEMORY_KEYS else replace(line, row=Redaction(rules).tree(line.row))
 
 
-def take(persona: Persona, lines: Sequence[Said], now: datetime, foreseen: Foreseen | None) -> list[bool | InvalidInput]:
-    """Puts the lines down in one commit, or in a dry run takes it back. For each: whether it said anything new, or why it can't be
-    stored."""
+def import_graph_lines(persona: Persona, lines: Sequence[GraphLine], now: datetime, dry_run: Foreseen | None) -> list[bool | InvalidInput]:
+    """Imports the lines in one commit, which a dry run rolls back. Returns for each line whether it changed anything, or its refusal."""
 
     def work(connection: apsw.Connection) -> list[bool | InvalidInput]:
-        arrivals = GraphImport(connection, now)
-        taken = [_taken(connection, arrivals, one, now, foreseen) for one in lines]
-        arrivals.settle()
-        if foreseen:
-            raise _Undone(taken)
-        return taken
+        graph_import = GraphImport(connection, now)
+        results = [_import_line(connection, graph_import, line, now, dry_run) for line in lines]
+        graph_import.settle()
+        if dry_run:
+            raise _RolledBack(results)
+        return results
 
     if not lines:
         return []
     try:
         return persona.database.write(work)
-    except _Undone as done:
-        return done.taken
+    except _RolledBack as error:
+        return error.results
 
 
-def before(persona: Persona, *, deleted: bool, secret: bool) -> Iterator[str]:
-    """The types of somebody's own, and the entities of which something was said by hand."""
+def lines_before_memories(persona: Persona, *, deleted: bool, secret: bool) -> Iterator[str]:
+    """Yields the custom types, and the entities that were edited by hand."""
     with persona.database.read() as connection:
         rows = [*graph_export.type_rows(connection), *graph_export.entity_rows(connection, deleted, secret)]
     yield from map(_line, rows)
 
 
-def after(persona: Persona, *, deleted: bool, secret: bool) -> Iterator[str]:
-    """What was said of entities and memories that stand before."""
+def lines_after_memories(persona: Persona, *, deleted: bool, secret: bool) -> Iterator[str]:
+    """Yields what was stated about the entities and memories of earlier lines."""
     with persona.database.read() as connection:
         rows = list(graph_export.stated_rows(connection, deleted, secret))
     yield from map(_line, rows)
 
 
-class _Undone(Exception):
-    """Takes back what a dry run did, and tells what it was."""
+class _RolledBack(Exception):
+    """Rolls back the transaction of a dry run and carries its results."""
 
-    def __init__(self, taken: list[bool | InvalidInput]) -> None:
-        self.taken = taken
+    def __init__(self, results: list[bool | InvalidInput]) -> None:
+        self.results = results
 
 
-def _taken(connection: apsw.Connection, arrivals: GraphImport, said: Said, now: datetime, foreseen: Foreseen | None) -> bool | InvalidInput:
-    of_memories = [said.row[name] for name in _KEYS.get(said.kind, ())]
-    if foreseen and any(map(foreseen.would_store, of_memories)):
+def _import_line(
+    connection: apsw.Connection, graph_import: GraphImport, line: GraphLine, now: datetime, dry_run: Foreseen | None
+) -> bool | InvalidInput:
+    memory_keys = [line.row[name] for name in _MEMORY_KEYS.get(line.kind, ())]
+    if dry_run and any(map(dry_run.would_store, memory_keys)):
         return True
     try:
-        return _merge_memory(connection, said.row, now) if said.kind == MERGED_MEMORY else arrivals.take(said.kind, said.row)
+        return _merge_memory(connection, line.row, now) if line.kind == MERGED_MEMORY else graph_import.take(line.kind, line.row)
     except InvalidInput as error:
         return error
 
 
 def _merge_memory(connection: apsw.Connection, row: Mapping[str, Any], now: datetime) -> bool:
-    """A memory that was merged lies in the trash; one that was restored since stands for itself."""
+    """Records a merge of memories. A merged memory is in the trash; one that was restored since is no longer merged."""
     key, into = row[MERGED_MEMORY], row["into_memory"]
-    found = memories.by_keys(connection, [key, into])
-    missing = {key, into} - found.keys()
+    stored = memories.by_keys(connection, [key, into])
+    missing = {key, into} - stored.keys()
     if missing:
         raise InvalidInput(
             "the merge can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
         )
-    if key == into or found[key].deleted_at is None or key in memory_merges.standing(connection, [key]):
+    if key == into or stored[key].deleted_at is None or key in memory_merges.standing(connection, [key]):
         return False
     memory_merges.note(connection, key, into)
-    refresh_after_trash(connection, [found[key]], now)
+    refresh_after_trash(connection, [stored[key]], now)
     return True
 
 
 def _value(name: str, value: Any, zone: ZoneInfo) -> Any:
     if isinstance(value, str):
-        return to_text(moment_of(name, value, zone)) if name in _TIMES else _text(name, value)
+        return to_text(parse_time(name, value, zone)) if name in _TIMES else _text(name, value)
     if isinstance(value, list):
         if len(value) > ALIASES_LIMIT:
-            raise InvalidInput(f"there are {len(value)} {name}", f"{ALIASES_LIMIT} are the limit", "Leave some out")
+            raise InvalidInput(f"there are {len(value)} {name}", f"the limit is {ALIASES_LIMIT}", "Remove some")
         return [_text(name, entry) for entry in value]
     if isinstance(value, dict):
         if len(json.dumps(value, ensure_ascii=False)) > TEXT_LIMIT:
-            raise InvalidInput(f"{name} is too long", f"{TEXT_LIMIT:,} characters are the limit", "Shorten it")
+            raise InvalidInput(f"{name} is too long", f"the limit is {TEXT_LIMIT:,} characters", "Shorten it")
         return value
     if not isinstance(value, bool) and not 0 <= value <= 1:
-        raise InvalidInput(f"{name} is {value}", "it runs from 0 to 1", "Correct it, or leave the field out")
+        raise InvalidInput(f"{name} is {value}", "it must be from 0 to 1", "Correct it, or omit the field")
     return value
 
 
 def _text(name: str, value: str) -> str:
     limit = TEXT_LIMIT if name in _LONG else NAME_LIMIT
     if not value.strip() or len(value) > limit:
-        raise InvalidInput(f"{name} is blank or too long", f"{limit:,} characters are the limit", "Shorten it, or leave the field out")
+        raise InvalidInput(f"{name} is blank or too long", f"the limit is {limit:,} characters", "Shorten it, or omit the field")
     return storable(value, name)
 
 
@@ -218,7 +219,7 @@ def _line(row: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in row.items() if value is not None}, ensure_ascii=False)
 
 
-def _are_namesakes(told: Mapping[str, Any]) -> bool:
-    """Whether the two that are called alike are of two types."""
-    types = {told.get("source_type"), told.get("target_type")}
+def _are_namesakes(fields: Mapping[str, Any]) -> bool:
+    """Whether source and target share a name but have different types."""
+    types = {fields.get("source_type"), fields.get("target_type")}
     return len(types) == 2 and None not in types

@@ -1,9 +1,8 @@
-"""Memories as JSON lines: what /api/import stores and what /api/export writes, so that a second export equals the first.
+"""Imports and exports memories as JSON lines: an export of imported lines equals them.
 
-One line is one memory: `content`, and any other field of `FIELDS`. Other kinds of lines are told by their first field:
-`version_of` (an earlier state of a memory), `persona_context`, `pieces_of` (of how many pieces a note is now), and those of
-`graph_lines`. A line that
-can't be used is refused by its number, and the rest goes on.
+A line is one memory: `content` and any other field of `FIELDS`. Other kinds of lines are recognized by their first field:
+`version_of` (an earlier version of a memory), `persona_context`, `pieces_of` (the current number of pieces of a note), and those
+of `graph_lines`. An invalid line is refused with its number; the import continues.
 """
 
 import json
@@ -16,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Clash, Draft, Memory, Outcome, Stated, Version
+from memory_mcp.domain import Clash, Draft, Memory, Outcome, StatedRelation, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
@@ -28,24 +27,24 @@ from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.relation_notation import told
 from memory_mcp.transfer import graph_lines, other_lines
-from memory_mcp.transfer.graph_lines import Said
+from memory_mcp.transfer.graph_lines import GraphLine
 from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, version_of
 from memory_mcp.transfer.line_vectors import Generations, as_json
-from memory_mcp.transfer.other_lines import CONTEXT, PIECES, VERSION, Besides
+from memory_mcp.transfer.other_lines import CONTEXT, PIECES, VERSION, OtherLine
 
 EXPORT_PAGE = 200
-# So many refusals are told one by one; further ones are only counted.
+# This many refusals are listed; further ones are only counted.
 ERRORS_LISTED = 10_000
 
-# A line with vectors that would be longer is written without: vectors can be made again, and an import takes 2 MiB at once.
+# A longer line is written without its vectors: they can be computed again, and an import accepts lines of up to 2 MiB.
 LINE_WITH_VECTORS_BYTES = 1024 * 1024
 
-Opened = Callable[[], AbstractContextManager[Persona]]
+OpenPersona = Callable[[], AbstractContextManager[Persona]]
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A line that was not stored, by its number from 1, and why."""
+    """The number (from 1) of a line that was refused, and the reason."""
 
     line: int
     reason: str
@@ -53,8 +52,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What became of a batch of lines: of memories, of notes that were edited or got shorter (`dropped` pieces), of earlier
-    states, of memories with vectors that no model here made, and of what was said of the graph. Results add up: `first + second`."""
+    """The counts of an import: memories, edited notes (`revised`) and their removed pieces (`dropped`), earlier versions, vectors that were
+    stored or ignored for lack of their model (`vectors_left`), and graph lines. Results can be added: `first + second`."""
 
     stored: int = 0
     already_known: int = 0
@@ -90,21 +89,21 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How lines are to be taken: times without an offset are local ones of `zone`; `foreseen` makes it a dry run, which stores nothing;
-    without `may_delete` nothing is put in the trash."""
+    """Options of an import. Times without an offset are in `zone`. With `dry_run` nothing is stored; without `may_delete` nothing is moved
+    to the trash."""
 
     now: datetime
     zone: ZoneInfo
     privacy: Privacy
     clash: Clash = "refuse"
     generations: Generations = field(default_factory=dict)
-    foreseen: Foreseen | None = None
+    dry_run: Foreseen | None = None
     may_delete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What an export takes along beyond the memories that are neither in the trash nor secret."""
+    """What an export includes beyond the memories that are neither in the trash nor secret."""
 
     deleted: bool = False
     secret: bool = False
@@ -112,22 +111,22 @@ class ExportOptions:
     vectors: bool = False
     context: bool = False
 
-    def takes(self, memory: Memory) -> bool:
-        """Whether this memory is among those that leave."""
+    def includes(self, memory: Memory) -> bool:
+        """Whether this memory is exported."""
         return (self.deleted or memory.deleted_at is None) and (self.secret or memory.privacy_level != "secret")
 
 
-def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: ImportOptions) -> ImportResult:
-    """Stores the memories of these numbered lines in one commit, then what else the lines say.
+def import_lines(open_persona: OpenPersona, lines: Sequence[tuple[int, bytes]], options: ImportOptions) -> ImportResult:
+    """Stores the memories of these numbered lines in one commit, then the other lines.
 
-    The persona is opened only when a line is worth storing: opening one that doesn't exist creates it.
+    The persona is opened only if a line is valid, since opening a persona that doesn't exist creates it.
 
     Raises:
-        StoreError: the batch could not be stored; of its memories none was.
+        StoreError: the batch could not be stored; none of its memories was.
     """
     drafts: list[tuple[int, Draft]] = []
-    others: list[tuple[int, Besides]] = []
-    said: list[tuple[int, Said]] = []
+    others: list[tuple[int, OtherLine]] = []
+    graph: list[tuple[int, GraphLine]] = []
     refusals: list[Refusal] = []
     vectors_left = 0
     for number, line in lines:
@@ -137,77 +136,77 @@ def import_lines(opened: Opened, lines: Sequence[tuple[int, bytes]], how: Import
                 continue
             kind = graph_lines.kind_of(row)
             if kind:
-                said.append((number, graph_lines.redacted(graph_lines.checked(kind, row, how.zone, how.now), how.privacy)))
+                graph.append((number, graph_lines.redacted(graph_lines.checked(kind, row, options.zone, options.now), options.privacy)))
                 continue
-            other = _other(row, how.zone)
+            other = _other_line(row, options.zone)
             if other is not None:
                 others.append((number, other))
                 continue
-            arrived = draft_of(row, how.now, how.zone, how.generations)
-            vectors_left += "vectors" in row and arrived.embedded is None
-            drafts.append((number, arrived))
+            draft = draft_of(row, options.now, options.zone, options.generations)
+            vectors_left += "vectors" in row and draft.embedded is None
+            drafts.append((number, draft))
         except InvalidInput as error:
-            refusals.append(Refusal(number, Redaction(how.privacy).text(str(error))))
+            refusals.append(Refusal(number, Redaction(options.privacy).text(str(error))))
     result = ImportResult(refused=len(refusals), errors=tuple(refusals), vectors_left=vectors_left)
-    if drafts or others or said:
-        with opened() as persona:
-            result += _of_graph(persona, [one for one in said if one[1].is_early], how)
-            result += _drafted(persona, drafts, how)
-            result += _of_graph(persona, [one for one in said if not one[1].is_early], how)
-            result += _beside(persona, others, how)
+    if drafts or others or graph:
+        with open_persona() as persona:
+            result += _import_graph(persona, [entry for entry in graph if entry[1].is_before_memories], options)
+            result += _import_drafts(persona, drafts, options)
+            result += _import_graph(persona, [entry for entry in graph if not entry[1].is_before_memories], options)
+            result += _import_others(persona, others, options)
     in_order = sorted(result.errors, key=lambda refusal: refusal.line)
     return replace(result, errors=tuple(in_order[:ERRORS_LISTED]))
 
 
-def export_lines(persona: Persona, leaving: ExportOptions = ExportOptions()) -> Iterator[str]:
-    """Every memory as a line without its line feed, in the order in which they were stored; each once, whatever is written meanwhile.
-    The persona's context stands first, then whom somebody described; the earlier states of a memory stand behind it, and last what was
-    said of the graph outside of any."""
-    if leaving.context and persona.exists:
+def export_lines(persona: Persona, options: ExportOptions = ExportOptions()) -> Iterator[str]:
+    """Yields the lines of an export, without line feeds: the persona's context, types and entities edited by hand, the memories in the
+    order in which they were stored, each followed by its earlier versions, and last the graph lines that refer to them. Each memory
+    is exported once, even if there are writes meanwhile."""
+    if options.context and persona.exists:
         yield json.dumps({CONTEXT: persona.context.read()}, ensure_ascii=False)
     if persona.exists:
-        yield from graph_lines.before(persona, deleted=leaving.deleted, secret=leaving.secret)
-    yield from _memory_lines(persona, leaving)
+        yield from graph_lines.lines_before_memories(persona, deleted=options.deleted, secret=options.secret)
+    yield from _memory_lines(persona, options)
     if persona.exists:
-        yield from graph_lines.after(persona, deleted=leaving.deleted, secret=leaving.secret)
+        yield from graph_lines.lines_after_memories(persona, deleted=options.deleted, secret=options.secret)
 
 
-def _memory_lines(persona: Persona, leaving: ExportOptions) -> Iterator[str]:
+def _memory_lines(persona: Persona, options: ExportOptions) -> Iterator[str]:
     last = 0
     with persona.database.read() as connection:
-        called = visibility.export_names(connection, leaving.deleted, leaving.secret)
+        entity_names = visibility.export_names(connection, options.deleted, options.secret)
     while True:
         with persona.database.read() as connection:
-            page = memories.page_for_export(connection, last, EXPORT_PAGE, leaving.deleted, leaving.secret)
-            generation = stored_vectors.serving_generation(connection) if leaving.vectors else None
-            # What was replaced or is in the trash may have vectors or not, by chance; nobody searches among them.
+            page = memories.page_for_export(connection, last, EXPORT_PAGE, options.deleted, options.secret)
+            generation = stored_vectors.serving_generation(connection) if options.vectors else None
+            # Vectors of superseded and deleted memories are not searched, and may be missing.
             current = [memory.id for memory in page if memory.deleted_at is None and memory.superseded_by is None]
             embedded = stored_vectors.embedded_of(connection, generation, current) if generation else {}
-            stated = relations.stated_in(connection, [memory.id for memory in page], called)
+            stated = relations.stated_in(connection, [memory.id for memory in page], entity_names)
         if not page:
             return
         for memory in page:
-            further = {"vectors": as_json(embedded[memory.id])} if memory.id in embedded else {}
-            yield line_of(memory, stated.get(memory.id, ()), further)
-            if leaving.versions and memory.revision > 1:
+            vectors = {"vectors": as_json(embedded[memory.id])} if memory.id in embedded else {}
+            yield line_of(memory, stated.get(memory.id, ()), vectors)
+            if options.versions and memory.revision > 1:
                 with persona.database.read() as connection:
-                    earlier = versions.for_export(connection, memory.key, leaving.secret)
+                    earlier = versions.for_export(connection, memory.key, options.secret)
                 yield from map(line_of_version, earlier)
         last = page[-1].id
 
 
-def line_of(memory: Memory, stated: Sequence[Stated] = (), further: Mapping[str, Any] | None = None) -> str:
-    """A memory, with the relations that it states, as a JSON line. `further` fields are left out where they would make it too long."""
+def line_of(memory: Memory, stated: Sequence[StatedRelation] = (), optional_fields: Mapping[str, Any] | None = None) -> str:
+    """The JSON line of a memory and the relations that it states. `optional_fields` are left out if they make the line too long."""
     row = row_of(memory, stated)
-    if further:
-        whole = json.dumps({**row, **further}, ensure_ascii=False)
-        if len(whole.encode()) <= LINE_WITH_VECTORS_BYTES:
-            return whole
+    if optional_fields:
+        line = json.dumps({**row, **optional_fields}, ensure_ascii=False)
+        if len(line.encode()) <= LINE_WITH_VECTORS_BYTES:
+            return line
     return json.dumps(row, ensure_ascii=False)
 
 
-def row_of(memory: Memory, stated: Sequence[Stated] = ()) -> dict[str, Any]:
-    """A memory as the object of its line: fields in the order of `FIELDS`, unset ones left out, times in UTC."""
+def row_of(memory: Memory, stated: Sequence[StatedRelation] = ()) -> dict[str, Any]:
+    """The object of a memory line: fields in the order of `FIELDS`, without unset ones; times in UTC."""
     values = {
         "key": memory.key,
         "content": memory.content,
@@ -235,12 +234,12 @@ def row_of(memory: Memory, stated: Sequence[Stated] = ()) -> dict[str, Any]:
 
 
 def line_of_version(version: Version) -> str:
-    """An earlier state of a memory as a JSON line."""
+    """The JSON line of an earlier version of a memory."""
     return json.dumps(row_of_version(version), ensure_ascii=False)
 
 
 def row_of_version(version: Version) -> dict[str, Any]:
-    """The same as the object of its line, unset fields left out."""
+    """The object of a version line, without unset fields."""
     values = {
         VERSION: version.key,
         "revision": version.revision,
@@ -255,8 +254,8 @@ def row_of_version(version: Version) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _other(row: Mapping[str, Any], zone: ZoneInfo) -> Besides | None:
-    """What a line says that is no memory; None for one that is."""
+def _other_line(row: Mapping[str, Any], zone: ZoneInfo) -> OtherLine | None:
+    """The content of a line that is not a memory; None for a memory."""
     if VERSION in row:
         return version_of(row, zone)
     if PIECES in row:
@@ -264,29 +263,29 @@ def _other(row: Mapping[str, Any], zone: ZoneInfo) -> Besides | None:
     return other_lines.checked_context(row) if CONTEXT in row else None
 
 
-def _drafted(persona: Persona, drafts: Sequence[tuple[int, Draft]], how: ImportOptions) -> ImportResult:
-    arrived = [draft for _, draft in drafts]
+def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], options: ImportOptions) -> ImportResult:
+    drafts = [draft for _, draft in numbered]
     outcomes: list[Outcome] = []
-    if how.foreseen:
+    if options.dry_run:
         with persona.database.read() as connection:
-            outcomes = how.foreseen.outcomes(connection, arrived, how.now, how.clash, how.privacy)
-    elif arrived:
-        outcomes = remember_many(persona, arrived, now=how.now, zone=how.zone, privacy=how.privacy, clash=how.clash)
+            outcomes = options.dry_run.outcomes(connection, drafts, options.now, options.clash, options.privacy)
+    elif drafts:
+        outcomes = remember_many(persona, drafts, now=options.now, zone=options.zone, privacy=options.privacy, clash=options.clash)
     refusals = tuple(
-        Refusal(number, Redaction(how.privacy).text(outcome.reason))
-        for (number, _), outcome in zip(drafts, outcomes, strict=True)
+        Refusal(number, Redaction(options.privacy).text(outcome.reason))
+        for (number, _), outcome in zip(numbered, outcomes, strict=True)
         if outcome.outcome == "refused"
     )
-    counted = [outcome.outcome for outcome in outcomes]
+    names = [outcome.outcome for outcome in outcomes]
     new = [outcome for outcome in outcomes if outcome.outcome in ("stored", "revised")]
-    with_vectors = [bool(draft.embedded) for draft in arrived]
+    with_vectors = [bool(draft.embedded) for draft in drafts]
     return ImportResult(
-        counted.count("stored"),
-        counted.count("already_known"),
+        names.count("stored"),
+        names.count("already_known"),
         len(refusals),
         refusals,
-        revised=counted.count("revised"),
-        vectors=sum(taken for taken, outcome in zip(with_vectors, counted, strict=True) if outcome == "stored"),
+        revised=names.count("revised"),
+        vectors=sum(has_vectors for has_vectors, name in zip(with_vectors, names, strict=True) if name == "stored"),
         redacted=_total(outcome.redacted for outcome in new),
         flagged=_total(outcome.flagged for outcome in new),
     )
@@ -296,29 +295,31 @@ def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sum(map(Counter, counts), Counter[str]()))
 
 
-def _of_graph(persona: Persona, said: Sequence[tuple[int, Said]], how: ImportOptions) -> ImportResult:
-    taken = graph_lines.take(persona, [one for _, one in said], how.now, how.foreseen)
+def _import_graph(persona: Persona, numbered: Sequence[tuple[int, GraphLine]], options: ImportOptions) -> ImportResult:
+    results = graph_lines.import_graph_lines(persona, [line for _, line in numbered], options.now, options.dry_run)
     refusals = tuple(
-        Refusal(number, Redaction(how.privacy).text(str(found)))
-        for (number, _), found in zip(said, taken, strict=True)
-        if isinstance(found, InvalidInput)
+        Refusal(number, Redaction(options.privacy).text(str(result)))
+        for (number, _), result in zip(numbered, results, strict=True)
+        if isinstance(result, InvalidInput)
     )
-    return ImportResult(already_known=taken.count(False), refused=len(refusals), errors=refusals, graph=taken.count(True))
+    return ImportResult(already_known=results.count(False), refused=len(refusals), errors=refusals, graph=results.count(True))
 
 
-def _beside(persona: Persona, others: Sequence[tuple[int, Besides]], how: ImportOptions) -> ImportResult:
+def _import_others(persona: Persona, others: Sequence[tuple[int, OtherLine]], options: ImportOptions) -> ImportResult:
     result = ImportResult()
     for number, other in others:
-        found = Redaction(how.privacy)
+        redaction = Redaction(options.privacy)
         try:
-            taken = _counted(other_lines.take(persona, other_lines.redacted(other, found), how.now, how.foreseen, how.may_delete))
-            result += replace(taken, redacted=found.redacted, flagged=found.flagged) if taken.versions or taken.context else taken
+            line = other_lines.redacted(other, redaction)
+            imported = _result(other_lines.import_line(persona, line, options.now, options.dry_run, options.may_delete))
+            counts_redaction = imported.versions or imported.context
+            result += replace(imported, redacted=redaction.redacted, flagged=redaction.flagged) if counts_redaction else imported
         except InvalidInput as error:
-            result += ImportResult(refused=1, errors=(Refusal(number, Redaction(how.privacy).text(str(error))),))
+            result += ImportResult(refused=1, errors=(Refusal(number, Redaction(options.privacy).text(str(error))),))
     return result
 
 
-def _counted(counts: Mapping[str, int]) -> ImportResult:
+def _result(counts: Mapping[str, int]) -> ImportResult:
     return ImportResult(
         already_known=counts.get("already_known", 0),
         dropped=counts.get("dropped", 0),

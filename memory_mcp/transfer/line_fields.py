@@ -1,4 +1,4 @@
-"""One line of JSON on its way in: what it may say, and how a refusal words what is wrong with it."""
+"""Parses and validates one JSON line of an import: its fields, their types, and the messages of refusals."""
 
 import difflib
 import json
@@ -20,43 +20,45 @@ COUNT_LIMIT = 2**31
 
 
 def parsed(line: bytes) -> Mapping[str, Any] | None:
-    """The line's object with its nulls left out; None for a blank line.
+    """The object on a line without null values; None for a blank line.
 
     Raises:
-        InvalidInput: it is no JSON object.
+        InvalidInput: the line is not a JSON object.
     """
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput("the line is not UTF-8", f"byte {error.start + 1} is wrong", "Save the file as UTF-8") from error
+        raise InvalidInput("the line is not UTF-8", f"byte {error.start + 1} is invalid", "Save the file as UTF-8") from error
     if not text.strip():
         return None
     try:
         row = json.loads(text)
     except json.JSONDecodeError as error:
         raise InvalidInput("the line is not JSON", f"{error.msg} at character {error.pos + 1}", "Write one JSON object per line") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets without end
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or too many nested brackets
         raise InvalidInput("the line is JSON that can't be read", str(error), "Write one flat JSON object per line") from error
     if not isinstance(row, dict):
-        raise InvalidInput(f"the line holds {_article(row)}", "", 'Write one JSON object per line: {"content": "…"}')
+        raise InvalidInput(f"the line is {_type_name(row)}", "", 'Write one JSON object per line: {"content": "…"}')
     return {name: value for name, value in row.items() if value is not None}
 
 
 def draft_of(row: Mapping[str, Any], now: datetime, zone: ZoneInfo, generations: Generations) -> Draft:
-    """The memory of a line. Its vectors are taken with it where their generation is among `generations`.
+    """The draft of a memory line, with its vectors if their generation is in `generations`.
 
     Raises:
-        InvalidInput: something in it can't be stored; says what.
+        InvalidInput: a field can't be stored; the message names it.
     """
     check_fields(row, FIELDS)
     if "content" not in row:
-        raise InvalidInput("content is missing", "", 'Write what is to be remembered: {"content": "…"}')
+        raise InvalidInput("content is missing", "", 'Add the text to remember: {"content": "…"}')
     restored = _restored(row, now, zone)
     is_summary = row.get("kind") == "summary"
     if is_summary and not (row.get("key") or row.get("created_at")):
-        raise InvalidInput("kind is 'summary'", "summaries are made by the server", "Leave kind out, or give the key that an export wrote")
-    told = {name: value for name, value in row.items() if name in _TOLD and not (name == "kind" and is_summary)}
-    checked = draft(now=now, zone=zone, **told)
+        raise InvalidInput(
+            "kind is 'summary'", "summaries are written by the server", "Omit kind, or include the key that the export wrote"
+        )
+    fields = {name: value for name, value in row.items() if name in _DRAFT_FIELDS and not (name == "kind" and is_summary)}
+    checked = draft(now=now, zone=zone, **fields)
     metadata = row.get("metadata", {})
     embedded = embedded_in(row["vectors"], checked, generations) if "vectors" in row else None
     kind = "summary" if is_summary else checked.kind
@@ -64,22 +66,22 @@ def draft_of(row: Mapping[str, Any], now: datetime, zone: ZoneInfo, generations:
 
 
 def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
-    """The earlier state of a line that has `version_of`.
+    """The earlier version on a `version_of` line.
 
     Raises:
-        InvalidInput: something in it can't be stored; says what.
+        InvalidInput: a field can't be stored; the message names it.
     """
     check_fields(row, VERSION_FIELDS)
-    lacking = [name for name in ("revision", "content", "updated_at") if name not in row]
-    if lacking:
+    missing = [name for name in ("revision", "content", "updated_at") if name not in row]
+    if missing:
         raise InvalidInput(
-            f"{lacking[0]} is missing", "a version has revision, content and updated_at", "Take the line as the export wrote it"
+            f"{missing[0]} is missing", "a version has revision, content and updated_at", "Use the line as the export wrote it"
         )
     return Version(
         key=_key(row["version_of"]),
         revision=_count("revision", row["revision"], 1),
         content=checked_content(row["content"]),
-        updated_at=moment_of("updated_at", row["updated_at"], zone),
+        updated_at=parse_time("updated_at", row["updated_at"], zone),
         tags=labels(row.get("tags", []), "tags"),
         importance=checked_importance(row.get("importance", 0.5)),
         reason=label(row.get("reason"), "reason"),
@@ -89,28 +91,31 @@ def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
 
 
 def pieces_of(row: Mapping[str, Any]) -> tuple[str, int]:
-    """The stem of a note's keys, and how many pieces it has now, of a line that has `pieces_of`.
+    """The key prefix of a note and its current number of pieces, from a `pieces_of` line.
 
     Raises:
-        InvalidInput: it says something else.
+        InvalidInput: the fields are invalid.
     """
     check_fields(row, PIECES_FIELDS)
     return _key(row["pieces_of"]), _count("pieces", row.get("pieces", 0), 0)
 
 
 def check_fields(row: Mapping[str, Any], fields: "Mapping[str, Check]") -> None:
-    """Raises InvalidInput where a field is unknown, or its value is of another kind."""
+    """Raises InvalidInput if a field is unknown or has a value of the wrong type."""
     for name, value in row.items():
         if name not in fields:
-            raise InvalidInput(f"unknown field {name[:80]!r}", _nearest(name, fields), "Correct it, or leave the field out")
+            raise InvalidInput(f"unknown field {name[:80]!r}", _nearest(name, fields), "Correct it, or omit the field")
         expected, fits = fields[name]
         if not fits(value):
-            raise InvalidInput(f"{name} is {_article(value)}", f"it must be {expected}", "Correct it, or leave the field out")
+            raise InvalidInput(f"{name} is {_type_name(value)}", f"it must be {expected}", "Correct it, or omit the field")
 
 
 def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored:
-    """What only an export says. A line without `created_at` is dated now, which makes the same line known for ever, not for minutes."""
-    moments = {name: moment_of(name, row[name], zone) for name in ("created_at", "updated_at", "deleted_at", "last_used_at") if name in row}
+    """The fields that only an export has. A line without `created_at` is dated now; a later import of the same line, even after the
+    deduplication window, is still recognized."""
+    moments = {
+        name: parse_time(name, row[name], zone) for name in ("created_at", "updated_at", "deleted_at", "last_used_at") if name in row
+    }
     return Restored(
         key=_key(row["key"]) if "key" in row else None,
         created_at=moments.get("created_at", now),
@@ -125,35 +130,35 @@ def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored
 def _key(key: str) -> str:
     if not key.strip() or key != key.strip() or len(key) > KEY_LIMIT:
         raise InvalidInput(
-            "key is blank, too long, or has blanks at its ends",
-            f"{KEY_LIMIT} characters are the limit",
-            "Leave it out, and the memory gets a new one",
+            "key is blank, too long, or has surrounding whitespace",
+            f"the limit is {KEY_LIMIT} characters",
+            "Omit it to get a new key",
         )
     return storable(key, "key")
 
 
-def moment_of(name: str, text: str, zone: ZoneInfo) -> datetime:
-    """The time that a field says, in UTC; InvalidInput where it is none."""
+def parse_time(name: str, text: str, zone: ZoneInfo) -> datetime:
+    """An ISO time in UTC; times without an offset are in `zone`. Raises InvalidInput, which names the field `name`."""
     try:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise InvalidInput(f"{name} is {text[:80]!r}", "it is no ISO time", "Write it like 2025-10-30T12:00:00+09:00") from error
+        raise InvalidInput(f"{name} is {text[:80]!r}", "it is not an ISO time", "Write it like 2025-10-30T12:00:00+09:00") from error
 
 
 def _count(name: str, value: int, least: int) -> int:
     if not least <= value <= COUNT_LIMIT:
-        raise InvalidInput(f"{name} is out of range", f"it runs from {least} to {COUNT_LIMIT:,}", "Correct it, or leave the field out")
+        raise InvalidInput(f"{name} is out of range", f"it runs from {least} to {COUNT_LIMIT:,}", "Correct it, or omit the field")
     return value
 
 
 def _nearest(name: str, fields: "Mapping[str, Check]") -> str:
-    near = difflib.get_close_matches(name, fields, n=1, cutoff=0.5)
-    return f"perhaps {near[0]!r} is meant" if near else f"known fields are {', '.join(fields)}"
+    similar = difflib.get_close_matches(name, fields, n=1, cutoff=0.5)
+    return f"did you mean {similar[0]!r}?" if similar else f"known fields are {', '.join(fields)}"
 
 
-def _article(value: object) -> str:
-    """What JSON calls a value, with its article."""
+def _type_name(value: object) -> str:
+    """The JSON type of a value, with its article."""
     names = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
     return names.get(type(value), "null")
 
@@ -171,7 +176,7 @@ def _is_text_by_name(value: object) -> bool:
 
 
 def _is_plain_object(value: object) -> bool:
-    """An object that can be written as JSON and stored as text: no NaN, no half of a surrogate pair."""
+    """Whether it is an object that can be stored as JSON text: without NaN and unpaired surrogates."""
     try:
         return isinstance(value, dict) and bool(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except ValueError:
@@ -183,11 +188,11 @@ def _is_whole_number(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    # A whole number that no float can hold would break every check that comes after this one.
+    # An integer that no float can represent would break the checks after this one.
     return isinstance(value, float) or (_is_whole_number(value) and -COUNT_LIMIT <= value <= COUNT_LIMIT)  # type: ignore[operator]
 
 
-# What a value must be, in words, and whether it is.
+# The expected type in words, and a predicate for it.
 Check = tuple[str, Callable[[object], bool]]
 TEXT: Check = ("a string", _is_text)
 TEXTS: Check = ("a list of strings", _is_texts)
@@ -196,7 +201,7 @@ SHARE: Check = ("a number from 0 to 1", _is_number)
 OBJECT: Check = ("an object of plain JSON", _is_plain_object)
 FLAG: Check = ("true or false", lambda value: isinstance(value, bool))
 
-# Every field that a line may have, in the order of the export, with what its value must be.
+# Every field of a memory line, in the order of the export, with its type.
 FIELDS: Mapping[str, Check] = {
     "key": TEXT,
     "content": TEXT,
@@ -233,6 +238,6 @@ VERSION_FIELDS: Mapping[str, Check] = {
     "privacy_level": TEXT,
 }
 PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": TEXT, "pieces": COUNT}
-_TOLD = frozenset(
+_DRAFT_FIELDS = frozenset(
     "content source session_id kind tags importance occurred_at questions relations state supersedes category privacy_level".split()
 )

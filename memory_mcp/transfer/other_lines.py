@@ -1,6 +1,6 @@
-"""The lines of an import that are no memories: earlier states of one, the persona's context, a note that got shorter.
+"""The lines of an import that are not memories: earlier versions, the persona's context, the number of pieces of a note.
 
-Each is told by its first field, and taken once: the same line again changes nothing.
+The first field of a line determines its kind. Importing the same line again changes nothing.
 """
 
 import json
@@ -30,85 +30,85 @@ SHORTENED = "no longer in the note"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What persona_context.json says elsewhere."""
+    """The fields of an exported persona_context.json."""
 
-    told: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
 
-Besides = Version | Context | tuple[str, int]
+OtherLine = Version | Context | tuple[str, int]
 
 
 def checked_context(row: Mapping[str, Any]) -> Context:
-    """The context of a line that has `persona_context`.
+    """The context of a `persona_context` line.
 
     Raises:
-        InvalidInput: it can't be stored as one.
+        InvalidInput: it can't be stored.
     """
-    told = row[CONTEXT]
-    if len(row) > 1 or not isinstance(told, dict):
+    fields = row[CONTEXT]
+    if len(row) > 1 or not isinstance(fields, dict):
         raise InvalidInput(
-            "persona_context can't be used", "it stands in a line of its own, and is an object", "Take it as the export wrote it"
+            "persona_context can't be used", "it must be an object on a line of its own", "Use the line as the export wrote it"
         )
     try:
-        size = len(json.dumps(told, ensure_ascii=False, allow_nan=False).encode())
+        size = len(json.dumps(fields, ensure_ascii=False, allow_nan=False).encode())
     except ValueError as error:
-        raise InvalidInput("persona_context can't be used", "it is not plain JSON", "Take it as the export wrote it") from error
-    if size > CONTEXT_LIMIT or not all(isinstance(told.get(name, {}), dict) for name in PEOPLE):
-        why = f"it has more than {CONTEXT_LIMIT:,} bytes" if size > CONTEXT_LIMIT else f"{' and '.join(PEOPLE)} are objects"
-        raise InvalidInput("persona_context can't be used", why, "Take it as the export wrote it")
-    return Context(told)
+        raise InvalidInput("persona_context can't be used", "it is not plain JSON", "Use the line as the export wrote it") from error
+    if size > CONTEXT_LIMIT or not all(isinstance(fields.get(name, {}), dict) for name in PEOPLE):
+        why = f"it has more than {CONTEXT_LIMIT:,} bytes" if size > CONTEXT_LIMIT else f"{' and '.join(PEOPLE)} must be objects"
+        raise InvalidInput("persona_context can't be used", why, "Use the line as the export wrote it")
+    return Context(fields)
 
 
-def redacted(other: Besides, found: Redaction) -> Besides:
-    """The same without what is not stored here; what went is counted in `found`.
+def redacted(other: OtherLine, redaction: Redaction) -> OtherLine:
+    """A copy without private data; `redaction` counts what was removed.
 
     Raises:
-        InvalidInput: a key holds what may not be stored.
+        InvalidInput: a key contains data that must not be stored.
     """
     if isinstance(other, Version):
-        check_key(other.key, found.rules)
+        check_key(other.key, redaction.rules)
         return replace(
             other,
-            content=found.text(other.content),
-            tags=tuple(found.texts(other.tags)),
-            reason=found.optional(other.reason),
-            category=found.optional(other.category),
+            content=redaction.text(other.content),
+            tags=tuple(redaction.texts(other.tags)),
+            reason=redaction.optional(other.reason),
+            category=redaction.optional(other.category),
         )
-    return Context(found.tree(other.told)) if isinstance(other, Context) else other
+    return Context(redaction.tree(other.fields)) if isinstance(other, Context) else other
 
 
-def take(persona: Persona, other: Besides, now: datetime, foreseen: Foreseen | None, may_drop: bool) -> dict[str, int]:
-    """Does what a line says, or in a dry run only looks. Returns what is to be counted, by the names of `ImportResult`.
+def import_line(persona: Persona, other: OtherLine, now: datetime, dry_run: Foreseen | None, may_delete: bool) -> dict[str, int]:
+    """Imports a line, or with `dry_run` only checks it. Returns the counts to add, by field of `ImportResult`.
 
-    `may_drop`: whether the caller may put anything in the trash.
+    `may_delete`: whether the caller may move memories to the trash.
 
     Raises:
-        InvalidInput: it fits no memory of this persona.
+        InvalidInput: the line refers to a memory that this persona doesn't have.
     """
     if isinstance(other, Context):
-        return _take_context(persona, other, dry=foreseen is not None)
+        return _import_context(persona, other, dry=dry_run is not None)
     if isinstance(other, Version):
-        return _take_version(persona, other, foreseen)
+        return _import_version(persona, other, dry_run)
     stem, pieces = other
     with persona.database.read() as connection:
-        found = memories.by_keys(connection, leftovers(connection, stem, pieces)).values()
-    gone = [memory.key for memory in found if memory.deleted_at is None and _is_note(memory.metadata.get(ORIGIN))]
-    if gone and not may_drop:
-        why = "putting them in the trash needs the scope delete"
-        raise InvalidInput(f"{len(gone)} pieces are no longer in the note", why, "Use a token that has it, or forget them")
-    if gone and not foreseen:
-        _drop(persona, gone, now)
-    return {"dropped": len(gone)}
+        stored = memories.by_keys(connection, leftovers(connection, stem, pieces)).values()
+    removed = [memory.key for memory in stored if memory.deleted_at is None and _is_note(memory.metadata.get(ORIGIN))]
+    if removed and not may_delete:
+        why = "moving them to the trash requires the scope delete"
+        raise InvalidInput(f"{len(removed)} pieces are no longer in the note", why, "Use a token with that scope, or forget them")
+    if removed and not dry_run:
+        _drop(persona, removed, now)
+    return {"dropped": len(removed)}
 
 
-def _take_context(persona: Persona, context: Context, dry: bool) -> dict[str, int]:
-    """Only what this persona's own context leaves open is taken: what it says is newer, or of somebody else."""
+def _import_context(persona: Persona, context: Context, dry: bool) -> dict[str, int]:
+    """Fills only the empty fields of the stored context: its values are newer, or those of another persona."""
     own = persona.context.read()
     changes: dict[str, Any] = {}
-    for name, value in context.told.items():
+    for name, value in context.fields.items():
         if name in PEOPLE:
-            open_fields = {part: said for part, said in value.items() if said and not own[name].get(part)}
-            changes.update({name: open_fields} if open_fields else {})
+            missing = {field: entry for field, entry in value.items() if entry and not own[name].get(field)}
+            changes.update({name: missing} if missing else {})
         elif value not in (None, "") and own.get(name) in (None, ""):
             changes[name] = value
     if changes and not dry:
@@ -116,20 +116,20 @@ def _take_context(persona: Persona, context: Context, dry: bool) -> dict[str, in
     return {"context": 1} if changes else {"already_known": 1}
 
 
-def _take_version(persona: Persona, version: Version, foreseen: Foreseen | None) -> dict[str, int]:
-    if foreseen and foreseen.would_store(version.key):
+def _import_version(persona: Persona, version: Version, dry_run: Foreseen | None) -> dict[str, int]:
+    if dry_run and dry_run.would_store(version.key):
         return {"versions": 1}
 
     def add(connection: apsw.Connection) -> bool:
         memory = memories.by_keys(connection, [version.key]).get(version.key)
         if memory is None or memory.revision <= version.revision:
-            why = f"its revision is {memory.revision}" if memory else "this persona has no memory with that key"
+            why = f"the memory has revision {memory.revision}" if memory else "this persona has no memory with that key"
             raise InvalidInput(f"revision {version.revision} of {version.key} can't be stored", why, "Import the memory with its versions")
-        if any(known.revision == version.revision for known in versions.for_export(connection, version.key)):
+        if any(earlier.revision == version.revision for earlier in versions.for_export(connection, version.key)):
             return False
-        return foreseen is not None or versions.add_imported(connection, version)
+        return dry_run is not None or versions.add_imported(connection, version)
 
-    if foreseen:
+    if dry_run:
         with persona.database.read() as connection:
             added = add(connection)
     else:

@@ -25,7 +25,7 @@ from memory_mcp.store.operations import Operation
 from memory_mcp.store.summary_rows import OF, SUBJECT, Registered, Subject
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.summary import CHARACTERS_LIMIT, Said, cut, extract, heading
+from memory_mcp.text.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 
 CHORE = "summaries"
 # Part of every fingerprint: raise it whenever summaries are made in another way, and they are made anew as their sources change.
@@ -163,7 +163,7 @@ def _draft(subject: Subject, worth: Sequence[Memory], more: bool, chat: Writer |
     What they say may be from before the rules of `privacy`, and a chat model may say anything: both go through them.
     """
     found = Redaction(settings.privacy)
-    said = [Said(found.text(memory.content)[:TEXT_LIMIT], found.optional(memory.source), memory.importance) for memory in worth]
+    said = [Statement(found.text(memory.content)[:TEXT_LIMIT], found.optional(memory.source), memory.importance) for memory in worth]
     head = heading(sorted(_day(memory, settings.zone) for memory in worth), said, at_least=more)
     private = any(memory.privacy_level == "private" for memory in worth)
     # What is private stays between the two: the model may be somebody's service.
@@ -187,7 +187,7 @@ def _day(memory: Memory, zone: ZoneInfo) -> str:
         return memory.event_time.date().isoformat()
 
 
-def _worded(said: Sequence[Said], room: int, chat: Writer | None, now: datetime) -> tuple[str, MadeBy]:
+def _worded(said: Sequence[Statement], room: int, chat: Writer | None, now: datetime) -> tuple[str, MadeBy]:
     """By the chat model where one is configured, else, or if it fails, of the memories' own sentences."""
     if chat is None or chat.name is None:
         return extract(said, room), "extractive"

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from processes import RunningServer, serving
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.trust]
 
 HERE = Path(__file__).parent
 SUITE = HERE / "node_modules/@modelcontextprotocol/conformance"

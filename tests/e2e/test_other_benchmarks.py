@@ -9,7 +9,7 @@ from processes import ROOT, clean_environment
 
 from benchmarks.sets import lines
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def run(*command: str) -> None:
@@ -47,19 +47,6 @@ def test_the_share_of_what_a_context_shows_is_measured_beside_recall_and_the_lat
     shown = {line["set"]: line for line in lines(out) if line.get("variant") == "5/3/2 with summaries"}
     assert {name: line["readable"] for name, line in shown.items()} == {"small": 1, "small in diaries": 1}
     assert shown["small in diaries"]["items"] < shown["small"]["items"]
-
-
-def test_two_results_are_compared_and_who_reads_may_stop_reading(tmp_path: Path):
-    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
-    for file, share in ((one, 2), (other, 1)):
-        file.write_text("".join(f'{{"what": "x", "of": "{place}", "share": {share}}}\n' for place in range(5_000)), encoding="utf-8")
-    command = [sys.executable, "-m", "benchmarks.compare", str(one), str(other)]
-    with subprocess.Popen(command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as compared:
-        assert compared.stdout is not None
-        assert compared.stderr is not None
-        assert compared.stdout.readline() == b'{"what": "x", "of": "0", "share": 0.5}\n'
-        compared.stdout.close()
-        assert compared.stderr.read() == b""
 
 
 def test_the_graph_is_measured_with_its_analyses_and_recalls_beside_them(tmp_path: Path):

@@ -47,6 +47,7 @@ def test_a_clock_without_a_file_is_the_real_one(tmp_path: Path):
     assert time_in(tmp_path / "none").tzinfo is not None
 
 
+@pytest.mark.thorough
 def test_a_set_in_a_directory_is_measured_and_one_part_taken_away(tmp_path: Path):
     corpus = [
         {"id": "a", "store": "s", "session": 1, "date": "2025-05-10T20:00:00", "speaker": "mei", "text": "好きな飲み物は？"},
@@ -76,12 +77,9 @@ def test_a_set_in_a_directory_is_measured_and_one_part_taken_away(tmp_path: Path
     assert figures["without neighbours"]["R@5"] == 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)  # five servers that load models
-def test_less_and_less_reranking_is_measured_beside_all_of_it(
-    tmp_path: Path, embedder_directory: Path, reranker_directory: Path, thorough: bool
-):
-    if not thorough:
-        pytest.skip("starts torch five times: pytest tests/e2e --thorough")
+def test_less_and_less_reranking_is_measured_beside_all_of_it(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
     # Longer than the beginnings that are read where there is no time.
     corpus = [{"id": f"m{number}", "store": "s", "text": f"{number}杯目の緑茶を飲んだ。" * 20} for number in range(20)]
     queries = [{"id": "q", "store": "s", "query": "緑茶の話", "relevant": ["m3"]}]

@@ -155,7 +155,7 @@ def test_an_edit_that_can_not_be_used_is_logged_although_nobody_calls(
     running_server: RunningServer, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     running_server.config.write_text('{"server_port": "http"}', encoding="utf-8")
-    eventually(lambda: "The last good settings stay in force." in running_server.log.read_text(encoding="utf-8"))
+    eventually(lambda: "The last valid settings stay in effect." in running_server.log.read_text(encoding="utf-8"))
     running_server.config.write_text('{"server_port": 1234}', encoding="utf-8")
     eventually(lambda: "in force only after a restart: server_port" in running_server.log.read_text(encoding="utf-8"))
 

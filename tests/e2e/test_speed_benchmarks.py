@@ -11,8 +11,6 @@ from processes import ROOT, clean_environment
 
 from benchmarks.sets import lines
 
-AT_LEISURE = "starts torch three times: pytest tests/e2e --thorough"
-
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
@@ -38,10 +36,11 @@ def test_saving_recalling_and_beginning_are_measured_at_every_size_with_every_nu
     assert [line["memories"] for line in found(out, "save")] == [line["memories"] for line in found(out, "floor")] == [20, 30]
 
 
+@pytest.mark.thorough
 def test_recall_and_embedding_are_told_as_ratios_to_the_bare_models_with_what_was_reranked(
-    tmp_path: Path, embedder_directory: Path, reranker_directory: Path, thorough: bool
+    tmp_path: Path, embedder_directory: Path, reranker_directory: Path
 ):
-    out, equal_clients = tmp_path / "out.jsonl", ["2"] if thorough else []  # those need a second server with models
+    out, equal_clients = tmp_path / "out.jsonl", ["2"]
     models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory))
     size = ["--equal-clients", *equal_clients, *"--memories 40 --saves 2 --recalls 4 --clients 1 --deadline-ms 1 --out".split()]
     run("benchmarks.floor", *models, *size, str(out))
@@ -54,11 +53,8 @@ def test_recall_and_embedding_are_told_as_ratios_to_the_bare_models_with_what_wa
     assert all(ratio["p50_to_floor"] > 0 and ratio["bare_models_ms"] > 0 for ratio in (hurried, *equal))
 
 
-def test_the_floor_of_exported_models_is_the_same_bare_models(
-    tmp_path: Path, embedder_directory: Path, reranker_directory: Path, thorough: bool
-):
-    if not thorough:
-        pytest.skip(AT_LEISURE)
+@pytest.mark.thorough
+def test_the_floor_of_exported_models_is_the_same_bare_models(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
     out = tmp_path / "out.jsonl"
     models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory), "--exports", str(tmp_path / "exports"))
     size = "--backend onnx-fp32 --memories 20 --saves 1 --recalls 4 --clients 1 --equal-clients --deadline-ms 0 --out".split()
@@ -67,11 +63,8 @@ def test_the_floor_of_exported_models_is_the_same_bare_models(
     assert {line["of"] for line in found(out, "ratio")} == {"embedding", "recall"}
 
 
-def test_the_script_and_the_server_do_the_same_with_the_same_models(
-    tmp_path: Path, embedder_directory: Path, reranker_directory: Path, thorough: bool
-):
-    if not thorough:
-        pytest.skip(AT_LEISURE)
+@pytest.mark.thorough
+def test_the_script_and_the_server_do_the_same_with_the_same_models(tmp_path: Path, embedder_directory: Path, reranker_directory: Path):
     out = tmp_path / "out.jsonl"
     models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory))
     run("benchmarks.naive", *models, *"--memories 20 --saves 2 --recalls 4 --clients 2 --deadline-ms 0 --out".split(), str(out))
@@ -81,9 +74,8 @@ def test_the_script_and_the_server_do_the_same_with_the_same_models(
     assert [line["reranked"] for line in found(out, "answers")] == [1, 1]
 
 
-def test_what_is_found_is_compared_with_the_vectors_of_the_script(tmp_path: Path, embedder_directory: Path, thorough: bool):
-    if not thorough:
-        pytest.skip(AT_LEISURE)
+@pytest.mark.thorough
+def test_what_is_found_is_compared_with_the_vectors_of_the_script(tmp_path: Path, embedder_directory: Path):
     directory, out = tmp_path / "small", tmp_path / "out.jsonl"
     directory.mkdir()
     told = [{"id": f"m{number}", "store": "s", "text": text} for number, text in enumerate(("緑茶が好き", "海辺の散歩", "猫の名前はミケ"))]

@@ -50,9 +50,9 @@ def master() -> MasterKey:
     return new_key("a test")
 
 
-@pytest.fixture(params=["plain", "sealed", "encrypted"])
+@pytest.fixture(params=[pytest.param("plain", marks=pytest.mark.slow), pytest.param("sealed", marks=pytest.mark.slow), "encrypted"])
 def keys(request: pytest.FixtureRequest, master: MasterKey) -> Keys:
-    """Nobody has a key; a key that only backups are sealed with; a key that personas are encrypted with, too."""
+    """No key at all; a key for the backups alone; a key for the personas, too. `make check` tries the last one only."""
     return {"plain": NO_KEYS, "sealed": Keys(master), "encrypted": Keys(master, for_new=True)}[request.param]
 
 

@@ -161,7 +161,7 @@ def test_a_failure_is_said_once_and_one_of_another_kind_too(world, caplog):
         for _ in range(3):
             world.work()
             world.later(300)
-    assert caplog.text.count("tidy of mio waits: the disk is full") == 1
+    assert caplog.text.count("tidy of mio is paused: the disk is full") == 1
     assert caplog.text.count("ValueError: ") == 1
     told = world.worker.status()["tidy"].last_error
     assert "ValueError" in told
@@ -221,7 +221,7 @@ def test_a_persona_has_a_round_when_the_settings_have_changed_that_say_when_it_i
 
 def test_who_has_nothing_to_do_is_not_looked_at(world):
     wanted = set()
-    world.worker = world.with_chore(wants=wanted.__contains__)
+    world.worker = world.with_chore(has_work=wanted.__contains__)
     world.write("mio")
     world.later(IDLE_SECONDS)
     assert world.work() == []

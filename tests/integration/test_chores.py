@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from figures import Figure
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.models import models_for
 from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.chores import background_chores
 from memory_mcp.jobs.usage import Usage
@@ -45,7 +45,9 @@ class Idle:
     def __init__(self, directory: Path, now: datetime) -> None:
         self.personas, self.now, self.usage = Watched(directory), now, Usage()
         self.settings = Settings.model_validate({"embeddings_model": None, "reranker_model": None, "upkeep": {"idle_seconds": 0}})
-        chores = background_chores(self.personas, models_for, IndexShelf(), Caches().clear, self.usage, Chat(lambda: self.settings.llm))
+        chores = background_chores(
+            self.personas, unloaded_models, IndexShelf(), Caches().clear, self.usage, Chat(lambda: self.settings.llm)
+        )
         self.worker = ChoreWorker(self.personas, chores, lambda: self.settings, lambda: self.now)
 
     def write(self, name: str, *drafts: Draft) -> list[str]:
@@ -73,6 +75,7 @@ def idle(data_directory: Path, now: datetime) -> Iterator[Idle]:
     made.personas.close()
 
 
+@pytest.mark.slow
 def test_personas_that_nothing_happens_to_stay_closed(idle: Idle, figure: Figure) -> None:
     assert set(idle.hours(1)) == {f"p{number}" for number in range(MANY)}
     idle.hours(24)  # the day is over, and looked at once
@@ -81,12 +84,14 @@ def test_personas_that_nothing_happens_to_stay_closed(idle: Idle, figure: Figure
     assert looked == []
 
 
+@pytest.mark.slow
 def test_one_that_is_written_to_is_looked_at_alone(idle: Idle) -> None:
     idle.hours(25)
     idle.write("p7", Draft("メロンは苦手"))
     assert set(idle.hours(1)) == {"p7"}
 
 
+@pytest.mark.slow
 def test_one_that_is_read_is_opened_once_to_count_that(idle: Idle) -> None:
     idle.hours(25)
     (key,) = idle.write("p3", Draft("メロンは苦手"))
@@ -95,6 +100,7 @@ def test_one_that_is_read_is_opened_once_to_count_that(idle: Idle) -> None:
     assert idle.hours(1) == ["p3"]
 
 
+@pytest.mark.slow
 def test_what_falls_due_later_is_done_then(idle: Idle) -> None:
     idle.settings = idle.settings.model_copy(update={"retention": idle.settings.retention.model_copy(update={"conversation_days": 2.0})})
     idle.hours(25)
@@ -110,6 +116,7 @@ def test_what_falls_due_later_is_done_then(idle: Idle) -> None:
         assert connection.execute("SELECT count(*) FROM memories WHERE key = ?", (key,)).get == 0
 
 
+@pytest.mark.slow
 def test_a_session_is_summarised_when_it_has_been_quiet_and_again_when_retention_takes_of_it(idle: Idle) -> None:
     retention = idle.settings.retention.model_copy(update={"conversation_days": 2.0})
     idle.settings = idle.settings.model_copy(update={"retention": retention})
@@ -128,6 +135,7 @@ def test_a_session_is_summarised_when_it_has_been_quiet_and_again_when_retention
     assert found[0] is not None
 
 
+@pytest.mark.slow
 def test_a_changed_rule_is_looked_at_for_everybody(idle: Idle) -> None:
     idle.hours(25)
     idle.settings = idle.settings.model_copy(update={"retention": idle.settings.retention.model_copy(update={"fact_days": 0.01})})

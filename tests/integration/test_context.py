@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Context, Privacy, Settings
 from memory_mcp.domain import Draft, Hit, Memory
-from memory_mcp.encoders.models import models_for
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.search.context import AT_MOST, context, diverse
 from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS
@@ -18,7 +18,7 @@ LAYERS = Context()
 @pytest.fixture
 def begin(nilou, now, settings):
     def begin(query="", max_tokens=5000, under=settings):
-        return context(nilou, query, max_tokens=max_tokens, models=models_for(under), settings=under, now=now)
+        return context(nilou, query, max_tokens=max_tokens, models=unloaded_models(under), settings=under, now=now)
 
     return begin
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.merge_proposals import proposals
 from memory_mcp.graph.update.cooccurrence import weave
@@ -36,14 +36,14 @@ def test_one_date_of_two_years_is_two_days_and_however_it_is_written_it_is_one(s
 
 
 def test_a_day_that_somebody_states_is_the_one_that_texts_name(say, nilou, called, now):
-    relate(nilou, [Stated("プロジェクトA", "ends_on", "10月17日")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("プロジェクトA", "ends_on", "10月17日")], now=now, privacy=Privacy())
     say("プロジェクトAの締切は10/17です")
     assert called("10月17日") == [("2025-10-17", "TimeUnit")]
 
 
 def test_a_day_of_several_years_is_taken_back_and_stated_again_in_the_words_that_stated_it(say, nilou, ask, now):
     say("田中さんの結婚式は10月17日", occurred_at="2024-09-01")
-    told = Stated("プロジェクトA", "ends_on", "10月17日")
+    told = StatedRelation("プロジェクトA", "ends_on", "10月17日")
     relate(nilou, [told], now=now, privacy=Privacy())
     assert unrelate(nilou, told, reason=None, now=now, privacy=Privacy())
     assert ask("プロジェクトAはいつまで？").relations == ()

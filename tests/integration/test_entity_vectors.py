@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.models import Models, models_for
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.graph.query.entities_by_meaning import meant
 from memory_mcp.graph.update import entity_edits
@@ -40,7 +40,7 @@ class Minds:
 
     def settle(self):
         """Embeds all that waits: memories, then entities."""
-        sync.look_over(self.persona, self.embedder, [self.embedder.generation])
+        sync.prepare(self.persona, self.embedder, [self.embedder.generation])
         while sync.apply_queue(self.persona, self.embedder, self.indexes, zone=self.zone).waiting:
             pass
         steps = 1
@@ -102,7 +102,7 @@ def test_beside_a_name_the_rest_of_a_question_for_the_graph_counts_by_meaning_to
 
 
 def test_without_a_model_names_and_words_alone_find_somebody_and_the_answer_says_so(dentist, minds):
-    off = models_for(Settings(embeddings_model=None))
+    off = unloaded_models(Settings(embeddings_model=None))
     answer = minds.ask("あの歯医者", models=off, mode="graph")
     assert ([hit.memory.key for hit in answer.hits], answer.meant, answer.degraded) == ([dentist], (), ("embedder_off",))
     assert minds.ask("量子コンピュータ", models=off, mode="graph").hits == ()

@@ -10,7 +10,7 @@ import pytest
 from graph_work import Here, counted
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.graph.analytics import growth as grown
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.graph.analytics.betweenness import between
@@ -145,7 +145,9 @@ def told(nilou, now):
     """Relates the pairs of a text such as `A B, B C`."""
 
     def told(pairs, relation="knows"):
-        relate(nilou, [Stated(pair.split()[0], relation, pair.split()[1]) for pair in pairs.split(", ")], now=now, privacy=Privacy())
+        relate(
+            nilou, [StatedRelation(pair.split()[0], relation, pair.split()[1]) for pair in pairs.split(", ")], now=now, privacy=Privacy()
+        )
 
     return told
 
@@ -204,7 +206,7 @@ def test_whatever_changes_the_graph_changes_its_mark_and_nothing_else_does(nilou
     marks.append(mark())
     told("田中 京都")
     marks.append(mark())
-    unrelate(nilou, Stated("田中", "knows", "京都"), reason=None, now=now, privacy=Privacy())
+    unrelate(nilou, StatedRelation("田中", "knows", "京都"), reason=None, now=now, privacy=Privacy())
     marks.append(mark())
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     marks.append(mark())
@@ -217,7 +219,7 @@ def test_two_personas_with_the_same_graph_never_share_an_answer(personas, now, d
     analyses, analysis = Analyses(Here()), counted(done)
     for name, ends in (("nilou", "AB"), ("dehya", "CD")):
         with personas.writing(name) as persona:
-            relate(persona, [Stated(ends[0], "knows", ends[1])], now=now, privacy=Privacy())
+            relate(persona, [StatedRelation(ends[0], "knows", ends[1])], now=now, privacy=Privacy())
             with persona.database.read() as connection:
                 marks = overview.revision(connection)
             assert marks
@@ -229,7 +231,7 @@ def test_what_is_old_or_too_much_is_forgotten(personas, now, done):
     moment = [0.0]
     analyses, analysis = Analyses(Here(), clock=lambda: moment[0], ttl_seconds=10, limit_bytes=500), counted(done)
     with personas.writing("nilou") as nilou:
-        relate(nilou, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
+        relate(nilou, [StatedRelation("A", "knows", "B")], now=now, privacy=Privacy())
         analyses.of(nilou, analysis)
         analyses.of(nilou, analysis)
         assert len(done) == 1
@@ -238,7 +240,7 @@ def test_what_is_old_or_too_much_is_forgotten(personas, now, done):
         assert len(done) == 2
     for number in range(20):
         with personas.writing(f"other-{number}") as persona:
-            relate(persona, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
+            relate(persona, [StatedRelation("A", "knows", "B")], now=now, privacy=Privacy())
             analyses.of(persona, analysis)
             assert 0 < analyses.nbytes <= 500
 
@@ -269,7 +271,9 @@ def test_growth_is_told_by_when_things_happened_in_the_days_of_the_zone(say, nil
 
 def test_a_hub_leads_on_along_its_strongest_relations_only(nilou, say, now):
     for at in range(0, 260, 50):
-        relate(nilou, [Stated("店", "knows", f"客{number:03}") for number in range(at, min(at + 50, 260))], now=now, privacy=Privacy())
+        relate(
+            nilou, [StatedRelation("店", "knows", f"客{number:03}") for number in range(at, min(at + 50, 260))], now=now, privacy=Privacy()
+        )
     say("常連だ", relations=["店 > knows > 客259", "客259 > knows > 隠居"])
     with nilou.database.read() as connection:
         found = neighbours(connection, "店", 2, limit=300)
@@ -279,5 +283,5 @@ def test_a_hub_leads_on_along_its_strongest_relations_only(nilou, say, now):
 
 @pytest.mark.slow
 def test_a_server_that_nobody_asks_for_an_analysis_never_loads_their_libraries():
-    loaded = "import sys, memory_mcp.app, memory_mcp.server.actions.graph; print({'rustworkx', 'graspologic_native', 'scipy', 'networkx'} & {*sys.modules})"
+    loaded = "import sys, memory_mcp.app, memory_mcp.server.http.routes; print({'rustworkx', 'graspologic_native', 'scipy', 'networkx'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True, timeout=60).stdout.strip() == "set()"

@@ -7,8 +7,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
-from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
 from memory_mcp.remember.forget import forget
 from memory_mcp.search.context import context

@@ -6,18 +6,18 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from index_comparison import compare
 from panics import Panicked
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.errors import StoreFull
 from memory_mcp.index import sync
+from memory_mcp.jobs.index_lag import LagCounter
 from memory_mcp.jobs.index_schedule import Task
 from memory_mcp.jobs.index_worker import IndexWorker
-from memory_mcp.jobs.lag import Lag
 from memory_mcp.jobs.step_thread import POLL_SECONDS
 from memory_mcp.personas.names import directory_name
 from memory_mcp.remember.pipeline import remember_many
@@ -77,7 +77,7 @@ class World:
 
     def differences(self, name, by=None):
         with self.personas.reading(name) as persona:
-            return sync.compare(persona, (by or self.embedder).generation, IndexShelf())
+            return compare(persona, (by or self.embedder).generation, IndexShelf())
 
     def manifest(self, name):
         path = self.personas.directory / directory_name(name) / "vector_store" / "manifest.json"
@@ -95,6 +95,7 @@ def world(personas, now, zone):
     made.worker.stop()
 
 
+@pytest.mark.slow
 def test_twenty_personas_are_all_indexed_and_rebuilt_when_the_server_is_idle(world):
     names = [f"さくら{number}" for number in range(20)]
     for name in names:
@@ -293,7 +294,7 @@ def test_a_persona_that_fails_is_put_off_said_once_and_stops_nobody(world, caplo
     assert world.waiting("z") == 0
     assert world.worker.status().failing == ("a",)
     assert world.worker.status().last_error
-    assert caplog.text.count("the index of a waits") == 1
+    assert caplog.text.count("the index of a is paused") == 1
     path.write_bytes(sound)
     world.later(300)
     world.work()
@@ -324,7 +325,7 @@ def test_a_failure_of_another_kind_is_said_too_while_a_persona_is_put_off(world,
         for _ in range(times):
             world.work()
             world.later(300)
-    assert caplog.text.count("the index of a waits: the disk is full") == 2
+    assert caplog.text.count("the index of a is paused: the disk is full") == 2
     assert caplog.text.count("ZeroDivisionError: ") == 1
 
 
@@ -479,9 +480,9 @@ def test_a_write_that_needs_no_vector_is_no_lag(world):
 def test_a_persona_that_cannot_be_counted_in_time_counts_as_one(world):
     for name in ("a", "b"):
         world.write(name, "京都", "大阪")
-    tasks = {name: Task(woken=1) for name in ("a", "b")}
-    assert Lag(world.personas, counting_seconds=-1).waiting(tasks, world.embedder, ("hashing",)) == {"a": 1, "b": 1}
-    assert Lag(world.personas).waiting(tasks, world.embedder, ("hashing",)) == {"a": 2, "b": 2}
+    tasks = {name: Task(writes=1) for name in ("a", "b")}
+    assert LagCounter(world.personas, counting_seconds=-1).waiting(tasks, world.embedder, ("hashing",)) == {"a": 1, "b": 1}
+    assert LagCounter(world.personas).waiting(tasks, world.embedder, ("hashing",)) == {"a": 2, "b": 2}
 
 
 def test_a_persona_that_cannot_be_opened_counts_as_one(world):
@@ -520,7 +521,7 @@ def test_a_stumble_does_not_end_the_thread(world, eventually, caplog):
     models = world.models
     world.worker._models = lambda: 1 / 0
     world.worker.start()
-    eventually(lambda: "stumbled" in caplog.text)
+    eventually(lambda: "a step of the" in caplog.text)
     world.worker._models = models
     world.write("a", "京都")
     eventually(lambda: world.waiting("a") == 0)

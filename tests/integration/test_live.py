@@ -118,7 +118,7 @@ def test_a_broken_edit_that_is_undone_leaves_no_error(config, path):
 def test_a_deleted_file_keeps_the_last_good_settings_and_is_read_when_it_is_back(config, path):
     path.unlink()
     assert config.current().reranker_top_n == 3
-    assert "is gone" in config.error
+    assert "was deleted" in config.error
     path.write_text('{"reranker_top_n": 7}')
     assert config.current().reranker_top_n == 7
     assert config.error is None
@@ -146,7 +146,7 @@ def test_a_key_that_needs_a_restart_says_so_until_it_is_put_back(config, path, c
     with caplog.at_level(logging.WARNING):
         assert config.current().reranker_top_n == 7
     assert config.restart_pending == ["server_port"]
-    assert "only after a restart: server_port" in caplog.text
+    assert "takes effect only after a restart: server_port" in caplog.text
     path.write_text("{}")
     config.current()
     assert config.restart_pending == []

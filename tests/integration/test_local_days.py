@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Draft, Stated
+from memory_mcp.domain import Draft, StatedRelation
 from memory_mcp.graph.update.cooccurrence import weave
 from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.pipeline import remember_many
@@ -57,7 +57,7 @@ def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_morning(say, nilo
 
 
 def test_a_relation_that_is_stated_that_morning_is_of_the_new_year(nilou, zone, days):
-    relate(nilou, [Stated("健太", "met_on", "1月1日")], now=MORNING.astimezone(zone), privacy=Privacy())
+    relate(nilou, [StatedRelation("健太", "met_on", "1月1日")], now=MORNING.astimezone(zone), privacy=Privacy())
     assert days("1月1日") == ["2026-01-01"]
 
 

@@ -138,6 +138,7 @@ def test_a_purged_memory_takes_its_links_along(say, background, nilou):
     assert background.links("contradiction") == []
 
 
+@pytest.mark.slow
 def test_what_a_memory_costs_does_not_grow_with_its_session(nilou, now, zone):
     """Counted in the steps of SQLite's machine: of its row in the lexical index, and of its links in the session."""
 

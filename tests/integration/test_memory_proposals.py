@@ -95,7 +95,7 @@ def test_with_stored_vectors_the_meaning_is_compared_as_well(say, nilou, now, zo
     one, other = say("She adores strawberries").key, say("苺が何より好きな人だ").key
     say("The train leaves from platform nine tonight")
     embedder, indexes = HashingEmbedder(), IndexShelf()
-    sync.look_over(nilou, embedder, [embedder.generation])
+    sync.prepare(nilou, embedder, [embedder.generation])
     while sync.apply_queue(nilou, embedder, indexes, zone=zone).waiting:
         pass
     found = tidy()

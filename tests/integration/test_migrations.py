@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import apsw
 import pytest
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Filters, Question
-from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.personas.directories import DATABASE_NAME
 from memory_mcp.personas.registry import Personas
@@ -81,7 +81,7 @@ def columns_of(path) -> list[str]:
 def found(personas, now, query: str) -> list[str]:
     settings = Settings(embeddings_model=None, reranker_model=None)
     with personas.reading("nilou") as persona:
-        recalled = recall(persona, Question(query=query), models=models_for(settings), settings=settings, now=now)
+        recalled = recall(persona, Question(query=query), models=unloaded_models(settings), settings=settings, now=now)
     return [hit.memory.key for hit in recalled.hits]
 
 
@@ -258,7 +258,7 @@ def test_a_summary_from_before_leaves_the_searches_and_can_be_fetched(personas, 
     try:
         assert found(again, now, "苺") == []
         with again.reading("nilou") as persona:
-            (hit,) = recall(persona, Question(keys=(key,)), models=models_for(settings), settings=settings, now=now).hits
+            (hit,) = recall(persona, Question(keys=(key,)), models=unloaded_models(settings), settings=settings, now=now).hits
         assert hit.memory.kind == "summary"
     finally:
         again.close()

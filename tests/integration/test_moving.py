@@ -9,6 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from index_comparison import compare
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
@@ -126,7 +127,7 @@ def test_what_moved_with_its_vectors_is_in_the_index(eventful: Persona, sakura: 
     read(sakura, *exported(eventful), generations={embedder.generation: 16})
     while sync.apply_queue(sakura, embedder, indexes, zone=zone).waiting:
         pass
-    assert not sync.compare(sakura, embedder.generation, indexes)
+    assert not compare(sakura, embedder.generation, indexes)
     index = indexes.get(sakura.database, embedder.generation)
     assert index is not None
     assert len(index.ids()) == 3
@@ -170,13 +171,13 @@ def test_vectors_that_can_not_be_those_of_a_memory_are_refused(
     ("row", "reason"),
     [
         ({"version_of": "nowhere", "revision": 1, "content": "a", "updated_at": "2025-01-01T00:00:00Z"}, "no memory with that key"),
-        ({"version_of": "k", "revision": 5, "content": "a", "updated_at": "2025-01-01T00:00:00Z"}, "its revision is 2"),
+        ({"version_of": "k", "revision": 5, "content": "a", "updated_at": "2025-01-01T00:00:00Z"}, "the memory has revision 2"),
         ({"version_of": "k", "revision": 1, "content": "a"}, "updated_at is missing"),
-        ({"version_of": "k", "revision": 1, "contents": "a"}, "perhaps 'content' is meant"),
+        ({"version_of": "k", "revision": 1, "contents": "a"}, "did you mean 'content'?"),
         ({"version_of": 7}, "version_of is a number"),
-        ({"persona_context": []}, "is an object"),
+        ({"persona_context": []}, "must be an object"),
         ({"persona_context": {}, "content": "a"}, "a line of its own"),
-        ({"persona_context": {"user_info": "a"}}, "are objects"),
+        ({"persona_context": {"user_info": "a"}}, "must be objects"),
         ({"persona_context": {"own": "あ" * 100_000}}, "200,000 bytes"),
         ('{"persona_context": {"own": "\\ud83d"}}', "plain JSON"),
         ('{"persona_context": {"own": NaN}}', "plain JSON"),
@@ -286,7 +287,7 @@ def test_a_dry_run_foresees_what_the_import_comes_to_and_stores_nothing(eventful
     before = exported(sakura)
     foreseen = Foreseen()
     half = len(rows) // 2
-    dry = read(sakura, *rows[:half], foreseen=foreseen) + read(sakura, *rows[half:], foreseen=foreseen)
+    dry = read(sakura, *rows[:half], dry_run=foreseen) + read(sakura, *rows[half:], dry_run=foreseen)
     assert exported(sakura) == before
     done = read(sakura, *rows)
     assert [getattr(dry, name) for name in ("stored", "already_known", "refused", "versions", "context")] == [7, 3, 5, 3, 1]
@@ -304,12 +305,13 @@ def test_a_dry_run_foresees_what_the_import_comes_to_and_stores_nothing(eventful
 def test_a_dry_run_knows_what_an_edit_is(nilou: Persona, read: Read, clash: Any, counts: tuple[int, int, int]) -> None:
     read(nilou, noted("一"))
     rows = [noted("二"), {"key": "new", "content": "三"}, {"key": "new", "content": "三"}]
-    dry = read(nilou, *rows, clash=clash, foreseen=Foreseen())
+    dry = read(nilou, *rows, clash=clash, dry_run=Foreseen())
     assert (dry.stored, dry.already_known, dry.revised) == counts
     done = read(nilou, *rows, clash=clash)
     assert (done.stored, done.already_known, done.revised) == counts
 
 
+@pytest.mark.slow
 def test_a_line_with_vectors_is_never_longer_than_an_import_takes(nilou: Persona, sakura: Persona, read: Read, zone: ZoneInfo) -> None:
     read(nilou, {"content": "😀" * 199_999}, {"content": "短い"})
     embedder = HashingEmbedder(4096)

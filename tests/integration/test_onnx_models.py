@@ -14,7 +14,7 @@ from model_directories import export_of, make_embedder, make_reranker
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.loading.loaders import Exports, load_embedder, load_reranker, model_shelf
+from memory_mcp.encoders.loading.loaders import Exports, build_registry, load_embedder, load_reranker
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import MANIFEST_NAME
 from memory_mcp.encoders.pool import ModelPool
@@ -146,11 +146,11 @@ def measured(**changed: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("agreement", "refusal"),
     [
-        (measured(alike=0.42), "only 42% of its 10 best are so by fp32"),
+        (measured(alike=0.42), "only 42% of its 10 best texts are among the 10 best of fp32"),
         (measured(own=False), r"too few memories.*again when there are 50 memories.*--accept-int8"),
-        (measured(telling=3), "tells the memories apart for only 3 of 100 queries"),
-        (None, "has not been measured"),
-        ({"texts": 400, "queries": 100, "top": 10, "overlap": 0.9, "spearman": 0.9, "own": True}, "has not been measured"),
+        (measured(telling=3), "scores the memories clearly differently for only 3 of 100 queries"),
+        (None, "has not been compared"),
+        ({"texts": 400, "queries": 100, "top": 10, "overlap": 0.9, "spearman": 0.9, "own": True}, "has not been compared"),
     ],
 )
 def test_int8_that_did_not_prove_itself_on_memories_is_refused_and_fp32_is_not(
@@ -187,7 +187,7 @@ def test_a_cross_encoder_with_several_scores_is_not_exported(tmp_path: Path):
 def test_what_answers_otherwise_than_torch_is_not_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     source = make_embedder(tmp_path / "model")
     monkeypatch.setattr("memory_mcp.encoders.onnx.exporter.TOLERANCE", -1.0)
-    with pytest.raises(EncoderFailed, match="answers otherwise than torch does"):
+    with pytest.raises(EncoderFailed, match="results of the export differ from those of torch"):
         export_of(source, "embedder", tmp_path / "exports")
     assert not list((tmp_path / "exports").iterdir())
 
@@ -195,25 +195,25 @@ def test_what_answers_otherwise_than_torch_is_not_exported(tmp_path: Path, monke
 def test_the_backend_may_change_while_the_server_runs(
     embedder_directory: Path, exported_embedder: Path, pool: ModelPool, eventually: Callable[[Callable[[], bool]], None]
 ):
-    shelf = model_shelf(pool, Caches(), exports=Exports(exported_embedder.parent))
+    registry = build_registry(pool, Caches(), exports=Exports(exported_embedder.parent))
 
     def settled(settings: Settings) -> bool:
-        models = shelf.current(settings)
+        models = registry.current(settings)
         return models.embedder_state.state == "loaded" and models.embedder is not None
 
     on_torch = Settings(embeddings_model=str(embedder_directory), reranker_model=None)
     fp32, int8 = (on_onnx(embedder_directory, precision).model_copy(update={"reranker_model": None}) for precision in ("fp32", "int8"))
-    shelf.start(on_torch)
+    registry.start(on_torch)
     try:
         eventually(lambda: settled(on_torch))
-        first = shelf.current(on_torch).embedder
-        assert shelf.current(fp32).earlier is first  # it goes on answering
+        first = registry.current(on_torch).embedder
+        assert registry.current(fp32).earlier is first  # it goes on answering
         eventually(lambda: settled(fp32))
-        assert shelf.current(fp32).earlier is None  # the same vectors: nothing is embedded again
+        assert registry.current(fp32).earlier is None  # the same vectors: nothing is embedded again
         eventually(lambda: settled(int8))
-        models = shelf.current(int8)
+        models = registry.current(int8)
         assert models.earlier is not None
         assert models.embedder is not None
         assert models.embedder.generation != models.earlier.generation
     finally:
-        shelf.close()
+        registry.close()

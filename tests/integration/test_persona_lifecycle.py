@@ -5,9 +5,9 @@ import threading
 from datetime import timedelta
 
 import pytest
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown, StoreError
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle, recovery
@@ -55,7 +55,7 @@ def found(personas, now, settings):
     def found(name, query):
         with personas.reading(name) as persona:
             asked = question(settings=settings, now=now, query=query)
-            answer = recall(persona, asked, models=models_for(settings), settings=settings, now=now)
+            answer = recall(persona, asked, models=unloaded_models(settings), settings=settings, now=now)
             return [hit.memory.content for hit in answer.hits]
 
     return found

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Fusion, Privacy, Settings
 from memory_mcp.domain import Question
-from memory_mcp.encoders.models import models_for
 from memory_mcp.remember.forget import forget
 from memory_mcp.search.pipeline import recall
 from memory_mcp.text.budget import estimate_tokens
@@ -58,7 +58,7 @@ def test_a_persona_that_does_not_exist_has_no_memories(personas, now, settings, 
     say("京都へ行った")
     with personas.reading("nobody") as nobody:
         for question in (Question(query="京都"), Question(mode="recent"), Question(keys=("k",))):
-            assert recall(nobody, question, models=models_for(settings), settings=settings, now=now).hits == ()
+            assert recall(nobody, question, models=unloaded_models(settings), settings=settings, now=now).hits == ()
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ import itertools
 import json
 
 import pytest
+from index_comparison import compare, lag
 
 from memory_mcp.config.settings import LongTexts, Privacy
 from memory_mcp.domain import Chunk
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.languages import EmbedderOfLanguages
+from memory_mcp.encoders.languages import LanguageLimitedEmbedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.remember.revise import Revision, revise
@@ -75,7 +76,7 @@ def pieces(nilou):
 @pytest.fixture
 def equal(nilou, indexes):
     def equal(embedder):
-        return not sync.compare(nilou, embedder.generation, indexes) and not sync.compare(nilou, embedder.generation, IndexShelf())
+        return not compare(nilou, embedder.generation, indexes) and not compare(nilou, embedder.generation, IndexShelf())
 
     return equal
 
@@ -135,7 +136,7 @@ def test_a_model_that_does_not_tell_its_tokens_is_served_by_an_estimate():
 
 def test_an_embedder_whose_languages_were_set_counts_as_its_model_does(embedder):
     embedder.max_tokens = 77
-    told = EmbedderOfLanguages(embedder, ["ja"])
+    told = LanguageLimitedEmbedder(embedder, ["ja"])
     assert (told.max_tokens, told.token_spans("猫だ")) == (77, [(0, 1), (1, 2)])
 
 
@@ -143,18 +144,18 @@ def test_another_rule_splits_again_and_keeps_the_vectors_of_pieces_that_stay(say
     say(DIARY)
     for number in range(5):
         say(f"短い{number}")
-    splitting.settle(nilou, embedder, RULES)
+    splitting.apply_rule(nilou, embedder, RULES)
     drain(embedder)
     indexes.get(nilou.database, embedder.generation)
     before, done = pieces(embedder), len(embedder.texts)
     wider = LongTexts(chunk_tokens=200, overlap_tokens=20)
-    splitting.settle(nilou, embedder, wider)
+    splitting.apply_rule(nilou, embedder, wider)
     drain(embedder, wider)
     after = pieces(embedder)
     assert len(after) < len(before)
     assert len(embedder.texts) == done + len(set(after) - set(before))
     assert equal(embedder)
-    splitting.settle(nilou, embedder, wider)
+    splitting.apply_rule(nilou, embedder, wider)
     with nilou.database.read() as connection:
         assert index_queue.length(connection) == 0
 
@@ -181,7 +182,7 @@ def test_what_was_written_before_there_was_such_a_rule_is_split_when_the_server_
     say(DIARY)
     drain(embedder, LongTexts(chunk_tokens=100_000))
     assert pieces(embedder) == [Chunk(0, len(DIARY))]
-    splitting.settle(nilou, embedder, RULES)
+    splitting.apply_rule(nilou, embedder, RULES)
     with nilou.database.read() as connection:
         assert list(index_queue.oldest(connection, 9)) == [1]
     drain(embedder)
@@ -191,11 +192,11 @@ def test_what_was_written_before_there_was_such_a_rule_is_split_when_the_server_
 
 def test_a_text_that_fits_a_wider_piece_goes_back_to_one(say, drain, pieces, nilou, embedder, equal):
     say(DIARY)
-    splitting.settle(nilou, embedder, RULES)
+    splitting.apply_rule(nilou, embedder, RULES)
     drain(embedder)
     assert len(pieces(embedder)) > 9
     wide = LongTexts(chunk_tokens=5_000)
-    splitting.settle(nilou, embedder, wide)
+    splitting.apply_rule(nilou, embedder, wide)
     drain(embedder, wide)
     assert pieces(embedder) == [Chunk(0, len(DIARY))]
     assert equal(embedder)
@@ -234,14 +235,14 @@ def test_a_model_that_fails_between_splitting_and_embedding_only_delays(say, dra
     drain(embedder)
     indexes.get(nilou.database, embedder.generation)
     wider = LongTexts(chunk_tokens=200, overlap_tokens=0)
-    splitting.settle(nilou, embedder, wider)
+    splitting.apply_rule(nilou, embedder, wider)
     embedder.failing = True
     with pytest.raises(EncoderFailed):
         drain(embedder, wider)
-    assert sync.lag(nilou, embedder.generation) == 1
+    assert lag(nilou, embedder.generation) == 1
     embedder.failing = False
     drain(embedder, wider)
-    assert sync.lag(nilou, embedder.generation) == 0
+    assert lag(nilou, embedder.generation) == 0
     assert len(pieces(embedder)) < 12
     assert equal(embedder)
 
@@ -252,8 +253,8 @@ def test_another_model_has_its_own_pieces_while_the_earlier_one_answers_with_its
     drain(embedder)
     old = pieces(embedder)
     other = CountingEmbedder(96, "other", max_tokens=60)
-    assert sync.look_over(nilou, other, [other.generation, embedder.generation]) == embedder.generation
-    splitting.settle(nilou, other, RULES)
+    assert sync.prepare(nilou, other, [other.generation, embedder.generation]) == embedder.generation
+    splitting.apply_rule(nilou, other, RULES)
     after, new_seen = 0, 0
     while not (done := sync.re_embed(nilou, other, indexes, zone=zone, rules=RULES, after=after, batch=8)).swapped:
         after = done.after
@@ -278,12 +279,12 @@ def test_a_rule_that_changes_on_the_way_to_another_model_undoes_what_was_done_by
         say(DIARY + f"これで{number}冊目。")
     drain(embedder)
     other = CountingEmbedder(96, "other")
-    sync.look_over(nilou, other, [other.generation, embedder.generation])
-    splitting.settle(nilou, other, RULES)
+    sync.prepare(nilou, other, [other.generation, embedder.generation])
+    splitting.apply_rule(nilou, other, RULES)
     done = sync.re_embed(nilou, other, indexes, zone=zone, rules=RULES)
     assert done.embedded
     narrow = LongTexts(chunk_tokens=50, overlap_tokens=5)
-    splitting.settle(nilou, other, narrow)
+    splitting.apply_rule(nilou, other, narrow)
     after = 0
     while not (done := sync.re_embed(nilou, other, indexes, zone=zone, rules=narrow, after=after)).swapped:
         after = done.after
@@ -296,7 +297,7 @@ def test_questions_keep_their_vectors_when_the_content_is_split_again(say, drain
     drain(embedder)
     done = embedder.texts.count("どこを旅した？")
     wider = LongTexts(chunk_tokens=200)
-    splitting.settle(nilou, embedder, wider)
+    splitting.apply_rule(nilou, embedder, wider)
     drain(embedder, wider)
     assert embedder.texts.count("どこを旅した？") == done == 1
     assert equal(embedder)

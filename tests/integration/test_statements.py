@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Lasting, Stated
+from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.graph.query.relation_lines import SHOWN, SHOWN_AT_A_GUESS
 from memory_mcp.graph.update import entity_edits, relation_edits
 from memory_mcp.remember.forget import forget
@@ -16,7 +16,7 @@ from memory_mcp.text.budget import estimate_tokens
 @pytest.fixture
 def relate(nilou, now):
     def relate(*told):
-        stated = [Stated(*(part.strip() for part in one.split(">"))) for one in told]
+        stated = [StatedRelation(*(part.strip() for part in one.split(">"))) for one in told]
         relation_edits.relate(nilou, stated, now=now, privacy=Privacy())
 
     return relate
@@ -123,15 +123,15 @@ def test_who_is_only_named_together_nobody_is_told_and_no_relation_passes_a_filt
 
 
 def test_a_relation_that_is_over_is_told_with_its_days(ask, nilou, now):
-    worked = Stated("健太", "works_at", "みどり産業")
-    relation_edits.relate(nilou, [worked], now=now, privacy=Privacy(), when=Lasting(valid_to="2015-03-31"))
+    worked = StatedRelation("健太", "works_at", "みどり産業")
+    relation_edits.relate(nilou, [worked], now=now, privacy=Privacy(), when=RelationValidity(valid_to="2015-03-31"))
     assert ask("健太の仕事は？").relations == ("健太 > works_at > みどり産業 (..2015-03-31)",)
 
 
 def test_what_was_taken_back_is_told_no_more_and_merged_ones_go_by_their_one_name(relate, ask, nilou, now):
     relate("健太 > likes > 苺", "健太 > similarity > 佐藤")
     assert set(ask("健太は？").relations) == {"健太 > likes > 苺", "健太 — similarity — 佐藤"}
-    relation_edits.unrelate(nilou, Stated("健太", "likes", "苺"), reason=None, now=now, privacy=Privacy())
+    relation_edits.unrelate(nilou, StatedRelation("健太", "likes", "苺"), reason=None, now=now, privacy=Privacy())
     assert ask("健太は？").relations == ("健太 — similarity — 佐藤",)
 
 

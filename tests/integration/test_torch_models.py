@@ -13,8 +13,8 @@ from model_directories import break_tokenizer, make_embedder, make_reranker
 
 from memory_mcp.config.settings import LongTexts, Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.embedding import sendable
-from memory_mcp.encoders.loading.loaders import load_embedder, load_reranker, model_shelf
+from memory_mcp.encoders.embedding import model_input
+from memory_mcp.encoders.loading.loaders import build_registry, load_embedder, load_reranker
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.reranking import PooledReranker
 from memory_mcp.errors import EncoderFailed
@@ -73,7 +73,7 @@ def test_a_model_reads_each_piece_of_a_long_text_to_its_end(tmp_path: Path, pool
     label = "[2025-10-30] ニィロウ: "
     pieces = splitting.pieces(text, label, embedder, LongTexts(chunk_tokens=most))
     assert (pieces[0].start, pieces[-1].end) == (0, len(text))
-    sent = ["検索文書: " + sendable(label + text[piece.start : piece.end], None).replace("\n", " ") for piece in pieces]
+    sent = ["検索文書: " + model_input(label + text[piece.start : piece.end], None).replace("\n", " ") for piece in pieces]
     lengths = [len(ids) for ids in raw_tokenizer(directory)(sent)["input_ids"]]
     assert max(lengths) <= most
     assert max(lengths) > most * 0.8
@@ -191,11 +191,11 @@ def test_a_damaged_model_is_absent_with_a_sentence_and_nothing_crashes(
     names = {"embeddings_model": None, "reranker_model": None}
     names["embeddings_model" if role == "embedder" else "reranker_model"] = str(directory)
     settings = Settings(**names)
-    shelf = model_shelf(pool, Caches())
-    shelf.start(settings)
+    registry = build_registry(pool, Caches())
+    registry.start(settings)
 
     def state():
-        models = shelf.current(settings)
+        models = registry.current(settings)
         return models.embedder_state if role == "embedder" else models.reranker_state
 
     eventually(lambda: state().state != "loading")
@@ -204,19 +204,19 @@ def test_a_damaged_model_is_absent_with_a_sentence_and_nothing_crashes(
     assert error
     assert str(directory) in error
     assert "\n" not in error
-    shelf.close()
+    registry.close()
 
 
 def test_both_models_come_in_from_their_directories(
     embedder_directory: Path, reranker_directory: Path, pool: ModelPool, eventually: Callable[[Callable[[], bool]], None]
 ):
     settings = Settings(embeddings_model=str(embedder_directory), reranker_model=str(reranker_directory))
-    shelf = model_shelf(pool, Caches())
-    shelf.start(settings)
-    eventually(lambda: shelf.current(settings).reranker is not None)
-    models = shelf.current(settings)
+    registry = build_registry(pool, Caches())
+    registry.start(settings)
+    eventually(lambda: registry.current(settings).reranker is not None)
+    models = registry.current(settings)
     assert models.embedder
     assert models.reranker
     assert models.embedder.embed_query("猫").shape == (32,)
     assert models.reranker.score("猫", ["猫", "犬"])
-    shelf.close()
+    registry.close()

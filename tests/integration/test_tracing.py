@@ -8,7 +8,7 @@ import pytest
 
 from memory_mcp.encoders.model_families import prefixes_for
 from memory_mcp.encoders.reranking import Pair
-from memory_mcp.encoders.torch.models import LoadedCrossEncoder, load_embeddings
+from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings
 
 pytestmark = pytest.mark.slow
 TEXTS = ["猫", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 7, "I like coffee.", ""]
@@ -32,9 +32,9 @@ def test_vectors_are_the_same(embedder_directory: Path, request: pytest.FixtureR
 
 
 def test_scores_are_the_same(reranker_directory: Path, request: pytest.FixtureRequest):
-    quick = LoadedCrossEncoder(reranker_directory, "cpu", "m")
+    quick = TorchCrossEncoder(reranker_directory, "cpu", "m")
     request.getfixturevalue("untraced")
-    assert list(quick(PAIRS)) == pytest.approx(list(LoadedCrossEncoder(reranker_directory, "cpu", "m")(PAIRS)), abs=1e-5)
+    assert list(quick(PAIRS)) == pytest.approx(list(TorchCrossEncoder(reranker_directory, "cpu", "m")(PAIRS)), abs=1e-5)
 
 
 def test_several_queries_at_once_are_the_same_as_one_by_one(embedder_directory: Path):
@@ -48,7 +48,7 @@ def test_a_pass_that_answers_otherwise_when_traced_is_not_replaced(reranker_dire
         return lambda *tensors: tuple(result + 1 for result in module(*tensors))
 
     monkeypatch.setattr("torch.jit.trace", wrong)
-    loaded = LoadedCrossEncoder(reranker_directory, "cpu", "m")
+    loaded = TorchCrossEncoder(reranker_directory, "cpu", "m")
     assert "forward" not in vars(loaded._model[0].auto_model)
     assert all(0 <= score <= 1 for score in loaded(PAIRS))
 
@@ -63,6 +63,6 @@ def test_a_pass_whose_trace_holds_for_one_shape_only_is_not_replaced(reranker_di
         return run
 
     monkeypatch.setattr("torch.jit.trace", rigid)
-    loaded = LoadedCrossEncoder(reranker_directory, "cpu", "m")
+    loaded = TorchCrossEncoder(reranker_directory, "cpu", "m")
     assert "forward" not in vars(loaded._model[0].auto_model)
     assert all(0 <= score <= 1 for score in loaded(PAIRS))

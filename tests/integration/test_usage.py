@@ -46,7 +46,7 @@ def test_what_is_noted_when_the_server_stops_is_written_down_and_creates_nobody(
     usage = Usage()
     usage.note("nilou", [key], now)
     usage.note("dori", ["memory_none"], now)
-    usage.write_down(personas)
+    usage.write_all(personas)
     assert fields(nilou)[key]["usage_count"] == 1
     assert not personas.exists("dori")
 

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from index_comparison import compare
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
@@ -56,7 +57,7 @@ def intact(nilou, embedder):
         indexes = IndexShelf()
         index = indexes.get(nilou.database, embedder.generation)
         assert index.count == expected
-        assert not sync.compare(nilou, embedder.generation, indexes)
+        assert not compare(nilou, embedder.generation, indexes)
         assert embedder.documents_asked == 0
         return index
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import apsw
+from index_comparison import compare, lag
 
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Personas
@@ -52,10 +53,10 @@ def index_differences(data: Path) -> dict[str, str]:
         for name in personas.names():
             with personas.reading(name) as persona:
                 generation = sync.serving_generation(persona)
-                lag = sync.lag(persona, generation) if generation else None
-                differences = sync.compare(persona, generation, shelf) if generation else None
-                if lag or differences or generation is None:
-                    found[name] = f"answers from {generation}, {lag} without a vector, {differences}"
+                waiting = lag(persona, generation) if generation else None
+                differences = compare(persona, generation, shelf) if generation else None
+                if waiting or differences or generation is None:
+                    found[name] = f"answers from {generation}, {waiting} without a vector, {differences}"
     finally:
         personas.close()
     return found

@@ -12,9 +12,8 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.models import Models
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.encoders.pool import ModelPool
-from memory_mcp.encoders.protocols import ModelState
 from memory_mcp.encoders.reranking import Pair, PooledReranker
 from memory_mcp.index.sync import apply_queue
 from memory_mcp.personas.registry import Personas

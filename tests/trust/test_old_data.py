@@ -30,11 +30,11 @@ from older_stores import (
     started,
     take_back,
 )
+from unloaded_models import unloaded_models
 
 from memory_mcp import cli
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Question
-from memory_mcp.encoders.models import models_for
 from memory_mcp.errors import Overloaded, StoreError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -109,7 +109,7 @@ def snapshot(directory):
 
 def found(personas, name, settings, query):
     with personas.reading(name) as persona:
-        recalled = recall(persona, Question(query=query), models=models_for(settings), settings=settings, now=NOON)
+        recalled = recall(persona, Question(query=query), models=unloaded_models(settings), settings=settings, now=NOON)
     return [hit.memory.content for hit in recalled.hits]
 
 

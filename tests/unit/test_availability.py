@@ -1,4 +1,4 @@
-"""Whether a model is there, and the sentence when it is not."""
+"""Where a model is found, and the reason if it is not."""
 
 import threading
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 
-from memory_mcp.encoders.loading.availability import Found, Missing, find, fingerprint, hub_name, why_absent
+from memory_mcp.encoders.loading.availability import Found, Missing, Role, find, fingerprint, hub_name
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: nothing listens there
 
@@ -26,6 +26,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     return tmp_path / "cache"
+
+
+def reason_for(name: str, role: Role, hub: str | None = None) -> str | None:
+    location = find(name, role, hub)
+    return location.reason if isinstance(location, Missing) else None
 
 
 def cached(cache: Path, name: str) -> Path:
@@ -80,7 +85,7 @@ def test_weights_may_be_in_a_modules_directory(tmp_path: Path):
 def test_a_directory_that_lacks_something_says_what(tmp_path: Path, lacking: str, said: str):
     directory = model_in(tmp_path / "model")
     (directory / lacking).unlink()
-    why = why_absent(str(directory), "embedder")
+    why = reason_for(str(directory), "embedder")
     assert why
     assert said in why
     assert "embeddings_model" in why
@@ -88,13 +93,13 @@ def test_a_directory_that_lacks_something_says_what(tmp_path: Path, lacking: str
 
 
 def test_empty_weights_are_none(tmp_path: Path):
-    why = why_absent(str(model_in(tmp_path / "model", weights=b"")), "reranker")
+    why = reason_for(str(model_in(tmp_path / "model", weights=b"")), "reranker")
     assert why
     assert "empty" in why
 
 
 def test_a_path_without_a_directory_is_not_asked_of_the_hub(tmp_path: Path):
-    why = why_absent(str(tmp_path / "nowhere" / "model"), "reranker", NOBODY)
+    why = reason_for(str(tmp_path / "nowhere" / "model"), "reranker", NOBODY)
     assert why
     assert "there is no directory" in why
     assert "hub" not in why
@@ -110,8 +115,8 @@ def test_a_cache_without_the_weights_is_not_enough(cache: Path):
     (model_in(cached(cache, "some/model")) / "model.safetensors").unlink()
     found = find("some/model", "embedder", NOBODY)
     assert isinstance(found, Missing)
-    assert "not whole" in found.why
-    assert "memory-mcp models download" in found.why
+    assert "incomplete" in found.reason
+    assert "memory-mcp models download" in found.reason
 
 
 def test_without_a_copy_the_hub_is_asked(hub: str):
@@ -119,19 +124,19 @@ def test_without_a_copy_the_hub_is_asked(hub: str):
 
 
 def test_a_model_that_the_hub_does_not_know_is_said_so(hub: str):
-    why = why_absent("unknown/model", "embedder", hub)
+    why = reason_for("unknown/model", "embedder", hub)
     assert why
-    assert "knows no unknown/model" in why
+    assert "has no model unknown/model" in why
 
 
 def test_a_hub_in_trouble_is_said_so(hub: str):
-    why = why_absent("other/model", "embedder", hub)
+    why = reason_for("other/model", "embedder", hub)
     assert why
     assert "503" in why
 
 
 def test_a_hub_that_does_not_answer_is_said_so():
-    why = why_absent("some/model", "embedder", NOBODY)
+    why = reason_for("some/model", "embedder", NOBODY)
     assert why
     assert "can't be reached" in why
     assert "memory-mcp models download" in why
@@ -139,7 +144,7 @@ def test_a_hub_that_does_not_answer_is_said_so():
 
 def test_offline_the_hub_is_not_asked(hub: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    why = why_absent("known/model", "embedder", hub)
+    why = reason_for("known/model", "embedder", hub)
     assert why
     assert "HF_HUB_OFFLINE" in why
 

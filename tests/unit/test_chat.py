@@ -10,7 +10,7 @@ from panics import Panicked
 
 from memory_mcp.config.settings import Llm
 from memory_mcp.errors import ChatFailed
-from memory_mcp.llm.chat import REST, Chat
+from memory_mcp.llm.chat import PAUSE, Chat
 
 FAKE = "langchain_core.language_models.fake_chat_models:FakeListChatModel"
 ONE = {"responses": ["late"]}
@@ -64,8 +64,8 @@ def test_none_is_asked_where_none_is_configured():
     [
         ("no_such_package:Chat", "ModuleNotFoundError"),
         ("langchain_core.messages:Nothing", "AttributeError"),
-        ("langchain_core.messages:HumanMessage", "no subclass"),
-        ("FakeListChatModel", "another form"),
+        ("langchain_core.messages:HumanMessage", "not a subclass"),
+        ("FakeListChatModel", "wrong form"),
     ],
 )
 def test_a_name_that_leads_nowhere_is_told(path, words):
@@ -74,7 +74,7 @@ def test_a_name_that_leads_nowhere_is_told(path, words):
 
 
 def test_arguments_that_are_refused_are_told_without_what_they_were():
-    with pytest.raises(ChatFailed, match=r"refuses llm\.arguments") as refused:
+    with pytest.raises(ChatFailed, match=r"rejects llm\.arguments") as refused:
         chat(chat_class=FAKE, arguments={"responses": "sk-secret"}).ask("a", "b", NOW)
     assert "sk-secret" not in str(refused.value)
 
@@ -93,9 +93,9 @@ def test_what_failed_is_not_told_what_was_asked_and_is_left_alone_for_a_while():
         asked.ask("要約して", "秘密の話", NOW)
     assert "秘密" not in str(failed.value)
     with pytest.raises(ChatFailed, match="failed a moment ago"):
-        asked.ask("要約して", "秘密の話", NOW + REST - timedelta(seconds=1))
+        asked.ask("要約して", "秘密の話", NOW + PAUSE - timedelta(seconds=1))
     with pytest.raises(ChatFailed, match="RuntimeError"):
-        asked.ask("要約して", "秘密の話", NOW + REST)
+        asked.ask("要約して", "秘密の話", NOW + PAUSE)
 
 
 @pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])

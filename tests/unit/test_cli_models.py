@@ -47,7 +47,7 @@ def test_list_says_where_a_model_is_and_what_it_knows(run: Run, tmp_path: Path) 
     assert status == 0
     assert f"where: {directory}" in out
     assert "languages: ja" in out
-    assert "where: absent. nobody/knows-this is not here" in out
+    assert "where: absent. nobody/knows-this was not found" in out
     assert "languages: all" in out
 
 

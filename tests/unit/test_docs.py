@@ -19,9 +19,11 @@ from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.search import questions
-from memory_mcp.server.actions import compat, context, memories
+from memory_mcp.server.actions import context, memories
 from memory_mcp.server.application import TOOLSETS, mcp_server, scope_needs
-from memory_mcp.transfer.fields import FIELDS
+from memory_mcp.server.mcp.tools import tools_of
+from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.transfer.line_fields import FIELDS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])
@@ -32,9 +34,9 @@ KEYS = list(documented_keys())
 # The older names share one table instead of a section each.
 ARGUMENTS = [
     (tool.name, argument)
-    for name, tools in TOOLSETS.items()
+    for name in TOOLSETS
     if name != "compat"
-    for tool in tools()
+    for tool in tools_of([name])
     for argument in tool.parameters["properties"]
 ]
 COMMANDS = sorted(typer.main.get_command(command_line).commands)
@@ -144,7 +146,7 @@ def test_every_tool_and_argument_is_documented(tool, argument):
     assert row, f"docs/tools.md says nothing of {argument} of {tool}"
 
 
-@pytest.mark.parametrize("tool", memories.tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", tools_of(["core"]), ids=lambda tool: tool.name)
 def test_the_documentation_has_no_argument_that_a_tool_lacks_and_the_types_of_the_others(tool):
     table = section(TOOLS, f"`{tool.name}`").split("\n\n| field |")[0]
     documented = {name: row for name, row in rows(table).items() if name not in ("argument", "---")}
@@ -156,7 +158,7 @@ def test_the_documentation_has_no_argument_that_a_tool_lacks_and_the_types_of_th
         assert (documented[name][2] == "required") == (name in tool.parameters.get("required", [])), name
 
 
-@pytest.mark.parametrize("tool", memories.tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", tools_of(["core"]), ids=lambda tool: tool.name)
 def test_every_tool_has_an_example_that_is_json_and_stands_in_both_readmes(tool):
     (example,) = re.findall(r"```json\n(.*?)```", section(TOOLS, f"`{tool.name}`"), re.DOTALL)
     assert json.loads(example)["persona"]
@@ -164,7 +166,7 @@ def test_every_tool_has_an_example_that_is_json_and_stands_in_both_readmes(tool)
         assert f"| `{tool.name}` |" in ROOT.joinpath(name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("tool", compat.tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", tools_of(["compat"]), ids=lambda tool: tool.name)
 def test_every_older_name_stands_in_one_table_with_its_arguments_and_no_others(tool):
     row = rows(section(TOOLS, "Older names")).get(tool.name)
     assert row, f"docs/tools.md says nothing of {tool.name}"
@@ -372,3 +374,23 @@ def test_nothing_enters_the_image_that_is_not_named():
     assert "memory" not in allowed
     copied = {name for word, rest in instructions() if word == "COPY" for name in rest.split()[1:-1]}
     assert copied == allowed
+
+
+def named_paths(text):
+    """What a page names in backquotes that reads like a path of the repository: `search/fuse.py`, `store/`, `search/pipeline.py:score`."""
+    flat = " ".join(_CODE.findall(prose(text)))
+    return [name.partition(":")[0] for name in re.findall(r"`((?:[\w.-]+/)+[\w.-]*(?::[\w.]+)?|[\w-]+\.py(?::[\w.]+)?)`", flat)]
+
+
+def test_every_path_that_the_architecture_page_names_exists():
+    page = ROOT.joinpath("docs/architecture.md").read_text(encoding="utf-8")
+    paths = named_paths(page)
+    assert "search/pipeline.py" in paths
+    assert not [path for path in paths if not any((place / path).exists() for place in (ROOT / "memory_mcp", ROOT))]
+
+
+def test_every_name_after_a_path_on_the_architecture_page_is_in_that_file():
+    page = ROOT.joinpath("docs/architecture.md").read_text(encoding="utf-8")
+    for path, name in re.findall(r"`([\w./-]+\.py):(\w+)`", page):
+        file = next(place / path for place in (ROOT / "memory_mcp", ROOT) if (place / path).exists())
+        assert re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")), f"{path} has no {name}"

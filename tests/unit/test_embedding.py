@@ -10,7 +10,7 @@ from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import BATCH, Identity, PooledEmbedder
-from memory_mcp.encoders.failures import Patience
+from memory_mcp.encoders.failures import CircuitBreaker
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
@@ -49,8 +49,8 @@ def service() -> Service:
     return Service()
 
 
-def embedder(service: Service, pool: ModelPool, patience: Patience | None = None, generation: str = "g", caches: Caches | None = None):
-    return PooledEmbedder(service, Identity("service", 2, generation), pool, caches or Caches(), patience)
+def embedder(service: Service, pool: ModelPool, breaker: CircuitBreaker | None = None, generation: str = "g", caches: Caches | None = None):
+    return PooledEmbedder(service, Identity("service", 2, generation), pool, caches or Caches(), breaker)
 
 
 def test_vectors_are_brought_to_length_one(service: Service, pool: ModelPool):
@@ -93,7 +93,7 @@ def test_many_texts_go_in_small_batches(service: Service, pool: ModelPool):
 
 def test_a_failure_says_which_model_and_why(service: Service, pool: ModelPool):
     service.error = ConnectionError("no route to host.\nand more")
-    with pytest.raises(EncoderFailed, match="service could not be asked: ConnectionError: no route to host"):
+    with pytest.raises(EncoderFailed, match="service failed: ConnectionError: no route to host"):
         embedder(service, pool).embed_query("words")
     with pytest.raises(EncoderFailed):
         embedder(service, pool).embed_documents(["words"])
@@ -106,7 +106,7 @@ def test_a_failure_does_not_say_what_was_asked(service: Service, pool: ModelPool
         lambda: embedder(service, pool).embed_query("桜餅のひみつ"),
         lambda: embedder(service, pool).embed_documents(["桜餅のひみつ"]),
     ):
-        with caplog.at_level(logging.INFO), pytest.raises(EncoderFailed, match=f"could not be asked: {kind.__name__}\\.") as failure:
+        with caplog.at_level(logging.INFO), pytest.raises(EncoderFailed, match=f"failed: {kind.__name__}\\.") as failure:
             ask()
         assert "桜餅" not in str(failure.value) + caplog.text
 
@@ -119,8 +119,8 @@ def test_why_queries_fail_is_in_the_log_once_and_again_when_the_reason_is_anothe
             with pytest.raises(EncoderFailed):
                 asking.embed_query("words")
     assert [record.getMessage() for record in caplog.records] == [
-        "service could not be asked: ConnectionError: no route to host",
-        "service could not be asked: ConnectionError: connection refused",
+        "service failed: ConnectionError: no route to host",
+        "service failed: ConnectionError: connection refused",
     ]
 
 
@@ -133,7 +133,7 @@ def test_a_failure_is_not_remembered(service: Service, pool: ModelPool):
     assert asking.embed_query("words").shape == (2,)
 
 
-@pytest.mark.parametrize(("answer", "why"), [([1.0], "changed"), ([float("nan"), 1.0], "numbers that are none")])
+@pytest.mark.parametrize(("answer", "why"), [([1.0], "changed"), ([float("nan"), 1.0], "NaN or infinity")])
 def test_answers_that_are_no_vectors_are_failures(service: Service, pool: ModelPool, answer: list[float], why: str):
     service.answer = answer
     with pytest.raises(EncoderFailed, match=why):
@@ -148,7 +148,7 @@ def test_a_text_of_which_the_model_says_nothing_still_gets_a_direction(service: 
 
 
 def test_after_a_failure_a_service_is_left_alone(service: Service, pool: ModelPool):
-    asking = embedder(service, pool, Patience(rest_seconds=AN_HOUR))
+    asking = embedder(service, pool, CircuitBreaker(pause_seconds=AN_HOUR))
     service.error = ConnectionError("down")
     for _ in range(3):
         with pytest.raises(EncoderFailed, match="down"):
@@ -159,7 +159,7 @@ def test_after_a_failure_a_service_is_left_alone(service: Service, pool: ModelPo
 
 
 def test_after_its_rest_a_service_is_asked_again(service: Service, pool: ModelPool):
-    asking = embedder(service, pool, Patience(rest_seconds=0))
+    asking = embedder(service, pool, CircuitBreaker(pause_seconds=0))
     service.error = ConnectionError("down")
     with pytest.raises(EncoderFailed):
         asking.embed_query("words")
@@ -168,7 +168,7 @@ def test_after_its_rest_a_service_is_asked_again(service: Service, pool: ModelPo
 
 
 def test_what_is_remembered_is_answered_while_the_service_rests(service: Service, pool: ModelPool):
-    asking = embedder(service, pool, Patience(rest_seconds=AN_HOUR))
+    asking = embedder(service, pool, CircuitBreaker(pause_seconds=AN_HOUR))
     asking.embed_query("known")
     service.error = ConnectionError("down")
     with pytest.raises(EncoderFailed):
@@ -179,7 +179,7 @@ def test_what_is_remembered_is_answered_while_the_service_rests(service: Service
 
 def test_a_service_that_hangs_is_not_waited_for(service: Service, pool: ModelPool):
     service.gate = threading.Event()
-    asking = embedder(service, pool, Patience(query_seconds=0.01, rest_seconds=AN_HOUR))
+    asking = embedder(service, pool, CircuitBreaker(query_seconds=0.01, pause_seconds=AN_HOUR))
     with pytest.raises(EncoderFailed, match=r"within 0\.01 seconds"):
         asking.embed_query("words")
     service.gate.set()

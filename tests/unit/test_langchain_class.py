@@ -25,10 +25,10 @@ def test_the_class_is_made_with_its_arguments():
         ("langchain_core.embeddings", {}, "package.module:Class"),
         ("no_such_package.embeddings:Embeddings", {}, "Install its package"),
         ("langchain_core.embeddings:NoSuchClass", {}, "NoSuchClass"),
-        ("pathlib:Path", {}, "no subclass of"),
-        ("os:getcwd", {}, "no subclass of"),
-        (FAKE, {}, "refuses embeddings_arguments"),
-        ("langchain_core.embeddings:Embeddings", {}, "refuses embeddings_arguments"),
+        ("pathlib:Path", {}, "not a subclass of"),
+        ("os:getcwd", {}, "not a subclass of"),
+        (FAKE, {}, "rejects embeddings_arguments"),
+        ("langchain_core.embeddings:Embeddings", {}, "rejects embeddings_arguments"),
     ],
 )
 def test_what_cant_be_used_says_why(path: str, arguments: dict[str, int], why: str):

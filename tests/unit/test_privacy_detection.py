@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from private_lines import lines
 
-from memory_mcp.text.privacy.ascii_view import shadow
+from memory_mcp.text.privacy.ascii_view import ascii_view
 from memory_mcp.text.privacy.detection import KINDS, find
 
 LINES = lines()
@@ -87,8 +87,8 @@ def test_lines_below_each_other_are_read_as_each_for_itself(chosen):
 
 
 @given(st.text())
-def test_the_shadow_of_a_text_is_as_long_as_the_text(text):
-    assert len(shadow(text)) == len(text)
+def test_the_ascii_view_of_a_text_is_as_long_as_the_text(text):
+    assert len(ascii_view(text)) == len(text)
 
 
 @given(st.text(alphabet="a0１:-.@+(/ あー＠=", max_size=200))
@@ -98,6 +98,7 @@ def test_findings_are_in_order_and_apart(text):
     assert all(end <= finding.start < finding.end <= len(text) for end, finding in zip(ends, found, strict=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_text_made_to_take_for_ever_is_read_to_its_end(name, figure):
     piece = HOSTILE[name]

@@ -61,10 +61,10 @@ def test_a_model_that_turns_everything_round_is_found_out():
     found = embedders_agree((embed, embed), (embed, away), SENTENCES, own=True)
     assert found.alike < 0.5
     assert found.spearman < 0
-    with pytest.raises(EncoderFailed, match="of its 10 best are so by fp32, and 80% are wanted"):
+    with pytest.raises(EncoderFailed, match="of its 10 best texts are among the 10 best of fp32, and 80% are required"):
         check_agreement(export("embedder", found))
     found = rerankers_agree(score, lambda pairs: [1 - one for one in score(pairs)], SENTENCES, own=True)
-    with pytest.raises(EncoderFailed, match="in the same order, and 95% are wanted"):
+    with pytest.raises(EncoderFailed, match="in the same order, and 95% are required"):
         check_agreement(export("reranker", found))
 
 

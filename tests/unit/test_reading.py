@@ -66,6 +66,7 @@ def test_what_is_no_usable_object_is_refused(text):
         load(text, "config.json", {})
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)) | st.text(), JSON, max_size=4))
 def test_no_object_fails_in_any_way_but_a_refusal(tree):
     try:
@@ -77,7 +78,7 @@ def test_no_object_fails_in_any_way_but_a_refusal(tree):
 
 @pytest.mark.parametrize("text", [r'{"timezone": "\ud83d"}', r'{"\ud83d": 1}', r'{"embeddings_model": "\ud83d"}'])
 def test_half_of_a_character_is_refused_in_words_that_can_be_sent(text):
-    with pytest.raises(ConfigError, match="half of a character") as refused:
+    with pytest.raises(ConfigError, match="unpaired surrogate") as refused:
         load(text, "config.json", {})
     assert str(refused.value).encode()
 
@@ -111,7 +112,7 @@ def test_a_variable_with_a_wrong_value_is_refused_by_its_key():
 
 def test_a_variable_that_is_no_setting_is_a_warning():
     (warning,) = read({}, MEMORY_MCP_SERVER_PROT="1").warnings
-    assert warning == "environment variable MEMORY_MCP_SERVER_PROT is no setting; did you mean MEMORY_MCP_SERVER_PORT?"
+    assert warning == "environment variable MEMORY_MCP_SERVER_PROT is not a setting; did you mean MEMORY_MCP_SERVER_PORT?"
 
 
 def test_variables_that_say_where_things_are_and_those_of_others_are_no_settings():

@@ -9,7 +9,7 @@ from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.pool import ModelPool
-from memory_mcp.encoders.reranking import CHUNK, Pair, PooledReranker
+from memory_mcp.encoders.reranking import BATCH_PAIRS, Pair, PooledReranker
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.errors import EncoderFailed
 
@@ -63,8 +63,8 @@ def test_scores_are_in_the_order_of_the_texts_whatever_the_chunks(reranker: Pool
 
 def test_chunks_hold_texts_of_like_length(reranker: PooledReranker, judge: Judge):
     reranker.score("q", texts(11))
-    assert [len(chunk) for chunk in judge.asked] == [CHUNK, CHUNK, 3]
-    lengths = [len(text) for chunk in judge.asked for _, text in chunk]
+    assert [len(batch) for batch in judge.asked] == [BATCH_PAIRS, BATCH_PAIRS, 3]
+    lengths = [len(text) for batch in judge.asked for _, text in batch]
     assert lengths == sorted(lengths, reverse=True)
 
 
@@ -93,7 +93,7 @@ class OneByOne(ModelPool):
 def test_all_workers_get_as_much(judge: Judge, workers: int, pairs: int, chunks: list[int]):
     with OneByOne(workers) as pool:
         PooledReranker(judge, "judge", pool, Caches()).score("q", texts(pairs))
-    assert [len(chunk) for chunk in judge.asked] == chunks
+    assert [len(batch) for batch in judge.asked] == chunks
 
 
 def test_where_others_wait_there_are_as_few_chunks_as_can_be(judge: Judge, eventually):
@@ -104,24 +104,24 @@ def test_where_others_wait_there_are_as_few_chunks_as_can_be(judge: Judge, event
         threads[0].start()
         judge.begun.wait()
         threads[1].start()
-        eventually(lambda: pool._lanes[Urgency.RERANK].waiting > 1)
+        eventually(lambda: pool._queues[Urgency.RERANK].waiting > 1)
         judge.gate.set()
         for thread in threads:
             thread.join()
-    assert [len(chunk) for chunk in judge.asked if chunk[0][0] == "second"] == [4, 4, 4, 3]
+    assert [len(batch) for batch in judge.asked if batch[0][0] == "second"] == [4, 4, 4, 3]
 
 
 def test_long_texts_are_not_shared_out_further_than_they_have_to_be(judge: Judge):
     with OneByOne(2) as pool:
         PooledReranker(judge, "judge", pool, Caches()).score("q", ["x" * (900 + number) for number in range(12)])
-    assert [len(chunk) for chunk in judge.asked] == [2] * 6
+    assert [len(batch) for batch in judge.asked] == [2] * 6
 
 
 def test_one_pair_is_asked_once(reranker: PooledReranker, judge: Judge):
     first = reranker.score("q", ["a", "b"])
     assert reranker.score("q", ["b", "a"]) == first[::-1] if first else False
     assert reranker.score("other", ["a"])
-    assert [pair for chunk in judge.asked for pair in chunk] == [("q", "a"), ("q", "b"), ("other", "a")]
+    assert [pair for batch in judge.asked for pair in batch] == [("q", "a"), ("q", "b"), ("other", "a")]
 
 
 def test_another_model_under_the_same_name_is_asked_anew(judge: Judge, pool: ModelPool):
@@ -138,7 +138,7 @@ def test_what_is_known_needs_no_time(reranker: PooledReranker):
 
 def test_what_can_not_be_done_in_time_is_none_and_the_rest_is_not_begun(reranker: PooledReranker, judge: Judge, pool: ModelPool):
     judge.gate = threading.Event()
-    assert reranker.score("q", texts(CHUNK * 3), deadline=time.monotonic() + 0.05) is None
+    assert reranker.score("q", texts(BATCH_PAIRS * 3), deadline=time.monotonic() + 0.05) is None
     judge.gate.set()
     pool.submit(lambda: None, Urgency.BULK).result()  # goes last, so the line is empty now
     assert len(judge.asked) == 1
@@ -165,16 +165,16 @@ def test_nothing_is_begun_where_the_line_is_too_long(reranker: PooledReranker, j
 
 
 def test_short_of_time_the_first_texts_are_scored(reranker: PooledReranker, pool: ModelPool):
-    chunk = sum(len(text) for text in texts(60)) / 60 * CHUNK
-    pool.submit(lambda: threading.Event().wait(0.05), Urgency.RERANK, weight=chunk).result()  # what such a job takes
+    batch = sum(len(text) for text in texts(60)) / 60 * BATCH_PAIRS
+    pool.submit(lambda: threading.Event().wait(0.05), Urgency.RERANK, weight=batch).result()  # what such a job takes
     gate, begun = threading.Event(), threading.Event()
-    pool.submit(lambda: (begun.set(), gate.wait()), Urgency.RERANK, weight=chunk)
+    pool.submit(lambda: (begun.set(), gate.wait()), Urgency.RERANK, weight=batch)
     begun.wait()
-    pool.submit(lambda: None, Urgency.RERANK, weight=chunk)
+    pool.submit(lambda: None, Urgency.RERANK, weight=batch)
     threading.Timer(0.02, gate.set).start()
-    scores = reranker.score("q", texts(60), deadline=time.monotonic() + 0.4, at_least=CHUNK)
+    scores = reranker.score("q", texts(60), deadline=time.monotonic() + 0.4, at_least=BATCH_PAIRS)
     assert scores is not None
-    assert CHUNK <= len(scores) < 60
+    assert BATCH_PAIRS <= len(scores) < 60
     assert scores == [len(text) / 100 for text in texts(60)[: len(scores)]]
 
 
@@ -189,13 +189,13 @@ def test_a_far_deadline_changes_nothing(reranker: PooledReranker):
 
 def test_a_failure_says_which_model_and_why(reranker: PooledReranker, judge: Judge):
     judge.error = RuntimeError("CUDA out of memory")
-    with pytest.raises(EncoderFailed, match="judge could not be asked: RuntimeError: CUDA out of memory"):
+    with pytest.raises(EncoderFailed, match="judge failed: RuntimeError: CUDA out of memory"):
         reranker.score("q", texts(9))
 
 
 def test_a_model_whose_library_breaks_off_is_a_failure_like_any_other(reranker: PooledReranker, judge: Judge):
     judge.error = Panicked("byte index 3 is not a char boundary")
-    with pytest.raises(EncoderFailed, match="judge could not be asked: Panicked"):
+    with pytest.raises(EncoderFailed, match="judge failed: Panicked"):
         reranker.score("q", texts(9))
     judge.error = None
     assert reranker.score("q", texts(9))
@@ -206,14 +206,14 @@ def test_why_it_fails_is_in_the_log_once(reranker: PooledReranker, judge: Judge,
     for _ in range(3):
         with pytest.raises(EncoderFailed):
             reranker.score("q", texts(9))
-    assert [record.getMessage() for record in caplog.records] == ["judge could not be asked: RuntimeError: CUDA out of memory"]
+    assert [record.getMessage() for record in caplog.records] == ["judge failed: RuntimeError: CUDA out of memory"]
 
 
 def test_numbers_that_are_none_are_a_failure(reranker: PooledReranker, judge: Judge, caplog: pytest.LogCaptureFixture):
     judge.score = float("nan")
-    with pytest.raises(EncoderFailed, match="numbers that are none"):
+    with pytest.raises(EncoderFailed, match="NaN or infinity"):
         reranker.score("q", ["a"])
-    assert "judge answered with numbers that are none" in caplog.text
+    assert "judge returned NaN or infinity" in caplog.text
 
 
 def test_a_text_far_beyond_the_limit_is_not_sent_whole(judge: Judge, pool: ModelPool):

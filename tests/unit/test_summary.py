@@ -2,16 +2,17 @@
 
 import pytest
 
-from memory_mcp.text.summary import CHARACTERS_LIMIT, Said, cut, extract, heading, sentences_of
+from memory_mcp.text.sentences import sentences_of
+from memory_mcp.text.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 
 TALK = [
-    Said("おはよう！", "健太"),
-    Said("来週の京都旅行の宿を予約した。金閣寺の近くの旅館だよ。", "健太", 0.8),
-    Said("京都旅行、楽しみ！旅館の夕食は何時から？", "さくら"),
-    Said("旅館の夕食は18時から。京都駅には15時に着く。", "健太"),
-    Said("うん、わかった", "さくら"),
-    Said("さくらは抹茶のアイスが食べたい。", "さくら"),
-    Said("天気予報だと京都は雨らしい。", "健太"),
+    Statement("おはよう！", "健太"),
+    Statement("来週の京都旅行の宿を予約した。金閣寺の近くの旅館だよ。", "健太", 0.8),
+    Statement("京都旅行、楽しみ！旅館の夕食は何時から？", "さくら"),
+    Statement("旅館の夕食は18時から。京都駅には15時に着く。", "健太"),
+    Statement("うん、わかった", "さくら"),
+    Statement("さくらは抹茶のアイスが食べたい。", "さくら"),
+    Statement("天気予報だと京都は雨らしい。", "健太"),
 ]
 
 
@@ -33,13 +34,13 @@ def test_the_sentences_stand_in_their_order_and_none_comes_twice():
 
 @pytest.mark.parametrize("limit", [40, 120, 400])
 def test_a_summary_keeps_to_its_length(limit):
-    said = [Said(f"{number}番目の話は庭の{name}について長く続いた。", "私") for number, name in enumerate("桜梅桃松竹菊蘭百合" * 10)]
+    said = [Statement(f"{number}番目の話は庭の{name}について長く続いた。", "私") for number, name in enumerate("桜梅桃松竹菊蘭百合" * 10)]
     assert 0 < len(extract(said, limit)) <= limit
 
 
 def test_what_is_important_comes_before_what_is_not():
-    said = [Said(f"散歩の途中で{thing}を見た。") for thing in ("犬", "猫", "鳥", "魚")]
-    important = Said("蜂に刺されるとアレルギーで危険だ。", importance=1.0)
+    said = [Statement(f"散歩の途中で{thing}を見た。") for thing in ("犬", "猫", "鳥", "魚")]
+    important = Statement("蜂に刺されるとアレルギーで危険だ。", importance=1.0)
     assert "アレルギー" in extract([*said, important], limit=24)
 
 
@@ -55,16 +56,16 @@ def test_english_is_cut_at_its_sentence_ends():
 
 
 def test_of_nothing_worth_saying_nothing_is_said():
-    assert extract([Said("おはよう"), Said("ok"), Said("…")]) == ""
+    assert extract([Statement("おはよう"), Statement("ok"), Statement("…")]) == ""
     assert extract([]) == ""
 
 
 def test_the_heading_says_when_who_and_how_much_in_the_language_of_the_memories():
     assert heading(["2025-10-30", "2025-10-30"], TALK) == "2025-10-30 · 健太、さくら · 7件"
-    english = [Said("It rained.", "Leo"), Said("We stayed in.", None)]
+    english = [Statement("It rained.", "Leo"), Statement("We stayed in.", None)]
     assert heading(["2025-10-29", "2025-10-30"], english) == "2025-10-29..2025-10-30 · Leo · 2 memories"
     assert heading(["2025-10-30"], english, at_least=True) == "2025-10-30 · Leo · 2 or more memories"
-    crowd = [Said("話した", name) for name in "abcdef"]
+    crowd = [Statement("話した", name) for name in "abcdef"]
     assert heading(["2025-10-30"], crowd) == "2025-10-30 · a、b、c、dほか · 6件"
 
 
@@ -76,6 +77,7 @@ def test_a_text_that_is_too_long_is_cut_at_a_sentence():
 
 def test_thousands_of_sentences_are_no_reason_to_wait():
     said = [
-        Said(f"今日は{number}人の友だちと{number % 7}時に会った。明日も会う約束をした。", "私", number % 10 / 10) for number in range(3_000)
+        Statement(f"今日は{number}人の友だちと{number % 7}時に会った。明日も会う約束をした。", "私", number % 10 / 10)
+        for number in range(3_000)
     ]
     assert len(extract(said)) <= CHARACTERS_LIMIT

@@ -11,7 +11,7 @@ import pytest
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import Format, knowledge_graph, mem0
 from memory_mcp.transfer.formats.import_rows import ImportItem
-from memory_mcp.transfer.formats.readers import format_of
+from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 
 MEMORY = {
@@ -124,7 +124,7 @@ def test_packed_lines_that_are_damaged_are_refused(tmp_path: Path) -> None:
 
 
 def test_packed_lines_that_unfold_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mem0, "UNFOLDED_LIMIT_BYTES", 2 * 1024 * 1024)
+    monkeypatch.setattr(mem0, "DECOMPRESSED_LIMIT_BYTES", 2 * 1024 * 1024)
     (tmp_path / "memories.jsonl.gz").write_bytes(gzip.compress(b" " * (64 * 1024 * 1024)))
     _, refused = read(mem0.read, tmp_path / "memories.jsonl.gz")
     assert "too long" in refused[0].refused
@@ -200,23 +200,23 @@ def make(place: Path, files: dict[str, Any]) -> Path:
     ],
 )
 def test_a_format_is_told_by_what_is_there(tmp_path: Path, files: dict[str, Any], expected: Format) -> None:
-    assert format_of(make(tmp_path / "there", files)) is expected
+    assert detect_format(make(tmp_path / "there", files)) is expected
 
 
 def test_a_zip_is_told_like_its_directory(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("export/conversations.json", json.dumps([{"chat_messages": []}]))
-    assert format_of(tmp_path / "a.zip") is Format.CLAUDE
+    assert detect_format(tmp_path / "a.zip") is Format.CLAUDE
 
 
 @pytest.mark.parametrize(("text", "words"), [("", "is empty"), ('[{"mapping": {"a": {"id"', "is not JSON.*Fetch the export again")])
 def test_a_json_file_that_is_empty_or_was_cut_off_says_so(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "会話.json").write_text(text)
     with pytest.raises(InvalidInput, match=f"会話.json {words}"):
-        format_of(tmp_path / "会話.json")
+        detect_format(tmp_path / "会話.json")
 
 
 @pytest.mark.parametrize("files", [{"a.bin": b"\x00"}, {"a.json": {"x": 1}}, {"a.json": "oops"}, {"d/a.png": b""}, {"a.zip": b"no zip"}])
 def test_what_nothing_tells_is_refused_with_what_to_do(tmp_path: Path, files: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        format_of(make(tmp_path / "there", files))
+        detect_format(make(tmp_path / "there", files))

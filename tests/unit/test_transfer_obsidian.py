@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.transfer.formats import obsidian
-from memory_mcp.transfer.formats.obsidian_notes import links_in, note_of, tags_in, written
+from memory_mcp.transfer.formats.obsidian_notes import format_note, links_in, parse_note, tags_in
 from memory_mcp.transfer.formats.sources import source_of
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
 
@@ -152,12 +152,12 @@ def test_a_zip_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
         vault_zip.writestr("good.md", "良い")
     found = Read(tmp_path / "v.zip")
     assert found.contents == ["良い"]
-    assert "unfolds to 33,554,432 bytes" in found.refused[0][1]
+    assert "expands to 33,554,432 bytes" in found.refused[0][1]
 
 
 def test_a_note_of_ours_has_every_field_again_and_what_is_for_readers_is_left_out(tmp_path: Path) -> None:
     row = {"key": "memory_1", "tags": ["好み", "2025"], "importance": 0.9, "state": {"emotion": "嬉"}, "metadata": {"x": [1, None]}}
-    text = written({"memory_mcp": "memory", "date": CHANGED.date(), **row, "links": ["[[days/2025-10-01]]"]}, "\n本文 #語\n\n")
+    text = format_note({"memory_mcp": "memory", "date": CHANGED.date(), **row, "links": ["[[days/2025-10-01]]"]}, "\n本文 #語\n\n")
     write(tmp_path / "moved" / "renamed.md", text)
     write(tmp_path / "days" / "2025-10-01.md", "---\nmemory_mcp: index\n---\n- [[renamed]]\n")
     found = Read(tmp_path)
@@ -176,11 +176,11 @@ def test_a_note_that_claims_to_be_ours_without_a_key_is_refused(tmp_path: Path) 
     write(tmp_path / "a.md", "---\nmemory_mcp: memory\n---\n本文\n")
     found = Read(tmp_path)
     assert found.rows == []
-    assert "has no key" in found.refused[0][1]
+    assert "but no key" in found.refused[0][1]
 
 
 @given(content=WORDS, value=st.recursive(WORDS | st.integers(-(2**31), 2**31) | st.booleans(), lambda inner: st.lists(inner, max_size=3)))
 def test_whatever_a_note_of_ours_says_is_read_as_it_was_written(content: str, value: object) -> None:
-    note = note_of(written({"memory_mcp": "memory", "key": "k", "field": value}, content))
+    note = parse_note(format_note({"memory_mcp": "memory", "key": "k", "field": value}, content))
     assert note.fields == {"memory_mcp": "memory", "key": "k", "field": value}
     assert note.body == f"{content}\n"

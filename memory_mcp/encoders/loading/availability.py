@@ -1,4 +1,7 @@
-"""Whether a model is there, found out without torch: importing it costs 487 MB and 7 s, for nothing where there is no model."""
+"""Where a model is: a directory, the local cache or the Hugging Face hub; and downloading it.
+
+All without torch: importing it costs 487 MB and 7 s, for nothing on a machine without models.
+"""
 
 import hashlib
 import re
@@ -6,66 +9,98 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from memory_mcp.encoders.failures import first_line
+from memory_mcp.errors import EncoderFailed
+
 HUB_TIMEOUT_SECONDS = 4.0
 
 Role = Literal["embedder", "reranker"]
 
-# What a name without an organisation means, as in sentence-transformers.
-_ORGANISATIONS: dict[Role, str] = {"embedder": "sentence-transformers", "reranker": "cross-encoder"}
+# The organization of a name without one, as in sentence-transformers.
+_ORGANIZATIONS: dict[Role, str] = {"embedder": "sentence-transformers", "reranker": "cross-encoder"}
 _SETTINGS: dict[Role, str] = {"embedder": "embeddings_model", "reranker": "reranker_model"}
 _CONFIGS = ("modules.json", "config.json")
 _WEIGHTS = ("*.safetensors", "*/*.safetensors", "pytorch_model*.bin", "*/pytorch_model*.bin")
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _SAMPLE_BYTES = 65_536
+# The same weights in the formats of other libraries.
+_OTHER_FORMATS = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "coreml/*", "*.mlmodel"]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a model was found: a directory, or the hub, from which it has still to be downloaded."""
+    """A model's directory; None if the hub has the model and it must be downloaded."""
 
     directory: Path | None
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A sentence that says what was looked at and what to do."""
+    """Why a model is missing: a sentence that names the places searched and the remedy."""
 
-    why: str
+    reason: str
 
 
 def find(name: str, role: Role, hub: str | None = None) -> Found | Missing:
-    """Looks for a directory, then into the local cache, then asks the hub (at `hub`, else at the usual address).
+    """Looks for a directory, then in the local cache, then on the hub (at the address `hub`, or else the default one).
 
-    Takes milliseconds for what is on this machine, and a few seconds at most where a hub does not answer.
+    Takes milliseconds for a model on this machine, and a few seconds at most if a hub does not answer.
     """
     path = Path(name).expanduser()
     if path.is_dir():
         fault = fault_of(path)
-        return Missing(f"{name} is a directory, but {fault}. Put a whole model there, or {_otherwise(role)}.") if fault else Found(path)
+        return (
+            Missing(f"{name} is a directory, but {fault}. Put a complete model there, or {_alternative(role)}.") if fault else Found(path)
+        )
     if not _HUB_NAME.fullmatch(name):
-        return Missing(f"there is no directory {name}. Correct the path, or {_otherwise(role)}.")
+        return Missing(f"there is no directory {name}. Correct the path, or {_alternative(role)}.")
     cached = cached_directory(name, role)
     if cached and not fault_of(cached):
         return Found(cached)
-    silent = _why_not_at_hub(hub_name(name, role), hub)
-    if silent is None:
+    hub_problem = _hub_problem(hub_name(name, role), hub)
+    if hub_problem is None:
         return Found(None)
-    copy = f"the copy in the local cache is not whole ({fault_of(cached)})" if cached else "there is no copy in the local cache"
+    copy = f"the copy in the local cache is incomplete ({fault_of(cached)})" if cached else "there is no copy in the local cache"
     return Missing(
-        f"{name} is not here: there is no such directory, {copy}, and {silent}. "
-        f"Run `memory-mcp models download` where there is a network, or {_otherwise(role)}."
+        f"{name} was not found: there is no such directory, {copy}, and {hub_problem}. "
+        f"Run `memory-mcp models download` with a network connection, or {_alternative(role)}."
     )
 
 
-def why_absent(name: str, role: Role, hub: str | None = None) -> str | None:
-    """None when the model is there, or can be downloaded; else the sentence."""
-    found = find(name, role, hub)
-    return found.why if isinstance(found, Missing) else None
+def download(name: str, role: Role, *, show_progress: bool) -> Path:
+    """Downloads a model into the Hugging Face cache and returns its directory there.
+
+    Files in the cache are not downloaded again; if the hub answers, they are updated.
+
+    Raises:
+        EncoderFailed: the hub did not answer, or does not provide the model.
+    """
+    # 0.3 s, and most commands do without it.
+    from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415
+    from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars  # noqa: PLC0415
+
+    (enable_progress_bars if show_progress else disable_progress_bars)()
+    repository = hub_name(name, role)
+    try:
+        files = [file.rfilename for file in HfApi().model_info(repository, timeout=10).siblings or []]
+        duplicates = ["*.bin"] if any(file.endswith(".safetensors") for file in files) else []
+        snapshot_download(repository, ignore_patterns=[*_OTHER_FORMATS, *duplicates])
+    except Exception as error:  # networks and hubs fail in many classes (httpx, ssl, OSError, HfHubHTTPError)
+        raise EncoderFailed(
+            f"{name} could not be downloaded",
+            f"{type(error).__name__}: {first_line(error, missing='')}",
+            "Check the name, the network, HF_ENDPOINT and HF_HUB_OFFLINE; on a machine without a network, set a model's directory",
+        ) from error
+    directory = cached_directory(name, role)
+    fault = "it is not in the cache" if directory is None else fault_of(directory)
+    if directory is None or fault:
+        raise EncoderFailed(f"{name} was downloaded and can't be used", fault or "", "Check that it is a sentence-transformers model")
+    return directory
 
 
 def cached_directory(name: str, role: Role) -> Path | None:
-    """The model's snapshot in the Hugging Face cache, whole or not."""
-    # 0.3 s, and a server without models, or with models in directories, does without it.
+    """The model's snapshot in the Hugging Face cache, complete or not."""
+    # 0.3 s, and not needed by a server without models, or with models in directories.
     from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
 
     for config in _CONFIGS:
@@ -76,12 +111,12 @@ def cached_directory(name: str, role: Role) -> Path | None:
 
 
 def hub_name(name: str, role: Role) -> str:
-    """The full name at the hub: `all-MiniLM-L6-v2` means `sentence-transformers/all-MiniLM-L6-v2`."""
-    return name if "/" in name else f"{_ORGANISATIONS[role]}/{name}"
+    """The full name on the hub: `all-MiniLM-L6-v2` means `sentence-transformers/all-MiniLM-L6-v2`."""
+    return name if "/" in name else f"{_ORGANIZATIONS[role]}/{name}"
 
 
 def fault_of(directory: Path) -> str | None:
-    """What a model directory lacks, as a clause; None when it looks whole."""
+    """What is wrong with a model directory, as a clause; None if it looks complete."""
     if not any((directory / config).is_file() for config in _CONFIGS):
         return "it has no config.json"
     weights = weight_files(directory)
@@ -92,47 +127,47 @@ def fault_of(directory: Path) -> str | None:
 
 
 def weight_files(directory: Path) -> list[Path]:
-    """The files with weights, by name. A link that leads nowhere, as in a cache that was tidied by hand, does not count."""
+    """The files with weights, by name, without broken links, as a cache has them after a manual cleanup."""
     return sorted(file for pattern in _WEIGHTS for file in directory.glob(pattern) if file.is_file())
 
 
 def fingerprint(directory: Path) -> str:
-    """Eight hex digits that tell two models under one name apart: their configs, and samples of their weights.
+    """Eight hex digits that differ between two models of one name: a hash of their configs and of samples of their weights.
 
-    Not the whole file: that would take a second at every start, and training changes every part of the weights.
+    Hashing the whole file would take a second at every start, and training changes every part of the weights.
     """
-    seen = hashlib.sha256()
+    hasher = hashlib.sha256()
     for config in sorted(file for pattern in ("*.json", "*/config.json") for file in directory.glob(pattern) if _shapes_vectors(file)):
-        seen.update(config.read_bytes())
+        hasher.update(config.read_bytes())
     for weights in weight_files(directory):
         size = weights.stat().st_size
         with weights.open("rb") as file:
             for start in (0, size // 3, size * 2 // 3, max(0, size - _SAMPLE_BYTES)):
                 file.seek(start)
-                seen.update(file.read(_SAMPLE_BYTES))
-        seen.update(str(size).encode())
-    return seen.hexdigest()[:8]
+                hasher.update(file.read(_SAMPLE_BYTES))
+        hasher.update(str(size).encode())
+    return hasher.hexdigest()[:8]
 
 
 def _shapes_vectors(file: Path) -> bool:
-    """Not the file that holds prompts, which have a version of their own, and versions of libraries, which mean nothing."""
+    """Excludes the file with prompts, which have a version of their own, and with library versions, which don't matter."""
     return file.is_file() and file.name in {"config.json", "modules.json", "sentence_bert_config.json"}
 
 
-def _why_not_at_hub(name: str, endpoint: str | None) -> str | None:
-    """Why the hub can't give this model, as a clause; None when it can."""
-    # As in `cached_directory`.
+def _hub_problem(name: str, endpoint: str | None) -> str | None:
+    """Why the hub can't provide this model, as a clause; None if it can."""
+    # See `cached_directory`.
     from huggingface_hub import HfApi, constants  # noqa: PLC0415
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, RepositoryNotFoundError  # noqa: PLC0415
 
     if constants.is_offline_mode():
-        return "the hub is not asked (HF_HUB_OFFLINE is set)"
+        return "the hub is disabled (HF_HUB_OFFLINE is set)"
     try:
         HfApi(endpoint=endpoint).model_info(name, timeout=HUB_TIMEOUT_SECONDS)
     except GatedRepoError:
-        return f"the hub gives {name} only to those who accepted its terms (set HF_TOKEN)"
+        return f"the hub provides {name} only to users who have accepted its terms (set HF_TOKEN)"
     except (RepositoryNotFoundError, HFValidationError):
-        return f"the hub knows no {name}"
+        return f"the hub has no model {name}"
     except HfHubHTTPError as error:
         return f"the hub answered {error.response.status_code}"
     except Exception as error:  # noqa: BLE001  a network fails in many classes (httpx, ssl, OSError), and all mean the same here
@@ -140,5 +175,5 @@ def _why_not_at_hub(name: str, endpoint: str | None) -> str | None:
     return None
 
 
-def _otherwise(role: Role) -> str:
+def _alternative(role: Role) -> str:
     return f"set {_SETTINGS[role]} to a model's directory, or to null for none"

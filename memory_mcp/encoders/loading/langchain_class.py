@@ -1,4 +1,4 @@
-"""Any LangChain `Embeddings` class instead of a local model: one that configuration names, such as an API's."""
+"""Loads a LangChain `Embeddings` class named by `embeddings_class`, such as that of an API, instead of a local model."""
 
 import hashlib
 import importlib
@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.embedding import Identity, PooledEmbedder, first_line
-from memory_mcp.encoders.failures import Patience
+from memory_mcp.encoders.embedding import Identity, PooledEmbedder
+from memory_mcp.encoders.failures import CircuitBreaker, first_line
 from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 QUERY_SECONDS = 5.0
 BULK_SECONDS = 60.0
-REST_SECONDS = 5.0
-# It waits for a network more than it computes, and a call that hangs must not keep the local models' workers.
+PAUSE_SECONDS = 5.0  # after a failure
+# A service mostly waits for the network, and a call that hangs must not occupy the local models' workers.
 WORKERS = 4
 
-# How a model is reached, as against which model it is: changing these must not embed everything again.
-_NOT_IDENTITY = re.compile(
+# Arguments that say how to reach a model and not which model it is: changing them must not embed everything again.
+_CONNECTION_ARGUMENT = re.compile(
     r"key|token|secret|password|credential|timeout|retr|url|endpoint|base$|host|port|proxy|proxies|headers|batch|chunk_size|progress|device"
 )
 
@@ -31,44 +31,44 @@ def construct(path: str, arguments: dict[str, Any]) -> "Embeddings":
     """An instance of the class at `package.module:Class`.
 
     Raises:
-        EncoderFailed: there is no such class, it is no `Embeddings`, or it refuses the arguments.
+        EncoderFailed: the class does not exist, is not a subclass of `Embeddings`, or rejects the arguments.
     """
-    # LangChain's core takes half a second to import, and only who loads a model needs it.
+    # LangChain's core takes half a second to import, and is needed only to load a model.
     from langchain_core.embeddings import Embeddings  # noqa: PLC0415
 
     what = f"embeddings_class {path} can't be used"
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
-        raise EncoderFailed(what, "it has another form", "Write it as package.module:Class, such as langchain_openai:OpenAIEmbeddings")
+        raise EncoderFailed(what, "it has the wrong form", "Write it as package.module:Class, such as langchain_openai:OpenAIEmbeddings")
     try:
-        found = getattr(importlib.import_module(module_name), class_name)
+        embeddings_class = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError, ValueError) as error:
         raise EncoderFailed(
             what, f"{type(error).__name__}: {first_line(error)}", "Install its package here, or correct the name"
         ) from error
-    if not (isinstance(found, type) and issubclass(found, Embeddings)):
-        raise EncoderFailed(what, "it is no subclass of langchain_core.embeddings.Embeddings")
+    if not (isinstance(embeddings_class, type) and issubclass(embeddings_class, Embeddings)):
+        raise EncoderFailed(what, "it is not a subclass of langchain_core.embeddings.Embeddings")
     try:
-        return found(**arguments)
-    except Exception as error:  # each class refuses in its own way
-        raise EncoderFailed(what, f"it refuses embeddings_arguments: {type(error).__name__}: {first_line(error)}") from error
+        return embeddings_class(**arguments)
+    except Exception as error:  # each class raises its own errors
+        raise EncoderFailed(what, f"it rejects embeddings_arguments: {type(error).__name__}: {first_line(error)}") from error
 
 
 def generation_of(name: str, path: str, arguments: dict[str, Any], dimension: int) -> str:
-    """Class, model and what shapes the vectors; not keys, addresses and time limits."""
-    shaping = {key: value for key, value in arguments.items() if not _NOT_IDENTITY.search(key.lower())}
+    """Class, model and the arguments that shape the vectors, without keys, addresses and time limits."""
+    shaping = {key: value for key, value in arguments.items() if not _CONNECTION_ARGUMENT.search(key.lower())}
     shape = hashlib.sha256(json.dumps([path, shaping], sort_keys=True, default=str).encode()).hexdigest()[:8]
     return f"{name}@{shape}:{dimension}:class"
 
 
 class ServiceEmbedder(PooledEmbedder):
-    """An embedder with workers and patience of its own."""
+    """An embedder with its own workers and time limits."""
 
-    def __init__(self, model: "Embeddings", identity: Identity, caches: Caches, patience: Patience | None = None) -> None:
-        """Takes the usual patience unless told otherwise."""
+    def __init__(self, model: "Embeddings", identity: Identity, caches: Caches, breaker: CircuitBreaker | None = None) -> None:
+        """Without a `breaker`, the default limits apply."""
         self._workers = ModelPool(WORKERS, bulk_share=1)
-        super().__init__(model, identity, self._workers, caches, patience or Patience(QUERY_SECONDS, BULK_SECONDS, REST_SECONDS))
+        super().__init__(model, identity, self._workers, caches, breaker or CircuitBreaker(QUERY_SECONDS, BULK_SECONDS, PAUSE_SECONDS))
 
     def close(self) -> None:
-        """Takes no more calls."""
+        """Stops taking calls."""
         self._workers.close(wait=False)

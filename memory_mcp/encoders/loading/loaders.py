@@ -1,67 +1,67 @@
-"""From settings to loaded models: which of the ways to load one is meant, and what goes with it."""
+"""From settings to loaded models: picks the backend (torch, ONNX, a LangChain class) and gives the model its identity."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders import hub
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
-from memory_mcp.encoders.languages import known_languages
 from memory_mcp.encoders.loading import availability, langchain_class
 from memory_mcp.encoders.loading.availability import Role
-from memory_mcp.encoders.loading.model_registry import ModelShelf
+from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.loading.model_slot import Loader
-from memory_mcp.encoders.model_families import prefixes_for
+from memory_mcp.encoders.model_families import known_languages, prefixes_for
+from memory_mcp.encoders.models import Embedder, Reranker
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import Export
 from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx.tokenization import Tokenizers
 from memory_mcp.encoders.pool import ModelPool
-from memory_mcp.encoders.protocols import Embedder, Reranker
 from memory_mcp.encoders.reranking import PooledReranker
-from memory_mcp.encoders.torch.models import LoadedCrossEncoder, load_embeddings, probed_dimension
+from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, probed_dimension
 from memory_mcp.errors import EncoderFailed
 
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """Where exported models lie, and the tokenizers that they share."""
+    """The directory of the exported models, and the tokenizers that they share."""
 
     directory: Path
     tokenizers: Tokenizers = field(default_factory=Tokenizers)
 
 
-def model_shelf(pool: ModelPool, caches: Caches, on_change: Callable[[], None] | None = None, exports: Exports | None = None) -> ModelShelf:
-    """The shelf of a server. `start` it, and `close` it before the pool."""
+def build_registry(
+    pool: ModelPool, caches: Caches, on_change: Callable[[], None] | None = None, exports: Exports | None = None
+) -> ModelRegistry:
+    """The model registry of a server. `start` it, and `close` it before the pool."""
     embedder: Loader[Embedder] = Loader(
         lambda settings: why_no_embedder(settings, exports), lambda settings: load_embedder(settings, pool, caches, exports)
     )
     reranker: Loader[Reranker] = Loader(
         lambda settings: why_no_reranker(settings, exports), lambda settings: load_reranker(settings, pool, caches, exports)
     )
-    return ModelShelf(embedder, reranker, on_change)
+    return ModelRegistry(embedder, reranker, on_change)
 
 
 def why_no_embedder(settings: Settings, exports: Exports | None = None) -> str | None:
-    """Why the configured embedder can't be loaded here; None when it can, as far as can be told without loading it."""
+    """Why the configured embedder can't be loaded on this machine; None if it seems loadable without trying."""
     if settings.embeddings_class or settings.embeddings_model is None:
         return None
-    return _why_absent(settings, settings.embeddings_model, "embedder", exports)
+    return _why_missing(settings, settings.embeddings_model, "embedder", exports)
 
 
 def why_no_reranker(settings: Settings, exports: Exports | None = None) -> str | None:
     """The same for the reranker."""
-    return _why_absent(settings, settings.reranker_model, "reranker", exports) if settings.reranker_model else None
+    return _why_missing(settings, settings.reranker_model, "reranker", exports) if settings.reranker_model else None
 
 
 def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledEmbedder:
-    """The configured embedder, after it has embedded something. Downloads it first if it has to.
+    """Loads the configured embedder, after a download if necessary, and embeds a probe text.
 
     Raises:
-        EncoderFailed: it can't be used, and says why.
-        Exception: whatever a library raises at a model that it can't load.
+        EncoderFailed: it can't be used, for the reason given.
+        Exception: any error of a library for a model that it can't load.
     """
     name = settings.embeddings_model
     if name is None:
@@ -79,25 +79,25 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
 
 
 def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledReranker:
-    """The configured reranker, after it has scored something. Downloads it first if it has to.
+    """Loads the configured reranker, after a download if necessary, and scores a probe pair.
 
     Raises:
-        EncoderFailed: it can't be used, and says why.
-        Exception: whatever a library raises at a model that it can't load.
+        EncoderFailed: it can't be used, for the reason given.
+        Exception: any error of a library for a model that it can't load.
     """
     name = settings.reranker_model
     if name is None:
         raise EncoderFailed("there is no reranker to load", "reranker_model is null")
-    predict: LoadedCrossEncoder | OnnxCrossEncoder
+    predict: TorchCrossEncoder | OnnxCrossEncoder
     if settings.inference_backend == "onnx":
         predict = OnnxCrossEncoder(_exported(settings, name, "reranker", exports), settings.onnx_precision, _tokenizers(exports))
-        fingerprint, known_as = _fingerprint(predict.export, settings), predict.export.model
+        fingerprint, source_name = _fingerprint(predict.export, settings), predict.export.model
     else:
         directory = _directory(name, "reranker")
-        predict = LoadedCrossEncoder(directory, settings.embeddings_device, name)
-        fingerprint, known_as = availability.fingerprint(directory), name
+        predict = TorchCrossEncoder(directory, settings.embeddings_device, name)
+        fingerprint, source_name = availability.fingerprint(directory), name
     return PooledReranker(
-        predict, name, pool, caches, fingerprint=fingerprint, languages=known_languages(known_as), max_tokens=predict.max_tokens
+        predict, name, pool, caches, fingerprint=fingerprint, languages=known_languages(source_name), max_tokens=predict.max_tokens
     )
 
 
@@ -121,15 +121,15 @@ def _generation(name: str, fingerprint: str, dimension: int, prefix_version: str
 
 
 def _fingerprint(export: Export, settings: Settings) -> str:
-    """Of what shapes the answers. fp32 has the source's own: it was found to answer as torch does, so vectors of both compare."""
+    """The fingerprint of an export. fp32 has that of its source: the export was checked to give the same vectors as torch."""
     if settings.onnx_precision == "fp32":
         return export.fingerprint
     return f"{export.fingerprint}-int8-{export.sha256[export_directory.FILE_NAMES['int8']][:8]}"
 
 
-def _why_absent(settings: Settings, name: str, role: Role, exports: Exports | None) -> str | None:
-    found = export_directory.find_configured(settings, name, role, exports.directory if exports else None)
-    return found.why if isinstance(found, availability.Missing) else None
+def _why_missing(settings: Settings, name: str, role: Role, exports: Exports | None) -> str | None:
+    location = export_directory.find_configured(settings, name, role, exports.directory if exports else None)
+    return location.reason if isinstance(location, availability.Missing) else None
 
 
 def _exported(settings: Settings, name: str, role: Role, exports: Exports | None) -> Path:
@@ -137,12 +137,12 @@ def _exported(settings: Settings, name: str, role: Role, exports: Exports | None
         raise EncoderFailed(
             f"{name} can't be loaded", "embeddings_device is cuda, and inference_backend onnx runs on the CPU", "Change one of them"
         )
-    found = export_directory.find(name, role, exports.directory if exports else None)
-    if isinstance(found, availability.Missing) or found.directory is None:
-        raise EncoderFailed(found.why.rstrip(".") if isinstance(found, availability.Missing) else f"{name} is not here")
+    location = export_directory.find(name, role, exports.directory if exports else None)
+    if isinstance(location, availability.Missing) or location.directory is None:
+        raise EncoderFailed(location.reason.rstrip(".") if isinstance(location, availability.Missing) else f"{name} was not found")
     if settings.onnx_precision == "int8":
-        export_directory.check_agreement(export_directory.read(found.directory))
-    return found.directory
+        export_directory.check_agreement(export_directory.read(location.directory))
+    return location.directory
 
 
 def _tokenizers(exports: Exports | None) -> Tokenizers:
@@ -150,7 +150,7 @@ def _tokenizers(exports: Exports | None) -> Tokenizers:
 
 
 def _directory(name: str, role: Role) -> Path:
-    found = availability.find(name, role)
-    if isinstance(found, availability.Missing):
-        raise EncoderFailed(found.why.rstrip("."))
-    return found.directory or hub.download(name, role, show_progress=False)
+    location = availability.find(name, role)
+    if isinstance(location, availability.Missing):
+        raise EncoderFailed(location.reason.rstrip("."))
+    return location.directory or availability.download(name, role, show_progress=False)

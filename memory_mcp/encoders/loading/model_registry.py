@@ -1,7 +1,7 @@
-"""The models that are loaded. They come in on a thread of the shelf's own, and a call takes what is there.
+"""The loaded models. A background thread loads them, and a call uses those that are loaded at that moment.
 
-A model that can't be had never stops anything: its state becomes `absent` with a sentence, and it is tried again after
-5 s, 10 s, … 5 min, so that one that appears later is picked up.
+A model that can't be loaded never blocks anything: its state becomes `absent` with a reason, and loading is retried after
+5 s, 10 s, … 5 min, so that a model that appears later is used.
 """
 
 import logging
@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.languages import EmbedderOfLanguages, RerankerOfLanguages
-from memory_mcp.encoders.loading.model_slot import Loader, Model, Slot, Wish, embedder_wish, release, reranker_wish
-from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.protocols import Embedder, Reranker
+from memory_mcp.encoders.languages import LanguageLimitedEmbedder, LanguageLimitedReranker
+from memory_mcp.encoders.loading.model_slot import Loader, Model, ModelSlot, ModelSpec, embedder_spec, release, reranker_spec
+from memory_mcp.encoders.models import Embedder, Models, Reranker
 
 RETRY_SECONDS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 SHUTDOWN_SECONDS = 30.0
@@ -21,8 +20,8 @@ SHUTDOWN_SECONDS = 30.0
 logger = logging.getLogger(__name__)
 
 
-class ModelShelf:
-    """Loads what the settings name. Made once by the composition root; `start` before the server runs, `close` after it."""
+class ModelRegistry:
+    """Loads the models that the settings name. The composition root creates one, starts it with the server and closes it at the end."""
 
     def __init__(
         self,
@@ -31,144 +30,144 @@ class ModelShelf:
         on_change: Callable[[], None] | None = None,
         retry_seconds: tuple[float, ...] = RETRY_SECONDS,
     ) -> None:
-        """`on_change` is called on the shelf's thread after another model than before, or none, has come to answer."""
-        self._embedder = Slot("embedder", embedder_loader, retry_seconds)
-        self._reranker = Slot("reranker", reranker_loader, retry_seconds)
-        self._earlier: tuple[Wish, Embedder] | None = None
+        """`on_change` is called on the registry's thread after the available models have changed."""
+        self._embedder = ModelSlot("embedder", embedder_loader, retry_seconds)
+        self._reranker = ModelSlot("reranker", reranker_loader, retry_seconds)
+        self._earlier: tuple[ModelSpec, Embedder] | None = None
         self._on_change = on_change
-        self._untold = False  # something changed and `on_change` has not been called for it
+        self._unreported_change = False  # something changed and `on_change` has not been called for it
         self._settings: Settings | None = None
         self._changed = threading.Condition()
         self._closed = False
         # A daemon, so that a download can't keep the process from ending. `close` waits for anything else.
-        self._thread = threading.Thread(target=self._serve, name="model-shelf", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="model-registry", daemon=True)
 
     def start(self, settings: Settings) -> None:
-        """Begins to load what is wanted. Returns at once."""
-        self.want(settings)
+        """Starts loading the configured models. Returns at once."""
+        self.configure(settings)
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread, after the model that it is just loading. May be called twice."""
+        """Ends the thread, after the model that it is loading. Can be called twice."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
         if self._thread.is_alive():
             self._thread.join(SHUTDOWN_SECONDS)
         with self._changed:
-            away = [self._embedder.loaded, self._reranker.loaded, self._earlier and self._earlier[1]]
+            unused = [self._embedder.loaded, self._reranker.loaded, self._earlier and self._earlier[1]]
             self._embedder.loaded = self._reranker.loaded = self._earlier = None
-        for model in away:
+        for model in unused:
             release(model)
 
     def current(self, settings: Settings) -> Models:
-        """The models for a call under these settings. Never waits for a model: what is missing comes in meanwhile."""
+        """The models for a call with these settings. Never waits: missing models are loaded in the background."""
         with self._changed:
-            self._want(settings)
+            self._configure(settings)
             embedder, reranker = self._embedder.loaded, self._reranker.loaded
             earlier = self._earlier[1] if self._earlier else None
             states = self._embedder.state(), self._reranker.state()
         if settings.embeddings_languages is not None:
-            embedder = embedder and EmbedderOfLanguages(embedder, settings.embeddings_languages)
+            embedder = embedder and LanguageLimitedEmbedder(embedder, settings.embeddings_languages)
         if settings.reranker_languages is not None:
-            reranker = reranker and RerankerOfLanguages(reranker, settings.reranker_languages)
+            reranker = reranker and LanguageLimitedReranker(reranker, settings.reranker_languages)
         return Models(embedder, reranker, *states, earlier=earlier)
 
-    def want(self, settings: Settings) -> None:
-        """What shall be loaded from now on. `current` does this too; call it for a change that must not wait for a call."""
+    def configure(self, settings: Settings) -> None:
+        """Starts loading what new settings name. `current` does so too; call this to not wait for the next call."""
         with self._changed:
-            self._want(settings)
+            self._configure(settings)
 
     def retire_earlier(self) -> None:
-        """Lets the earlier embedder go, because every persona's vectors exist in the new generation."""
+        """Releases the earlier embedder, once every persona's vectors exist in the new generation."""
         with self._changed:
             earlier, self._earlier = self._earlier, None
         if earlier:
             release(earlier[1])
 
-    def _want(self, settings: Settings) -> None:
+    def _configure(self, settings: Settings) -> None:
         if settings is self._settings:
             return
         self._settings = settings
-        embedder, reranker = embedder_wish(settings), reranker_wish(settings)
-        if embedder != self._embedder.wish:
+        embedder, reranker = embedder_spec(settings), reranker_spec(settings)
+        if embedder != self._embedder.spec:
             self._change_embedder(embedder)
-            self._tell()
-        if reranker != self._reranker.wish:
+            self._note_change()
+        if reranker != self._reranker.spec:
             release(self._reranker.loaded)
             self._reranker.change(reranker)
-            self._tell()
+            self._note_change()
 
-    def _change_embedder(self, wish: Wish | None) -> None:
-        """What was loaded becomes the earlier one, unless one is kept already: most indexes are still of that one's making."""
-        loaded = (self._embedder.wish, self._embedder.loaded)
+    def _change_embedder(self, spec: ModelSpec | None) -> None:
+        """Keeps the loaded embedder as the earlier one, unless there is one already: most indexes are still of that one's generation."""
+        loaded = (self._embedder.spec, self._embedder.loaded)
         kept = [self._earlier] if self._earlier else []
         if loaded[0] and loaded[1]:
             kept.append((loaded[0], loaded[1]))
-        again = next((model for wanted, model in kept if wanted == wish), None)
-        others = [pair for pair in kept if pair[0] != wish]
-        self._earlier = others[0] if wish and others else None
+        reused = next((model for kept_spec, model in kept if kept_spec == spec), None)
+        others = [pair for pair in kept if pair[0] != spec]
+        self._earlier = others[0] if spec and others else None
         for pair in others:
             if pair is not self._earlier:
                 release(pair[1])
-        self._embedder.change(wish, again)
+        self._embedder.change(spec, reused)
 
-    def _tell(self) -> None:
-        self._untold = True
+    def _note_change(self) -> None:
+        self._unreported_change = True
         self._changed.notify_all()
 
     def _serve(self) -> None:
-        while self._turn():
+        while self._wait_for_work():
             self._load(self._embedder)
             self._load(self._reranker)
-            self._call_back()
+            self._report_change()
 
-    def _turn(self) -> bool:
-        """Waits until there is something to do; False once the shelf is closed."""
+    def _wait_for_work(self) -> bool:
+        """Waits until there is something to do; False once the registry is closed."""
         with self._changed:
             while not self._closed:
-                waiting = [slot.retry_at for slot in (self._embedder, self._reranker) if slot.to_load]
-                pause = min(waiting, default=float("inf")) - time.monotonic()
-                if pause <= 0 or self._untold:
+                retry_times = [slot.retry_at for slot in (self._embedder, self._reranker) if slot.to_load]
+                pause = min(retry_times, default=float("inf")) - time.monotonic()
+                if pause <= 0 or self._unreported_change:
                     return True
-                self._changed.wait(pause if waiting else None)
+                self._changed.wait(pause if retry_times else None)
             return False
 
-    def _load(self, slot: Slot[Model]) -> None:
-        """One attempt, if it is time for one."""
+    def _load(self, slot: ModelSlot[Model]) -> None:
+        """Makes one attempt, if one is due."""
         with self._changed:
-            wish = slot.wish
-            if self._closed or wish is None or not slot.to_load or slot.retry_at > time.monotonic():
+            spec = slot.spec
+            if self._closed or spec is None or not slot.to_load or slot.retry_at > time.monotonic():
                 return
-        began = time.monotonic()
-        got = slot.attempt(wish, self._loading)
+        started = time.monotonic()
+        result = slot.attempt(spec, self._loading)
         with self._changed:
-            came = not self._closed and slot.settle(wish, got, time.monotonic())
-            if came:
+            installed = not self._closed and slot.settle(spec, result, time.monotonic())
+            if installed:
                 self._drop_equal_earlier()
-                self._untold = True
-        if came:
-            logger.info("%s %s is loaded (%.1f s)", slot.what, wish.name, time.monotonic() - began)
-            self._call_back()  # at once: the other model may take long
-        elif not isinstance(got, str):
-            release(got)  # nobody wants it any more
+                self._unreported_change = True
+        if installed:
+            logger.info("%s %s is loaded (%.1f s)", slot.role, spec.name, time.monotonic() - started)
+            self._report_change()  # at once: the other model may take long
+        elif not isinstance(result, str):
+            release(result)  # no longer configured
 
-    def _loading(self, wish: Wish) -> None:
+    def _loading(self, spec: ModelSpec) -> None:
         with self._changed:
-            self._embedder.loading(wish)
-            self._reranker.loading(wish)
+            self._embedder.loading(spec)
+            self._reranker.loading(spec)
 
     def _drop_equal_earlier(self) -> None:
-        """After a change that left the vectors as they were, such as of the device, there is nothing to wait for."""
+        """After a change that kept the generation, such as of the device, the earlier embedder is not needed."""
         if self._earlier and self._embedder.loaded and self._earlier[1].generation == self._embedder.loaded.generation:
             release(self._earlier[1])
             self._earlier = None
 
-    def _call_back(self) -> None:
+    def _report_change(self) -> None:
         with self._changed:
-            untold, self._untold = self._untold and not self._closed, False
-        if untold and self._on_change:
+            changed, self._unreported_change = self._unreported_change and not self._closed, False
+        if changed and self._on_change:
             try:
                 self._on_change()
             except Exception:
-                logger.exception("what follows from a change of models failed")
+                logger.exception("the callback for changed models failed")

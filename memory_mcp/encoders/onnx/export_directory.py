@@ -1,6 +1,6 @@
-"""A directory with an exported model: what lies in it, where it is for a model's name, and whether it is whole.
+"""A directory with an exported model: its files, its location for a model's name, its checks, and whether int8 may be used.
 
-Nothing here imports torch or onnxruntime. The directory is written by `onnx_export` and read by `onnx_models`.
+Nothing here imports torch or onnxruntime. `onnx.exporter` writes the directory, `onnx.models` loads it.
 """
 
 import hashlib
@@ -13,37 +13,37 @@ from typing import Any, Literal
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
-from memory_mcp.encoders.model_names import own_name
+from memory_mcp.encoders.model_families import own_name
 from memory_mcp.errors import EncoderFailed
 
-# Beside the personas, and none of them: a persona's directory never begins with a dot.
+# In the data directory, next to the personas: a persona's directory never begins with a dot.
 DIRECTORY_NAME = ".models"
 MANIFEST_NAME = "export.json"
 TOKENIZER_NAME = "tokenizer.json"
 FORMAT = 1
 
-# How alike int8 must rank. Sound weights have .88 and more for an embedder, .99 for a reranker; noise has .1 and .5.
-FLOORS: dict[Role, float] = {"embedder": 0.8, "reranker": 0.95}
-ALIKE_OF: dict[Role, str] = {
-    "embedder": "of its 10 best are so by fp32",
-    "reranker": "of the pairs of texts that fp32 tells apart are in the same order",
+# The least agreement of int8 with fp32. Sound weights have .88 and more for an embedder, .99 for a reranker; noise has .1 and .5.
+MIN_AGREEMENT: dict[Role, float] = {"embedder": 0.8, "reranker": 0.95}
+AGREEMENT_MEASURE: dict[Role, str] = {
+    "embedder": "of its 10 best texts are among the 10 best of fp32",
+    "reranker": "of the pairs of texts with clearly different fp32 scores are in the same order",
 }
-FEWEST_TELLING = 10
-# With fewer the ten best are too large a part of all to tell anything.
-FEWEST_TEXTS = 50
+MIN_CONCLUSIVE_QUERIES = 10
+# With fewer texts, the ten best are too large a share of all to prove anything.
+MIN_TEXTS = 50
 
 Precision = Literal["fp32", "int8"]
 FILE_NAMES: dict[Precision, str] = {"fp32": "model.onnx", "int8": "model_int8.onnx"}
-# Beside each, its table of tokens: most of a small model, and read from the disk where it is needed, not held in memory.
+# The token table of each: most of a small model, and read from the disk as needed instead of being held in memory.
 TABLE_NAMES: dict[Precision, str] = {precision: f"{name}.data" for precision, name in FILE_NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How alike int8 ranks to fp32, over those of the `queries` for which fp32 tells the texts apart: `telling`.
+    """How similarly int8 and fp32 rank, over the `telling` ones of the `queries`: those for which fp32 gives clearly different scores.
 
-    `alike` is the mean share that `ALIKE_OF` names, `spearman` the mean rank correlation; both are 0 where no query tells anything.
-    `own` tells whether it was measured on memories, and not on built-in sentences.
+    `alike` is the mean share that `AGREEMENT_MEASURE` describes, `spearman` the mean rank correlation; both are 0 if no query is
+    telling. `own` is true if it was measured on memories, and false for built-in sentences.
     """
 
     texts: int
@@ -56,7 +56,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """How shorter texts of a batch are filled up."""
+    """How shorter texts of a batch are padded."""
 
     id: int
     token: str
@@ -66,9 +66,10 @@ class Padding:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What export.json says. `fingerprint` is the source's, `difference` the greatest to what torch answers, sha256 by file name.
+    """The content of export.json.
 
-    `int8_accepted`: somebody said that int8 may be used before it is proven.
+    `fingerprint` is that of the source model, `difference` the largest difference from torch's results, `sha256` is by file name.
+    `int8_accepted`: the user allows int8 without proof (`--accept-int8`).
     """
 
     role: Role
@@ -94,117 +95,119 @@ class Export:
 
 
 def directory_for(name: str, role: Role, exports: Path) -> Path:
-    """Where the export of a model is put. Its last part tells models of one name from different places apart."""
+    """The directory for the export of a model. The hash keeps models of the same name from different places apart."""
     readable = re.sub(r"[^a-z0-9.-]+", "-", own_name(name)).strip("-.") or role
     return exports / f"{role}-{readable[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def find_configured(settings: Settings, name: str, role: Role, exports: Path | None) -> Found | Missing:
-    """Where what runs a model would take it from: its own files, or its export."""
+    """Finds a model for the configured backend: its own files for torch, its export for ONNX."""
     return find(name, role, exports) if settings.inference_backend == "onnx" else availability.find(name, role)
 
 
 def find(name: str, role: Role, exports: Path | None) -> Found | Missing:
-    """The directory with a model's export: the one that is named, if it is one, else the one among `exports`."""
-    named = Path(name).expanduser()
-    if (named / MANIFEST_NAME).is_file():
-        return Found(named)
-    place = directory_for(name, role, exports) if exports else None
-    if place and (place / MANIFEST_NAME).is_file():
-        if named.is_dir() and not availability.fault_of(named) and availability.fingerprint(named) != read(place).fingerprint:
+    """The directory with a model's export: `name` itself if it is one, or else a directory in `exports`."""
+    path = Path(name).expanduser()
+    if (path / MANIFEST_NAME).is_file():
+        return Found(path)
+    directory = directory_for(name, role, exports) if exports else None
+    if directory and (directory / MANIFEST_NAME).is_file():
+        if path.is_dir() and not availability.fault_of(path) and availability.fingerprint(path) != read(directory).fingerprint:
             return Missing(f"{name} has changed since it was exported. {_remedy()}.")
-        return Found(place)
-    return Missing(f"{name} has not been exported to ONNX: there is no {place or MANIFEST_NAME}. {_remedy()}.")
+        return Found(directory)
+    return Missing(f"{name} has not been exported to ONNX: there is no {directory or MANIFEST_NAME}. {_remedy()}.")
 
 
 def read(directory: Path) -> Export:
-    """What export.json says.
+    """Reads export.json.
 
     Raises:
         EncoderFailed: it can't be read, or another version wrote it.
     """
     try:
-        told: dict[str, Any] = json.loads((directory / MANIFEST_NAME).read_text(encoding="utf-8"))
-        if told["format"] != FORMAT:
-            raise EncoderFailed(f"{directory} was exported by another version", f"its format is {told['format']}", _remedy())
-        # What an earlier version measured otherwise proves nothing now.
-        measured = told["agreement"] or {}
+        content: dict[str, Any] = json.loads((directory / MANIFEST_NAME).read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise EncoderFailed(f"{directory} was exported by another version", f"its format is {content['format']}", _remedy())
+        # A measurement of an earlier version with other fields is no longer valid.
+        measured = content["agreement"] or {}
         agreement = Agreement(**measured) if measured.keys() == {field.name for field in fields(Agreement)} else None
-        return Export(**{**told, "padding": Padding(**told["padding"]), "inputs": tuple(told["inputs"]), "agreement": agreement})
+        return Export(**{**content, "padding": Padding(**content["padding"]), "inputs": tuple(content["inputs"]), "agreement": agreement})
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise EncoderFailed(f"{directory / MANIFEST_NAME} can't be read", f"{type(error).__name__}", _remedy()) from error
 
 
 def write(export: Export, directory: Path) -> None:
-    """Writes export.json: last, so that a directory that has it is whole."""
-    told = json.dumps(asdict(export), ensure_ascii=False, indent=2)
-    (directory / MANIFEST_NAME).write_text(told + "\n", encoding="utf-8")
+    """Writes export.json, as the last file, so that a directory that has it is complete."""
+    content = json.dumps(asdict(export), ensure_ascii=False, indent=2)
+    (directory / MANIFEST_NAME).write_text(content + "\n", encoding="utf-8")
 
 
 def checked(directory: Path, export: Export, precision: Precision) -> Path:
-    """The file with the model of this precision, after its bytes, its table's and the tokenizer's were found to be those that were written.
+    """The model file of this precision, after the checksums of the file, its table and the tokenizer were verified.
 
     Raises:
         EncoderFailed: a file is missing or damaged.
     """
-    for name in (TOKENIZER_NAME, *weights(export, precision)):
+    for name in (TOKENIZER_NAME, *weight_names(export, precision)):
         file = directory / name
         if not file.is_file():
             raise EncoderFailed(f"{export.model} can't be loaded", f"{file} is missing", _remedy())
         if sha256(file) != export.sha256.get(name):
-            raise EncoderFailed(f"{export.model} can't be loaded", f"{file} is damaged: its checksum is another one", _remedy())
+            raise EncoderFailed(f"{export.model} can't be loaded", f"{file} is damaged: its checksum differs", _remedy())
     return directory / FILE_NAMES[precision]
 
 
 def sha256(file: Path) -> str:
     """The checksum of a file, in hex."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def weights(export: Export, precision: Precision) -> list[str]:
-    """The names of the files that hold a model of this precision. An export of an earlier version has its table in the model's file."""
+def weight_names(export: Export, precision: Precision) -> list[str]:
+    """The names of the files with the weights of this precision. Exports of earlier versions have the table in the model file."""
     return [name for name in (FILE_NAMES[precision], TABLE_NAMES[precision]) if name in export.sha256]
 
 
 def check_agreement(export: Export) -> None:
-    """Passes when int8 has shown that it ranks as fp32 does, or when nothing speaks against it and somebody accepts it so.
+    """Returns if int8 was shown to rank as fp32 does, or if that is unproven and the user accepts it.
 
     Raises:
-        EncoderFailed: it agrees too little, or that it agrees is not proven.
+        EncoderFailed: int8 ranks too differently, or its agreement is unproven.
     """
     refusal = f"{export.model} can't be used in int8"
-    if differs(export):
+    if ranks_differently(export):
         alike = export.agreement.alike if export.agreement else 0.0
         raise EncoderFailed(
-            refusal, f"only {alike:.0%} {ALIKE_OF[export.role]}, and {FLOORS[export.role]:.0%} are wanted", "Set onnx_precision to fp32"
+            refusal,
+            f"only {alike:.0%} {AGREEMENT_MEASURE[export.role]}, and {MIN_AGREEMENT[export.role]:.0%} are required",
+            "Set onnx_precision to fp32",
         )
     missing = unproven(export)
     if missing and not export.int8_accepted:
         raise EncoderFailed(refusal, *missing)
 
 
-def differs(export: Export) -> bool:
-    """Whether int8 was measured, and ranks too differently."""
-    found = export.agreement
-    return found is not None and found.telling >= FEWEST_TELLING and found.alike < FLOORS[export.role]
+def ranks_differently(export: Export) -> bool:
+    """Whether int8 was measured and ranks too differently from fp32."""
+    agreement = export.agreement
+    return agreement is not None and agreement.telling >= MIN_CONCLUSIVE_QUERIES and agreement.alike < MIN_AGREEMENT[export.role]
 
 
 def unproven(export: Export) -> tuple[str, str] | None:
-    """Why the measurement is no proof, and what to do; None where it is one."""
-    found = export.agreement
-    otherwise = "set onnx_precision to fp32, or accept it unproven with --accept-int8"
-    if found is None:
-        return "how well it ranks so has not been measured", f"Run `memory-mcp models export-onnx`, {otherwise}"
-    if not found.own:
+    """Why the measurement proves nothing, and the remedy; None if it proves the agreement."""
+    agreement = export.agreement
+    alternative = "set onnx_precision to fp32, or accept it unproven with --accept-int8"
+    if agreement is None:
+        return "its ranking has not been compared with fp32", f"Run `memory-mcp models export-onnx`, {alternative}"
+    if not agreement.own:
         return (
-            f"it was measured on {found.texts} built-in sentences, because there were too few memories",
-            f"Run `memory-mcp models export-onnx` again when there are {FEWEST_TEXTS} memories, {otherwise}",
+            f"it was measured on {agreement.texts} built-in sentences, because there were too few memories",
+            f"Run `memory-mcp models export-onnx` again when there are {MIN_TEXTS} memories, {alternative}",
         )
-    if found.telling < FEWEST_TELLING:
+    if agreement.telling < MIN_CONCLUSIVE_QUERIES:
         return (
-            f"fp32 itself tells the memories apart for only {found.telling} of {found.queries} queries, so that nothing was shown",
-            f"Run `memory-mcp models export-onnx` again when there are other memories, {otherwise}",
+            f"fp32 itself scores the memories clearly differently for only {agreement.telling} of {agreement.queries} queries, which proves nothing",
+            f"Run `memory-mcp models export-onnx` again when there are other memories, {alternative}",
         )
     return None
 

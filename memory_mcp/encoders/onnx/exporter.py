@@ -1,7 +1,7 @@
-"""Writing a model as ONNX, once, with torch: what `onnx_models` loads later without it.
+"""Exports a model to ONNX, once, with torch, so that `onnx.models` can load it without torch.
 
-The whole of sentence-transformers' pipeline is exported, with its pooling and the activation, and what the file answers is compared
-with what the very code answers that the server would load the model by. A model that differs is refused.
+The complete pipeline of sentence-transformers is exported, with pooling and activation, and its results are compared with those of the
+code that loads the model with torch in the server. A model whose results differ is refused.
 """
 
 import logging
@@ -16,24 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memory_mcp.encoders.failures import first_line
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Role
-from memory_mcp.encoders.model_families import NONE, Prefixes, prefixes_for
+from memory_mcp.encoders.model_families import NO_PREFIXES, Prefixes, prefixes_for
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import Export, Padding, Precision
 from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx.tokenization import Tokenizers
-from memory_mcp.encoders.torch.models import LoadedCrossEncoder, load_embeddings, prepare_torch
+from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, prepare_torch
 from memory_mcp.errors import EncoderFailed
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 OPSET = 17
-TOLERANCE = 1e-4  # what int8 changes is a hundred times that
-LARGEST_BYTES = 2_000_000_000  # what one file of the format can hold
-TABLE_BYTES = 10_000  # smaller ones aren't worth a file
-QUANTISED = ["MatMul", "Gemm", "Gather"]  # the last one is the table of tokens: most of a small model
+TOLERANCE = 1e-4  # int8 changes results a hundred times as much
+MAX_BYTES = 2_000_000_000  # the limit of one file of the format
+MIN_TABLE_BYTES = 10_000  # smaller tables aren't worth a file
+QUANTIZED = ["MatMul", "Gemm", "Gather"]  # Gather is the token table, most of a small model
 SAMPLES = (
     "今日は誰と話しましたか。",
     "うん",
@@ -47,45 +48,45 @@ SAMPLES = (
 
 
 def export_embedder(name: str, source: Path, target: Path) -> Export:
-    """Writes an embedding model into `target`, in place of what was there, and returns what its export.json says.
+    """Exports an embedding model to the directory `target`, replacing it, and returns the content of its export.json.
 
     Raises:
-        EncoderFailed: it can't be exported, or what was exported answers otherwise.
+        EncoderFailed: the model can't be exported, or the export gives other results than torch.
     """
     prefixes = prefixes_for(name, source)
-    with _refusing(name), _put_in_place(target) as place:
+    with _as_encoder_failed(name), _replacing(target) as directory:
         reference = load_embeddings(source, "cpu", prefixes, name)
-        if reference.reads_tokens is None:
-            raise EncoderFailed(f"{name} can't be exported", "it has no transformer", "It is quick with torch as well")
+        if reference.input_tokens is None:
+            raise EncoderFailed(f"{name} can't be exported", "it has no transformer", "It is fast with torch as well")
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415  takes seconds
 
-        # Another copy than the reference, whose pass is traced already.
+        # A second copy, because the reference is traced already.
         model = SentenceTransformer(str(source), device="cpu", local_files_only=True)
-        export = _written(model, "sentence_embedding", place, _about("embedder", name, source, reference.reads_tokens, prefixes))
+        export = _write_model(model, "sentence_embedding", directory, _manifest("embedder", name, source, reference.input_tokens, prefixes))
         export = replace(export, dimension=reference.dimension, pooling=_pooling(model))
-        ours = OnnxEmbeddings(place, "fp32", Tokenizers(), export)
-        differences = [_difference(reference.model.embed_documents([text]), ours.embed_documents([text])) for text in SAMPLES] + [
-            _difference(reference.queries(list(SAMPLES[:4])), ours.embed_queries(list(SAMPLES[:4])))
+        exported = OnnxEmbeddings(directory, "fp32", Tokenizers(), export)
+        differences = [_difference(reference.model.embed_documents([text]), exported.embed_documents([text])) for text in SAMPLES] + [
+            _difference(reference.queries(list(SAMPLES[:4])), exported.embed_queries(list(SAMPLES[:4])))
         ]
-        return _finished(export, differences, place)
+        return _verified(export, differences, directory)
 
 
 def export_reranker(name: str, source: Path, target: Path) -> Export:
-    """The same for a cross-encoder."""
-    with _refusing(name), _put_in_place(target) as place:
-        reference = LoadedCrossEncoder(source, "cpu", name)
+    """Exports a cross-encoder, as `export_embedder` does."""
+    with _as_encoder_failed(name), _replacing(target) as directory:
+        reference = TorchCrossEncoder(source, "cpu", name)
         from sentence_transformers import CrossEncoder  # noqa: PLC0415  takes seconds
 
         model = CrossEncoder(str(source), device="cpu", local_files_only=True)
-        export = _written(model, "scores", place, _about("reranker", name, source, reference.max_tokens, NONE))
-        ours = OnnxCrossEncoder(place, "fp32", Tokenizers(), export)
+        export = _write_model(model, "scores", directory, _manifest("reranker", name, source, reference.max_tokens, NO_PREFIXES))
+        exported = OnnxCrossEncoder(directory, "fp32", Tokenizers(), export)
         pairs = [(SAMPLES[number % 3], text) for number, text in enumerate(SAMPLES)] + [(SAMPLES[-1], SAMPLES[-1])]
-        differences = [_difference(reference([pair]), ours([pair])) for pair in pairs]
-        return _finished(export, [*differences, _difference(reference(pairs[:5]), ours(pairs[:5]))], place)
+        differences = [_difference(reference([pair]), exported([pair])) for pair in pairs]
+        return _verified(export, [*differences, _difference(reference(pairs[:5]), exported(pairs[:5]))], directory)
 
 
-def _about(role: Role, name: str, source: Path, max_tokens: int, prefixes: Prefixes) -> Export:
-    """What is known before anything is written."""
+def _manifest(role: Role, name: str, source: Path, max_tokens: int, prefixes: Prefixes) -> Export:
+    """The content of export.json, as far as it is known before anything is written."""
     return Export(
         role=role,
         model=name,
@@ -107,28 +108,28 @@ def _about(role: Role, name: str, source: Path, max_tokens: int, prefixes: Prefi
     )
 
 
-def _written(model: Any, output: str, place: Path, export: Export) -> Export:
-    """Writes tokenizer, fp32 and int8 of a SentenceTransformer or CrossEncoder whose last module gives `output`."""
+def _write_model(model: Any, output: str, directory: Path, export: Export) -> Export:
+    """Writes tokenizer, fp32 and int8 of a SentenceTransformer or CrossEncoder whose last module returns `output`."""
     tokenizer: Any = getattr(model[0], "tokenizer", None)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None or not hasattr(model[0], "auto_model"):
-        raise EncoderFailed(f"{export.model} can't be exported", "its tokenizer has no fast form, or it has no transformer")
-    if sum(weights.numel() * weights.element_size() for weights in model.parameters()) > LARGEST_BYTES:
+        raise EncoderFailed(f"{export.model} can't be exported", "it has no fast tokenizer, or no transformer")
+    if sum(weights.numel() * weights.element_size() for weights in model.parameters()) > MAX_BYTES:
         raise EncoderFailed(f"{export.model} can't be exported", "it has more than 2 GB, which one file can't hold")
-    backend.save(str(place / export_directory.TOKENIZER_NAME))
+    backend.save(str(directory / export_directory.TOKENIZER_NAME))
     features = dict(tokenizer(list(SAMPLES[1:3]), list(SAMPLES[2:4]) if output == "scores" else None, padding=True, return_tensors="pt"))
     inputs = tuple(sorted(features))
-    _write_fp32(model, output, {name: features[name] for name in inputs}, place / export_directory.FILE_NAMES["fp32"])
-    _write_int8(place)
+    _write_fp32(model, output, {name: features[name] for name in inputs}, directory / export_directory.FILE_NAMES["fp32"])
+    _write_int8(directory)
     for precision in export_directory.FILE_NAMES:
-        _put_table_aside(place, precision)
+        _move_tables_out(directory, precision)
     files = (export_directory.TOKENIZER_NAME, *export_directory.FILE_NAMES.values(), *export_directory.TABLE_NAMES.values())
     return replace(
         export,
         inputs=inputs,
         padding=Padding(tokenizer.pad_token_id, tokenizer.pad_token, tokenizer.pad_token_type_id, tokenizer.padding_side),
         truncation_side=tokenizer.truncation_side,
-        sha256={name: export_directory.sha256(place / name) for name in files if (place / name).exists()},
+        sha256={name: export_directory.sha256(directory / name) for name in files if (directory / name).exists()},
     )
 
 
@@ -137,104 +138,105 @@ def _write_fp32(model: Any, output: str, features: "dict[str, Tensor]", file: Pa
 
     names = list(features)
 
-    class Whole(torch.nn.Module):
-        """All modules of the pipeline, and what the server would do with their answer."""
+    class Pipeline(torch.nn.Module):
+        """All modules of the pipeline, with the server's postprocessing of their output."""
 
         def __init__(self) -> None:
             super().__init__()
             self.inner = model
 
         def forward(self, *tensors: "Tensor") -> "Tensor":
-            found: dict[str, Any] = dict(zip(names, tensors, strict=True))
+            features: dict[str, Any] = dict(zip(names, tensors, strict=True))
             for module in self.inner:
-                found = module(found)
+                features = module(features)
             if output == "scores":
-                return torch.sigmoid(found[output].reshape(-1))
-            return torch.nn.functional.normalize(found[output], dim=-1)
+                return torch.sigmoid(features[output].reshape(-1))
+            return torch.nn.functional.normalize(features[output], dim=-1)
 
-    # Any number of texts, of any length. The answer's name is one that no node inside has.
+    # Any number of texts, of any length. No inner node is called "answer".
     axes = {**{name: {0: "texts", 1: "tokens"} for name in names}, "answer": {0: "texts"}}
     with torch.no_grad():
         torch.onnx.export(
-            Whole().eval(),
+            Pipeline().eval(),
             tuple(features.values()),
             str(file),
             input_names=names,
             output_names=["answer"],
             dynamic_axes=axes,
             opset_version=OPSET,
-            dynamo=False,  # the other exporter's graphs can't be quantised
+            dynamo=False,  # graphs of the other exporter can't be quantized
         )
 
 
-def _write_int8(place: Path) -> None:
+def _write_int8(directory: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic  # noqa: PLC0415  takes a second
 
     quantize_dynamic(
-        place / export_directory.FILE_NAMES["fp32"],
-        place / export_directory.FILE_NAMES["int8"],
+        directory / export_directory.FILE_NAMES["fp32"],
+        directory / export_directory.FILE_NAMES["int8"],
         per_channel=True,
         weight_type=QuantType.QInt8,
-        op_types_to_quantize=QUANTISED,
+        op_types_to_quantize=QUANTIZED,
     )
 
 
-def _put_table_aside(place: Path, precision: Precision) -> None:
-    """What is only looked up in goes into a file that onnxruntime maps: 30 to 100 MB less in memory, read as far as texts need it.
+def _move_tables_out(directory: Path, precision: Precision) -> None:
+    """Moves lookup tables to a file that onnxruntime maps into memory, which saves 30 to 100 MB: only the pages that texts need are read.
 
-    The other weights stay inside: they are laid out anew at load, and would lie in memory twice.
+    The other weights stay in the model file: they are rearranged when they are loaded, and would be in memory twice.
     """
     import onnx  # noqa: PLC0415  takes a second
     from onnx.external_data_helper import set_external_data  # noqa: PLC0415
 
-    file = place / export_directory.FILE_NAMES[precision]
+    file = directory / export_directory.FILE_NAMES[precision]
     model = onnx.load(file)
-    looked_up = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
+    table_names = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
     for tensor in model.graph.initializer:
-        if tensor.name in looked_up and len(tensor.raw_data) > TABLE_BYTES:
+        if tensor.name in table_names and len(tensor.raw_data) > MIN_TABLE_BYTES:
             set_external_data(tensor, export_directory.TABLE_NAMES[precision])
     onnx.save_model(model, file)
-    if (table := place / export_directory.TABLE_NAMES[precision]).exists():
-        table.chmod(file.stat().st_mode)  # it was made for its owner alone
+    if (table := directory / export_directory.TABLE_NAMES[precision]).exists():
+        table.chmod(file.stat().st_mode)  # it was created for its owner only
 
 
-def _finished(export: Export, differences: Sequence[float], place: Path) -> Export:
+def _verified(export: Export, differences: Sequence[float], directory: Path) -> Export:
+    """Writes export.json if the results of the export are close enough to those of torch."""
     difference = max(differences)
     if not difference <= TOLERANCE:
         raise EncoderFailed(
-            f"{export.model} can't be exported", f"what was written answers otherwise than torch does (by up to {difference:.2g})"
+            f"{export.model} can't be exported", f"the results of the export differ from those of torch (by up to {difference:.2g})"
         )
     export = replace(export, difference=difference)
-    export_directory.write(export, place)
+    export_directory.write(export, directory)
     return export
 
 
-def _difference(expected: object, found: object) -> float:
-    return float(np.max(np.abs(np.asarray(expected, np.float32) - np.asarray(found, np.float32))))
+def _difference(expected: object, actual: object) -> float:
+    return float(np.max(np.abs(np.asarray(expected, np.float32) - np.asarray(actual, np.float32))))
 
 
 def _pooling(model: Any) -> str | None:
-    """For whoever reads export.json: the graph has it already."""
+    """The pooling mode, as information in export.json: the graph contains it."""
     modes = (getattr(module, "pooling_mode", None) for module in model)
     return next((str(mode) for mode in modes if mode), None)
 
 
 @contextmanager
-def _put_in_place(target: Path) -> Iterator[Path]:
-    """A directory beside `target` that takes its place once it is whole."""
+def _replacing(target: Path) -> Iterator[Path]:
+    """A new directory that replaces `target` when the block ends without an error."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as temporary:
-        place = Path(temporary, "new")
-        place.mkdir()
-        yield place
+        directory = Path(temporary, "new")
+        directory.mkdir()
+        yield directory
         if target.exists():
             target.rename(Path(temporary, "old"))
-        shutil.move(place, target)
+        shutil.move(directory, target)
 
 
 @contextmanager
-def _refusing(name: str) -> Iterator[None]:
-    """Whatever a library raises becomes one sentence; their warnings of each other are nobody's concern."""
+def _as_encoder_failed(name: str) -> Iterator[None]:
+    """Turns any error of a library into one sentence, and hides the warnings that the libraries make about each other."""
     prepare_torch()
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
@@ -245,7 +247,8 @@ def _refusing(name: str) -> Iterator[None]:
     except EncoderFailed:
         raise
     except Exception as error:  # each architecture fails in its own way
-        said = next((line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()), "it did not say why")
-        raise EncoderFailed(f"{name} can't be exported", f"{type(error).__name__}: {said}", "Use inference_backend torch") from error
+        raise EncoderFailed(
+            f"{name} can't be exported", f"{type(error).__name__}: {first_line(error)}", "Use inference_backend torch"
+        ) from error
     finally:
         logging.disable(before)

@@ -1,8 +1,8 @@
-"""A model's forward pass as one call that needs no interpreter.
+"""Traces a model's forward pass with torch.jit, so that it runs as one call without the interpreter.
 
-Run op by op, a pass takes and lets go of the interpreter some hundred times, and beside forty busy threads each time means
-waiting: an embedding of 13 ms took 1.5 s. Traced, it does so once. The numbers are the same, and that is checked for each
-model: one that can't be traced, or answers otherwise then, runs as before.
+Run op by op, a pass acquires and releases the interpreter lock about a hundred times, and beside forty busy threads each time means
+waiting: an embedding of 13 ms took 1.5 s. A traced pass does so once. Its results are the same, which is checked for each
+model: one that can't be traced, or gives other results when traced, keeps its own forward pass.
 """
 
 import logging
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Features = dict[str, Tensor]
 
 TOLERANCE = 1e-4
-# What a trace has to get right: another number of texts, another length, with padding and without.
+# The trace must work for other numbers of texts and other lengths, with padding and without.
 _SAMPLES = (
     ["今日は誰と話しましたか。"],
     ["うん", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 3, "I like coffee, and he does not."],
@@ -29,50 +29,50 @@ logger = logging.getLogger(__name__)
 
 
 def trace(model: "PreTrainedModel", tokenize: Callable[[list[str]], "Features"]) -> bool:
-    """Replaces the forward pass of a model on the CPU by its trace; whether that could be done. `tokenize` makes its features."""
-    import torch  # noqa: PLC0415  takes seconds, and only who loads a model needs it
+    """Replaces the forward pass of a model on the CPU by its trace; returns whether it did. `tokenize` makes the model's features."""
+    import torch  # noqa: PLC0415  takes seconds, and is needed only to load a model
 
     eager = model.forward
     try:
         with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # of shapes that might become constants: that is what is checked
-            quick = _traced(model, tokenize(_SAMPLES[1]))
-            same = _same(eager, quick, tokenize)
+            warnings.simplefilter("ignore")  # about shapes that might become constants, which is checked below
+            traced = _traced(model, tokenize(_SAMPLES[1]))
+            equal = _results_equal(eager, traced, tokenize)
     except Exception as error:  # noqa: BLE001  each architecture fails in its own way, some only with another shape
         logger.info("a model runs op by op, because it can't be traced: %s", error)
         return False
-    if not same:
-        logger.info("a model runs op by op, because its trace answers otherwise")
+    if not equal:
+        logger.info("a model runs op by op, because its trace gives other results")
         return False
-    model.forward = quick
+    model.forward = traced
     return True
 
 
 def _traced(model: "PreTrainedModel", features: "Features") -> Callable[..., Any]:
-    """A forward pass that runs the trace for the tensors it was made with, and the model's own for any other."""
+    """A forward pass that runs the trace for the tensors it was made with, and the model's own pass for any others."""
     import torch  # noqa: PLC0415  see `trace`
 
     eager = model.forward
     names = sorted(features)
     outputs = list(model(**features, return_dict=True))
 
-    class Plain(torch.nn.Module):
-        """The pass with tensors for arguments, and for results."""
+    class TensorPass(torch.nn.Module):
+        """The forward pass with tensors as arguments and as results."""
 
         def __init__(self) -> None:
             super().__init__()
             self.inner = model
 
         def forward(self, *tensors: "Tensor") -> tuple["Tensor", ...]:
-            found = self.inner(**dict(zip(names, tensors, strict=True)), return_dict=True)
-            return tuple(found[name] for name in outputs)
+            output = self.inner(**dict(zip(names, tensors, strict=True)), return_dict=True)
+            return tuple(output[name] for name in outputs)
 
-    traced = torch.jit.trace(Plain().eval(), tuple(features[name] for name in names), check_trace=False)  # type: ignore[no-untyped-call]
+    traced = torch.jit.trace(TensorPass().eval(), tuple(features[name] for name in names), check_trace=False)  # type: ignore[no-untyped-call]
 
-    def forward(**given: Any) -> Any:
-        tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+    def forward(**arguments: Any) -> Any:
+        tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         if sorted(tensors) != names:
-            return eager(**given)
+            return eager(**arguments)
         return _as_output(outputs, traced(*(tensors[name] for name in names)))
 
     return forward
@@ -84,19 +84,19 @@ def _as_output(names: list[str], tensors: "tuple[Tensor, ...]") -> Any:
     return ModelOutput(zip(names, tensors, strict=True))  # type: ignore[no-untyped-call]
 
 
-def _same(eager: Callable[..., Any], traced: Callable[..., Any], tokenize: Callable[[list[str]], "Features"]) -> bool:
+def _results_equal(eager: Callable[..., Any], traced: Callable[..., Any], tokenize: Callable[[list[str]], "Features"]) -> bool:
     import torch  # noqa: PLC0415  see `trace`
 
     with torch.inference_mode():
         for texts in _SAMPLES:
             features = tokenize(texts)
-            expected, found = eager(**features, return_dict=True), traced(**features, return_dict=True)
-            # What stands at padding is anything at all, and nobody reads it.
-            read = features["attention_mask"].bool()
-            for name, wanted in expected.items():
-                got = found[name]
-                if wanted.shape[:2] == read.shape and wanted.dim() == 3:
-                    wanted, got = wanted[read], got[read]  # noqa: PLW2901
-                if not torch.allclose(wanted, got, atol=TOLERANCE, rtol=TOLERANCE):
+            eager_output, traced_output = eager(**features, return_dict=True), traced(**features, return_dict=True)
+            # Values at padding are arbitrary and unused.
+            attended = features["attention_mask"].bool()
+            for name, expected in eager_output.items():
+                actual = traced_output[name]
+                if expected.shape[:2] == attended.shape and expected.dim() == 3:
+                    expected, actual = expected[attended], actual[attended]  # noqa: PLW2901
+                if not torch.allclose(expected, actual, atol=TOLERANCE, rtol=TOLERANCE):
                     return False
     return True

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.protocols import Embedder, Vectors
+from memory_mcp.encoders.models import Embedder, Models, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph.entities import entity_vectors, lookup, records

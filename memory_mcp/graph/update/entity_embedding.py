@@ -3,8 +3,7 @@
 import apsw
 import numpy as np
 
-from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.protocols import Vectors
+from memory_mcp.encoders.models import Models, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph.entities import entity_vectors

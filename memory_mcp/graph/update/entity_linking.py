@@ -11,7 +11,7 @@ from datetime import date, datetime
 import apsw
 
 from memory_mcp.dates.mentions import NamedDay, day_called
-from memory_mcp.domain import Draft, Lasting, Stated
+from memory_mcp.domain import Draft, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in, likely_type
 from memory_mcp.store import memories
@@ -40,8 +40,12 @@ def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
 
 
 def state_relations(
-    connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime, lasting: Lasting | None = None
-) -> list[Stated]:
+    connection: apsw.Connection,
+    memory_id: int | None,
+    stated: Sequence[StatedRelation],
+    now: datetime,
+    lasting: RelationValidity | None = None,
+) -> list[StatedRelation]:
     """Relations in their writer's words, and when they hold; entities that they name and nobody knows yet are made. Returns those that say
     nothing, as both their ends are names of one."""
     if not stated:
@@ -67,7 +71,7 @@ def state_relations(
     return of_one
 
 
-def days_stated(relation: Stated, said_on: date) -> tuple[NamedDay | None, NamedDay | None]:
+def days_stated(relation: StatedRelation, said_on: date) -> tuple[NamedDay | None, NamedDay | None]:
     """The days that a relation's ends are, as they would be in a text: of the year in which it was said, or, a birthday, of none."""
 
     def day(name: str, type_: str | None, beside: str) -> NamedDay | None:
@@ -85,7 +89,7 @@ def _stated_end(connection: apsw.Connection, name: str, type_: str | None, day: 
     return entity
 
 
-def check_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:
+def check_types(connection: apsw.Connection, stated: Sequence[StatedRelation]) -> None:
     """Whether each type that a writer puts behind a bar is one.
 
     Raises:
@@ -101,7 +105,7 @@ def check_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:
                 raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(types)}", "Take one of them, or none")
 
 
-def state_further(connection: apsw.Connection, memory_id: int, stated: Sequence[Stated], now: datetime) -> list[Stated]:
+def state_further(connection: apsw.Connection, memory_id: int, stated: Sequence[StatedRelation], now: datetime) -> list[StatedRelation]:
     """Adds relations to a memory that is there already. Returns those that it did not state before."""
     before = relations.stated_count(connection, memory_id)
     added = []

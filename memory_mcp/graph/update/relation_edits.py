@@ -12,7 +12,7 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.dates.mentions import NamedDay
 from memory_mcp.dates.resolve import parse_range
-from memory_mcp.domain import Lasting, Stated
+from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.update.entity_linking import days_stated, state_relations
 from memory_mcp.personas.registry import Persona
@@ -30,7 +30,7 @@ Find = Callable[[apsw.Connection, str, str | None, NamedDay | None], list[int]]
 DATES = "Send 2015-03-31, 2015-03, 2015, or words such as 昨日, last month"
 
 
-def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: ZoneInfo) -> Lasting:
+def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: ZoneInfo) -> RelationValidity:
     """When a relation holds, in words of dates: of a longer span its first day, and its last.
 
     Raises:
@@ -40,7 +40,7 @@ def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: Zon
     last = _days("valid_to", valid_to, now, zone)[1] if valid_to.strip() else None
     if first and last and last < first:
         raise InvalidInput("valid_to is before valid_from", f"{last} is before {first}", "Send the earlier day as valid_from")
-    return Lasting(first.isoformat() if first else None, last.isoformat() if last else None, label(notes, "notes"))
+    return RelationValidity(first.isoformat() if first else None, last.isoformat() if last else None, label(notes, "notes"))
 
 
 def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, date]:
@@ -53,7 +53,9 @@ def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, da
     return span.start.astimezone(zone).date(), (span.end - timedelta(microseconds=1)).astimezone(zone).date()
 
 
-def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime, privacy: Privacy, when: Lasting | None = None) -> None:
+def relate(
+    persona: Persona, relations_told: Sequence[StatedRelation], *, now: datetime, privacy: Privacy, when: RelationValidity | None = None
+) -> None:
     """Puts relations down, with when they hold. What was taken back before is good again, and what was said before of when is not. `now` is in
     the zone in which their writer lives.
 
@@ -78,7 +80,7 @@ def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime,
         persona.log.append(persona.name, operation)
 
 
-def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:
+def unrelate(persona: Persona, told: StatedRelation, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:
     """Takes a relation back, whatever speaks for it now or later. Returns whether there was one.
 
     Raises:
@@ -105,7 +107,7 @@ def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetim
     return done is not None
 
 
-def _ends(connection: apsw.Connection, stated: Stated, said_on: date, find: Find) -> tuple[list[int], list[int]]:
+def _ends(connection: apsw.Connection, stated: StatedRelation, said_on: date, find: Find) -> tuple[list[int], list[int]]:
     """The entities that may be the source of a relation, and those that may be its target."""
     told = with_types(stated, records.entity_types(connection))
     source_day, target_day = days_stated(told, said_on)
@@ -128,7 +130,7 @@ def _told_of(connection: apsw.Connection, name: str, type_: str | None, day: Nam
     return list(dict.fromkeys(one.id for one in lookup.visible_as(connection, days, name)))
 
 
-def _refuse_unknown(connection: apsw.Connection, stated: Stated, source_is_known: bool, target_is_known: bool) -> NoReturn:
+def _refuse_unknown(connection: apsw.Connection, stated: StatedRelation, source_is_known: bool, target_is_known: bool) -> NoReturn:
     """Says which end of a relation is not known, or whom it may mean by a further name of several."""
     told = with_types(stated, records.entity_types(connection))
     ends = ((told.source, told.source_type, source_is_known), (told.target, told.target_type, target_is_known))
@@ -143,9 +145,9 @@ def _refuse_unknown(connection: apsw.Connection, stated: Stated, source_is_known
     raise EntityNotFound(f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} not known", near, "Look at entity_neighbors")
 
 
-def _told(stated: Stated) -> dict[str, str]:
+def _told(stated: StatedRelation) -> dict[str, str]:
     return {"source": stated.source, "relation": stated.relation, "target": stated.target}
 
 
-def _said(when: Lasting) -> dict[str, str]:
+def _said(when: RelationValidity) -> dict[str, str]:
     return {name: value for name, value in asdict(when).items() if value}

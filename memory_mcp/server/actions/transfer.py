@@ -90,7 +90,7 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
         return http_refusal(error, {"persona": name, **_counted(result)}, rules=call.settings.privacy)
     finally:
         _merge_segments(call, name, result, options)
-    return JSONResponse({"persona": name, **({"dry_run": True} if options.foreseen else {}), **_counted(result)})
+    return JSONResponse({"persona": name, **({"dry_run": True} if options.dry_run else {}), **_counted(result)})
 
 
 class ExportArguments(TransferArguments):
@@ -130,7 +130,7 @@ async def export_memories(request: Request, arguments: ExportArguments) -> Respo
 
 def _merge_segments(call: Call, name: str, result: ImportResult, options: ImportOptions) -> None:
     """Request merging the segments of the word index, of which every batch leaves one."""
-    written = 0 if options.foreseen else result.stored + result.revised + result.dropped
+    written = 0 if options.dry_run else result.stored + result.revised + result.dropped
     if written > IMPORT_BATCH_LINES and call.runtime.chores:
         call.runtime.chores.request(fts_segments.CHORE, name)
 
@@ -151,7 +151,7 @@ def _import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
 def _store(call: Call, batch: list[NumberedLine], options: ImportOptions) -> ImportResult:
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
-    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if options.foreseen else call.writing
+    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if options.dry_run else call.writing
     return import_lines(opened, fitting, options) + ImportResult(refused=len(too_long), errors=too_long)
 
 

@@ -29,8 +29,10 @@ async def arguments_of(request: Request, route: Route, model: type[Arguments]) -
         _check_query(request, list(kinds) if route.reads_query else [])
     if route.reads_query:
         values = _query_values(request, kinds, model.blank_means_absent)
-    else:
+    elif kinds:
         values = await _body_values(request, kinds, model.blank_means_absent)
+    else:
+        values = {}
     try:
         return model.model_validate(values)
     except pydantic.ValidationError as error:

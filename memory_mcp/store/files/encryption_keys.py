@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
 
-from memory_mcp.config.master_key import KEY_BYTES, MAKE_ONE, MasterKey
+from memory_mcp.config.master_key import HOW_TO_CREATE, KEY_BYTES, MasterKey
 from memory_mcp.errors import KeyRefused, StoreDamaged
 from memory_mcp.store.files.durable_files import shred, write_atomically
 from memory_mcp.store.files.sealed import derived
@@ -63,7 +63,7 @@ class Keys:
             KeyRefused: there is no master key to wrap it under.
         """
         if self.master is None:
-            raise KeyRefused("a new persona is to be encrypted", "there is no master key", f"{_GIVE}. {MAKE_ONE}")
+            raise KeyRefused("a new persona is to be encrypted", "there is no master key", f"{_GIVE}. {HOW_TO_CREATE}")
         key = PersonaKey(secrets.token_bytes(KEY_BYTES))
         wrap(directory, key, [self.master])
         return key

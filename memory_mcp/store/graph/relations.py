@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.sqlite.bulk_rows import packed
@@ -94,7 +94,7 @@ def pairs_of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) ->
     return {(source, target) for source, target in rows}
 
 
-def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Mapping[int, str]) -> dict[int, list[Stated]]:
+def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Mapping[int, str]) -> dict[int, list[StatedRelation]]:
     """The relations that these memories state, by memory, as they were stated. Of those without a direction the ends are in the order
     of their names. Types are told where they are known. `called`: by entity, another name than its own to tell it by."""
     rows = connection.execute(
@@ -103,11 +103,11 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Ma
         "WHERE v.method = ? AND v.memory IN (SELECT value FROM json_each(?)) ORDER BY v.memory, v.id",
         (UNKNOWN_TYPE, UNKNOWN_TYPE, STATED, json.dumps(list(memory_ids))),
     )
-    found: dict[int, list[Stated]] = {}
+    found: dict[int, list[StatedRelation]] = {}
     for memory, source, type_, target, source_type, target_type, directed, one, other in rows:
         named = [(called.get(one, source), source_type or ""), (called.get(other, target), target_type or "")]
         (first, first_type), (second, second_type) = named if directed else sorted(named)
-        found.setdefault(memory, []).append(Stated(first, type_, second, first_type or None, second_type or None))
+        found.setdefault(memory, []).append(StatedRelation(first, type_, second, first_type or None, second_type or None))
     return found
 
 
@@ -121,7 +121,7 @@ def memories_stating(connection: apsw.Connection, entities: Iterable[int]) -> li
     return [row[0] for row in rows]
 
 
-def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
+def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[StatedRelation]:
     """What somebody stated outside of any memory about those whom, of all memories, only these name."""
     rows = connection.execute(
         "WITH told AS (SELECT value AS memory FROM json_each(?1)), named(entity) AS ("
@@ -132,7 +132,7 @@ def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int])
         "WHERE v.memory IS NULL AND v.method = ?2 AND (v.source IN alone OR v.target IN alone) ORDER BY v.id",
         (json.dumps(list(memory_ids)), STATED),
     )
-    return [Stated(source, type_, target) for source, type_, target in rows]
+    return [StatedRelation(source, type_, target) for source, type_, target in rows]
 
 
 def pairs_of_entities(connection: apsw.Connection, entities: Iterable[int]) -> set[Pair]:

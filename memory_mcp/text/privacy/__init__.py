@@ -1,1 +1,1 @@
-"""What should not be written down as it is: finding it in a text, and putting a placeholder in its place."""
+"""Finds private data in texts (`secrets`, `addresses`, `numbers`) and replaces it with placeholders (`redaction`)."""

@@ -1,31 +1,31 @@
-"""A text as the patterns read it: full-width letters and digits as ASCII, every character where it was.
+"""The normalized text that the patterns search: full-width letters and digits become ASCII, offsets stay the same.
 
-Nothing here uses `\\b` or `\\w`: to those kana and kanji are letters like any other, and what is glued to them has no border.
+The patterns don't use `\\b` or `\\w`, which treat kana and kanji as letters: there would be no boundary between them and a number.
 """
 
 import re
 
-# One character for one: an offset in the shadow is the same offset in the text.
+# Each character maps to one character, so that offsets in the view are offsets in the text.
 _ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}
-# A katakana ー and a minus sign stand between digits as often as a hyphen does. The hyphen is last: inside [ ] it is then itself.
+# Katakana ー and the minus sign are used between digits as often as a hyphen. The hyphen is last, so that it is literal inside [ ].
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u30fc\uff70-"
-# What stands where something was taken out says PHONE or KEY itself, and must not make the next number one.
-_TAKEN_OUT = re.compile(r"(?<=\[)REDACTED_[A-Z_]+(?=\])")
+# Placeholders contain words such as PHONE or KEY, which must not make the following number a finding.
+_PLACEHOLDER = re.compile(r"(?<=\[)REDACTED_[A-Z_]+(?=\])")
 
 
-def shadow(text: str) -> str:
-    """The same text, as long as it was, without the words of what was taken out before."""
-    read = text if text.isascii() else text.translate(_ASCII)
-    return _TAKEN_OUT.sub(lambda found: "□" * len(found[0]), read) if "[REDACTED_" in read else read
+def ascii_view(text: str) -> str:
+    """The text in ASCII forms, with the words of placeholders blanked out; as long as the original."""
+    view = text if text.isascii() else text.translate(_ASCII)
+    return _PLACEHOLDER.sub(lambda match: "□" * len(match[0]), view) if "[REDACTED_" in view else view
 
 
-def is_ascii_letter_or_digit(text: str, place: int) -> bool:
-    """Whether there is one at this place, which may lie outside the text."""
-    return 0 <= place < len(text) and text[place].isascii() and text[place].isalnum()
+def is_ascii_letter_or_digit(text: str, offset: int) -> bool:
+    """Whether the character at this offset is one; False outside the text."""
+    return 0 <= offset < len(text) and text[offset].isascii() and text[offset].isalnum()
 
 
-def hangs_on_left(text: str, start: int) -> bool:
-    """Whether what begins here is the end of something longer: `A123`, `a1-123`, `1.123`, `path/123`."""
+def continues_left(text: str, start: int) -> bool:
+    """Whether the number that begins here is the end of a longer token: `A123`, `a1-123`, `1.123`, `path/123`."""
     before = text[start - 1 : start]
     if is_ascii_letter_or_digit(text, start - 1) or before == "_":
         return True
@@ -39,8 +39,8 @@ def hangs_on_left(text: str, start: int) -> bool:
             return bool(before) and before in DASHES and is_ascii_letter_or_digit(text, start - 2)
 
 
-def hangs_on_right(text: str, end: int) -> bool:
-    """Whether what ends here goes on: `123A`, `123-a1`, `123.4`, `123.html`."""
+def continues_right(text: str, end: int) -> bool:
+    """Whether the number that ends here is the beginning of a longer token: `123A`, `123-a1`, `123.4`, `123.html`."""
     after = text[end : end + 1]
     if is_ascii_letter_or_digit(text, end) or after == "_":
         return True

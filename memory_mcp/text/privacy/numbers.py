@@ -1,6 +1,6 @@
-"""Numbers by which somebody can be called, charged or identified: telephones, credit cards, マイナンバー.
+"""Patterns for telephone numbers, credit card numbers and マイナンバー (Japan's individual numbers).
 
-Digits are read in runs of groups (`090-1234-5678`), and a run is looked at once: the time is in proportion to the text.
+Digits are parsed into runs of groups (`090-1234-5678`) and each run is examined once, so that the time is linear in the text.
 """
 
 import re
@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 
 import phonenumbers
 
-from memory_mcp.text.privacy.ascii_view import DASHES, hangs_on_left, hangs_on_right
+from memory_mcp.text.privacy.ascii_view import DASHES, continues_left, continues_right
 
 Span = tuple[int, int]
 Run = list[Span]
@@ -20,8 +20,8 @@ _GROUP = re.compile("[0-9]+")
 
 _CARD_SHAPES = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (14,), (15,), (16,), (19,), (6, 13), (4, 4, 4, 4, 3)})
 _BETWEEN_CARD_DIGITS = frozenset({" ", *DASHES})
-# Issuers: Visa, Mastercard (two ranges), American Express, JCB, Diners Club, Discover, UnionPay. Visa's old 13 digits are left out:
-# they are those of the bar code on any Japanese product.
+# Issuers: Visa, Mastercard (two ranges), American Express, JCB, Diners Club, Discover, UnionPay. Visa's old 13 digits are left out,
+# since the bar code of every Japanese product has that form.
 _ISSUER = re.compile(
     r"4[0-9]{15}|5[1-5][0-9]{14}|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}|3[47][0-9]{13}|35(?:2[89]|[3-8][0-9])[0-9]{12}"
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|6(?:011|5[0-9]{2}|4[4-9][0-9])[0-9]{12}|62[0-9]{14}(?:[0-9]{3})?"
@@ -34,7 +34,7 @@ _COUNTING = frozenset({"0123456789", "01234567890"})
 _MY_NUMBER_NEAR = re.compile(r"マイナンバ|個人番号|マイナカード|my ?number|individual number", re.IGNORECASE)
 _CARD_NEAR = re.compile(r"カード|card|クレカ|visa|master|amex|jcb|クレジット|credit", re.IGNORECASE)
 _PHONE_NEAR = re.compile(r"電話|tel|phone|携帯|連絡|mobile|cell|call|fax|ファックス|℡|☎|📞|かけて|ケータイ|スマホ", re.IGNORECASE)
-# What a text calls a number that is no telephone and no card, directly before it.
+# Words directly before a number that make it something other than a telephone or card number.
 _OTHER_NUMBER = re.compile(
     r"(?:(?:注文|受注|発注|予約|会員|商品|契約|請求|学籍|社員|受験|患者|診察券|お客様)[^。、 　]{0,4}(?:番号|コード|no|id|№)|注文 ?[#＃№]|伝票|追跡"
     r"|(?:問い?合わ?せ|管理|整理|受付|登録|製造|口座)番号|型番|品番|シリアル)[^。、]{0,5}\Z"
@@ -47,7 +47,7 @@ _BEFORE, _AROUND = 20, 40
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Some neighbouring groups of a run, as a text that may be a number of its own."""
+    """Adjacent groups of a run that together may be a number."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class _Window:
 
 
 def credit_cards(text: str, within: Iterable[Run]) -> Iterator[Span]:
-    """Numbers of an issuer's range and length whose check digit is right (ISO/IEC 7812-1)."""
+    """Numbers in the range and length of an issuer with a valid check digit (ISO/IEC 7812-1)."""
     for window in _windows(text, within, (5, 4, 2, 3, 1), (14, 15, 16, 19), _begins_card):
         alike = len(set(window.separators)) <= 1 and all(separator in _BETWEEN_CARD_DIGITS for separator in window.separators)
         alone = window.before in ("", " ") and window.after in ("", " ", ".")
@@ -70,12 +70,12 @@ def credit_cards(text: str, within: Iterable[Run]) -> Iterator[Span]:
 
 
 def my_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
-    """Twelve digits with the right check digit, where the text says nearby that they are a マイナンバー.
+    """Twelve digits with a valid check digit near a word such as マイナンバー.
 
-    The check digit: 11 − Σ(P·Q) mod 11, 0 for a remainder of 1 or less (総務省令第85号, 2014). One number in ten has it by chance.
+    The check digit is 11 − Σ(P·Q) mod 11, 0 for a remainder of 1 or less (総務省令第85号, 2014). One number in ten has it by chance.
     """
     for window in _windows(text, within, (3, 1), (12,), lambda _text, _start, length: length in (4, 12)):
-        # A group more on either side: it is something longer, such as a card.
+        # With another group on either side it is a longer number, such as a card number.
         if window.shape not in _MY_NUMBER_SHAPES or (window.separators and {window.before, window.after} & set(window.separators)):
             continue
         near = text[max(0, window.start - _AROUND) : window.end + _BEFORE]
@@ -84,16 +84,16 @@ def my_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
 
 
 def phones(text: str, within: Iterable[Run]) -> Iterator[Span]:
-    """Telephone numbers: Japanese and North American ones as they are written there, and any that begins with + and its country."""
+    """Telephone numbers: Japanese and North American ones in national notation, and any that begins with + and a country code."""
     for window in _windows(text, within, (6, 5, 4, 3, 2, 1), _PHONE_DIGITS, _begins_phone):
-        if _goes_on(text, window):
+        if _is_longer(text, window):
             continue
         if _is_phone(text, window) and not _is_other_number(text, window, _PHONE_NEAR):
             yield window.start - _has_plus(text, window), window.end
 
 
-def _goes_on(text: str, window: _Window) -> bool:
-    """Whether a group more, in the same way of writing, makes it something longer. After a space a time or a date may well follow."""
+def _is_longer(text: str, window: _Window) -> bool:
+    """Whether another group with the same separator makes it a longer number. After a space a time or a date may follow."""
     inner = window.separators[-1:] or (*DASHES, ".")
     if window.before in inner:
         return True
@@ -133,7 +133,7 @@ def _is_valid(number: str, region: str | None) -> bool:
 
 
 def runs(text: str) -> list[Run]:
-    """The runs of groups of digits in a text, as the places of their groups, where there are enough digits for anything."""
+    """The runs of groups of digits that are long enough for a number, as the spans of their groups."""
     return [
         [group.span() for group in _GROUP.finditer(text, *run.span())]
         for run in _RUN.finditer(text)
@@ -142,16 +142,16 @@ def runs(text: str) -> list[Run]:
 
 
 def _windows(
-    text: str, within: Iterable[Run], sizes: Sequence[int], total: Container[int], begins: Callable[[str, int, int], bool]
+    text: str, within: Iterable[Run], sizes: Sequence[int], total: Container[int], may_begin: Callable[[str, int, int], bool]
 ) -> Iterator[_Window]:
-    """Neighbouring groups of digits, so many (`sizes`, the most first) and with so many digits (`total`), that nothing else touches.
+    """Yields windows of adjacent groups that are not part of a longer token: `sizes` groups (largest first) with `total` digits.
 
-    `begins` says of a text, a place and a length whether such a group may be the first: most are not looked at further.
+    `may_begin(text, start, length)` decides whether a group can be the first of a number, which rules out most groups early.
     """
     for groups in within:
         counted = [0, *accumulate(end - start for start, end in groups)]
         for first, (start, end) in enumerate(groups):
-            for size in sizes if begins(text, start, end - start) else ():
+            for size in sizes if may_begin(text, start, end - start) else ():
                 last = first + size
                 if last <= len(groups) and counted[last] - counted[first] in total:
                     window = _window(text, groups, first, last)
@@ -164,7 +164,7 @@ def _window(text: str, groups: Run, first: int, last: int) -> _Window | None:
     start, end = chosen[0][0], chosen[-1][1]
     before = text[groups[first - 1][1] : start] if first else ""
     after = text[end : groups[last][0]] if last < len(groups) else ""
-    if (not before and hangs_on_left(text, start)) or (not after and hangs_on_right(text, end)):
+    if (not before and continues_left(text, start)) or (not after and continues_right(text, end)):
         return None
     separators = tuple(text[left[1] : right[0]] for left, right in pairwise(chosen))
     opened = start > 0 and text[start - 1] == "(" and separators[:1] != () and separators[0].startswith(")")
@@ -179,10 +179,10 @@ def _window(text: str, groups: Run, first: int, last: int) -> _Window | None:
     )
 
 
-def _is_other_number(text: str, window: _Window, meant: re.Pattern[str]) -> bool:
-    """Whether the words before it say that it is the number of an order, an account or the like."""
+def _is_other_number(text: str, window: _Window, wanted_words: re.Pattern[str]) -> bool:
+    """Whether the words before the number make it an order number, account number or the like."""
     before = text[max(0, window.start - _BEFORE) : window.start]
-    return bool(_OTHER_NUMBER.search(before)) and not meant.search(before)
+    return bool(_OTHER_NUMBER.search(before)) and not wanted_words.search(before)
 
 
 def _luhn(digits: str) -> bool:

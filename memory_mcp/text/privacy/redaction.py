@@ -1,4 +1,4 @@
-"""Putting placeholders in the place of what is private, and counting it."""
+"""Replaces private data with placeholders, and counts what was replaced."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,25 +6,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.text.privacy.detection import KINDS, find
 
-# A memory that holds something flagged carries this and the kind as a tag, so that it can be found.
+# A memory that contains flagged data gets this prefix and the kind as a tag, so that it can be found.
 FLAG_PREFIX = "contains:"
-# A whole number this long may be a card or a telephone; a smaller one is a number.
-_TELLING_DIGITS = 10
-# Few texts need a second look, none that people write a third.
-_FURTHER_LOOKS = 8
+# An integer this long may be a card or telephone number.
+_PRIVATE_DIGITS = 10
+# Few texts need a second pass; texts that people write never need a third.
+_FURTHER_PASSES = 8
 
 
 def placeholder(kind: str) -> str:
-    """What stands where something of this kind stood."""
+    """The text that replaces private data of this kind."""
     return f"[REDACTED_{kind.upper()}]"
 
 
 @dataclass(slots=True)
 class Redaction:
-    """Texts under one set of rules. Counts, over all of them, what was `redacted` and what was only `flagged`, by kind."""
+    """Redacts texts by one set of rules. Counts by kind, over all texts, what was `redacted` and what was only `flagged`."""
 
     rules: Privacy
     redacted: Counter[str] = field(default_factory=Counter)
@@ -35,7 +35,7 @@ class Redaction:
         self._modes = {kind: mode for kind in KINDS if (mode := getattr(self.rules, kind)) != "off"}
 
     def text(self, text: str) -> str:
-        """The text as it may be stored. A text that has been through here comes out as it went in."""
+        """The text as it may be stored. Redacting a redacted text doesn't change it."""
         return self._replaced(text, 0)
 
     def optional(self, text: str | None) -> str | None:
@@ -45,7 +45,7 @@ class Redaction:
         return tuple(self.text(text) for text in texts)
 
     def tree(self, value: Any) -> Any:
-        """JSON: the texts in it, the names of its fields, and whole numbers that are long enough to be somebody's."""
+        """Redacts JSON: its strings, the names of its fields, and integers that are long enough to be private."""
         return self._tree(value, "")
 
     def _tree(self, value: Any, name: str) -> Any:
@@ -54,35 +54,35 @@ class Redaction:
                 return self._named(value, name)
             case bool():
                 return value
-            case int() if abs(value) >= 10 ** (_TELLING_DIGITS - 1):
+            case int() if abs(value) >= 10 ** (_PRIVATE_DIGITS - 1):
                 digits = str(value)
-                told = self._named(digits, name)
-                return value if told == digits else told
+                redacted = self._named(digits, name)
+                return value if redacted == digits else redacted
             case Mapping():
-                told_names = {each: self.text(str(each)) for each in value}
-                return {_unused(told_names, each): self._tree(inner, str(each)) for each, inner in value.items()}
+                names = {field_name: self.text(str(field_name)) for field_name in value}
+                return {_unique(names, field_name): self._tree(inner, str(field_name)) for field_name, inner in value.items()}
             case list() | tuple():
                 return [self._tree(inner, name) for inner in value]
         return value
 
     def _named(self, value: str, name: str) -> str:
-        """A field's value, with the field's name before it: `api_key` says what the value is."""
-        begin = f"{name}: " if name else ""
-        return self._replaced(begin + value, len(begin))
+        """Redacts the value of a field with the field's name before it, since a name such as `api_key` identifies the value."""
+        prefix = f"{name}: " if name else ""
+        return self._replaced(prefix + value, len(prefix))
 
     def _replaced(self, text: str, begin: int) -> str:
-        """Looks until there is nothing more: what stood glued to something that went is told from it only now."""
-        told = self._once(text, begin, self.flagged)
-        for _ in range(_FURTHER_LOOKS):
-            if told == text[begin:]:
+        """Redacts until nothing changes: a pattern may match only after the text adjacent to it was replaced."""
+        redacted = self._replaced_once(text, begin, self.flagged)
+        for _ in range(_FURTHER_PASSES):
+            if redacted == text[begin:]:
                 break
-            text = text[:begin] + told
-            told = self._once(text, begin, Counter())
-        return told
+            text = text[:begin] + redacted
+            redacted = self._replaced_once(text, begin, Counter())
+        return redacted
 
-    def _once(self, text: str, begin: int, flagged: Counter[str]) -> str:
+    def _replaced_once(self, text: str, begin: int, flagged: Counter[str]) -> str:
         parts: list[str] = []
-        place = begin
+        offset = begin
         for finding in find(text, self._modes):
             if finding.start < begin:
                 continue
@@ -90,20 +90,26 @@ class Redaction:
                 flagged[finding.kind] += 1
                 continue
             self.redacted[finding.kind] += 1
-            parts += [text[place : finding.start], placeholder(finding.kind)]
-            place = finding.end
-        return "".join([*parts, text[place:]]) if parts else text[begin:]
+            parts += [text[offset : finding.start], placeholder(finding.kind)]
+            offset = finding.end
+        return "".join([*parts, text[offset:]]) if parts else text[begin:]
 
 
-def _unused(told: Mapping[Any, str], name: Any) -> str:
-    """The told name of a field; of several that became the same, numbered from the second."""
-    same = [each for each in told if told[each] == told[name]]
-    place = same.index(name)
-    return told[name] if place == 0 else f"{told[name]}_{place + 1}"
+def _unique(redacted_names: Mapping[Any, str], name: Any) -> str:
+    """The redacted name of a field, with a number if an earlier field has the same redacted name."""
+    redacted = redacted_names[name]
+    index = [other for other in redacted_names if redacted_names[other] == redacted].index(name)
+    return redacted if index == 0 else f"{redacted}_{index + 1}"
 
 
-def relations_redacted(relations: Sequence[Stated], found: Redaction) -> tuple[Stated, ...]:
-    """The relations as they may be kept."""
+def relations_redacted(relations: Sequence[StatedRelation], redaction: Redaction) -> tuple[StatedRelation, ...]:
+    """The relations without private data."""
     return tuple(
-        replace(one, source=found.text(one.source), relation=found.text(one.relation), target=found.text(one.target)) for one in relations
+        replace(
+            relation,
+            source=redaction.text(relation.source),
+            relation=redaction.text(relation.relation),
+            target=redaction.text(relation.target),
+        )
+        for relation in relations
     )

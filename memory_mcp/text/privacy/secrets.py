@@ -1,4 +1,4 @@
-"""Keys, tokens and private keys: what opens something. By the prefixes that services give them, and by what the text calls them."""
+"""Patterns for API keys, tokens, passwords and private keys: by the prefixes of services, and by words such as "token" before them."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 Span = tuple[int, int]
 
-# The prefixes, each with the characters that follow and the least of them. Lengths are lower limits: services make theirs longer.
+# The known prefixes with the characters that follow. Lengths are minimums: services tend to lengthen their keys.
 _PREFIXED = (
     r"sk-(?:(?:ant-|proj-|or-v1-|svcacct-)[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{20,})",  # OpenAI, Anthropic, OpenRouter, DeepSeek
     r"(?:AKIA|ASIA)[A-Z0-9]{16}",  # AWS
@@ -25,47 +25,47 @@ _PREFIXED = (
     r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",  # JSON Web Tokens
     r"mmcp_[0-9a-f]{10}_[0-9a-f]{64}",  # this server's own
 )
-# A hyphen or an underscore before it is somebody's glue (`key-ghp_…`); a letter is a word that ends like a prefix (`task-…`).
+# A hyphen or underscore may precede a key (`key-ghp_…`); a letter means a word that ends like a prefix (`task-…`).
 _KNOWN = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_PREFIXED)})")
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINES = re.compile(r"[A-Za-z0-9+/=\s:,.-]*")
 
-# What a text calls a secret, and what may stand between that and the secret. ー is a letter here, and no dash.
-_CALLED = re.compile(
+# Words for secrets, and the text between such a word and the secret. Here ー is a letter, not a dash.
+_SECRET_WORDS = re.compile(
     r"(?:api[ _-]?key|access[ _-]?key|secret[ _-]?key|private[ _-]?key|client[ _-]?secret|secret|token|credentials?|passwo?r?d|passphrase|pwd"
     r"|bearer|authorization: ?basic|apiキー|アクセスキー|秘密鍵|シークレット|トークン|パスワード|パスフレーズ|暗証番号|認証情報)s?",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"""["'’”」』]?[ \t]{0,4}(?:is|was|are|は|が|を|も|[:=>|]{1,3}|「|『)?[ \t]{0,4}["'‘“「『`<(]?""", re.IGNORECASE)
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+/.~!@#$%^&*-]{7,1023}={0,2}")
-# What looks random: so long, or, with signs in it too, a little shorter.
+# The minimum length of a random value: shorter if it contains punctuation.
 _LONG_CHARACTERS, _SHORT_CHARACTERS = 16, 10
 _LEAST_CHANGES, _LEAST_BITS_PER_CHARACTER = 5, 3.0
 
 
 def api_keys(text: str) -> Iterator[Span]:
-    """Keys, tokens, passwords that look random, and blocks of private keys."""
+    """API keys, tokens, passwords that look random, and PEM blocks of private keys."""
     if "PRIVATE KEY" in text:
         yield from _private_keys(text)
-    yield from (found.span() for found in _KNOWN.finditer(text))
-    yield from _called_secret(text)
+    yield from (match.span() for match in _KNOWN.finditer(text))
+    yield from _named_secrets(text)
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    place = 0
-    while begin := _BEGIN.search(text, place):
+    offset = 0
+    while begin := _BEGIN.search(text, offset):
         end = _END.search(text, begin.end())
         lines = _KEY_LINES.match(text, begin.end())
-        place = end.end() if end else lines.end() if lines else begin.end()
-        yield begin.start(), place
-        if end is None:  # no block after this one ends either: each was looked for in all that follows
+        offset = end.end() if end else lines.end() if lines else begin.end()
+        yield begin.start(), offset
+        if end is None:  # the search covered the rest of the text, so no later block ends either
             return
 
 
-def _called_secret(text: str) -> Iterator[Span]:
-    for word in _CALLED.finditer(text):
+def _named_secrets(text: str) -> Iterator[Span]:
+    for word in _SECRET_WORDS.finditer(text):
         between = _BETWEEN.match(text, word.end())
         if between is None or between.end() == word.end():
             continue
@@ -75,18 +75,18 @@ def _called_secret(text: str) -> Iterator[Span]:
 
 
 def is_random(value: str) -> bool:
-    """Whether a word looks drawn by lot: letters and digits mixed, changing all the time, and as many different ones as chance takes.
+    """Whether a word looks random: letters and digits alternate often, and the characters have high entropy.
 
-    Entropy is Shannon's, of the characters, in bits for each. Words, names and paths change seldom between small letters, capitals
-    and digits, also where they hold a year or a number.
+    The entropy is Shannon's, in bits per character. Words, names and paths rarely alternate between lower case, upper case and
+    digits, even if they contain a year or a number.
     """
     letters = "".join(character for character in value if character.isalnum())
-    sorts = [0 if letter.isdigit() else 1 if letter.islower() else 2 for letter in letters]
-    changes = sum(left != right for left, right in pairwise(sorts))
-    if changes < _LEAST_CHANGES or 0 not in sorts:
+    classes = [0 if letter.isdigit() else 1 if letter.islower() else 2 for letter in letters]
+    changes = sum(left != right for left, right in pairwise(classes))
+    if changes < _LEAST_CHANGES or 0 not in classes:
         return False
     if len(letters) < _LONG_CHARACTERS:
-        return len(value) >= _SHORT_CHARACTERS and len(set(sorts)) == 3 and not value.isalnum()
+        return len(value) >= _SHORT_CHARACTERS and len(set(classes)) == 3 and not value.isalnum()
     counts = Counter(letters)
     bits = -sum(count / len(letters) * math.log2(count / len(letters)) for count in counts.values())
     return bits >= _LEAST_BITS_PER_CHARACTER

@@ -1,7 +1,7 @@
-"""An export of ChatGPT: the messages of each conversation as they were shown last, the other branches left out.
+"""Reads a ChatGPT export: the messages of the branch of each conversation that was shown last; other branches are left out.
 
-ChatGPTLoader of langchain-community is not used: it makes one text of a conversation, of all its branches in the order of
-the file, and gives up at the first message without a time or with a picture.
+langchain-community's ChatGPTLoader is not used: it joins all branches of a conversation into one text in file order, and
+fails at the first message without a time or with an image.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,30 +17,30 @@ NAME = "ChatGPT"
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:
-    """What was said, by whom and when. `me` is what the user is called."""
+    """Yields a row for each message. `me` is the name of the user; default `user`."""
     yield from read_conversations(source, lambda conversation, where: _conversation(conversation, where, me))
 
 
 def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     if not isinstance(conversation, dict):
-        yield ImportItem(where, refused="It is no object.")
+        yield ImportItem(where, refused="It is not an object.")
         return
     messages = _shown(conversation)
     if messages is None:
         yield ImportItem(where, refused="It has neither a tree of messages (mapping) nor a list of them (messages).")
         return
     title = text_in(conversation.get("title"))
-    known_as = next((text_in(conversation[name]) for name in ("conversation_id", "id") if text_in(conversation.get(name))), "")
-    session = known_as or import_rows.key_of(FORM, title, str(conversation.get("create_time")))
-    for place, (message_id, message) in enumerate(messages, start=1):
+    conversation_id = next((text_in(conversation[name]) for name in ("conversation_id", "id") if text_in(conversation.get(name))), "")
+    session = conversation_id or import_rows.key_of(FORM, title, str(conversation.get("create_time")))
+    for number, (message_id, message) in enumerate(messages, start=1):
         role = _role(message)
-        said = _text(message) if role in ("user", "assistant") and _is_shown(message) else ""
+        text = _text(message) if role in ("user", "assistant") and _is_shown(message) else ""
         model = message.get("metadata", {}).get("model_slug") if isinstance(message.get("metadata"), dict) else None
         yield from import_rows.memory_rows(
-            f"{where}, message {place}",
+            f"{where}, message {number}",
             FORM,
-            (session, message_id or str(place)),
-            said,
+            (session, message_id or str(number)),
+            text,
             source=(me or "user") if role == "user" else NAME,
             session_id=session,
             occurred_at=moment(message.get("create_time")),
@@ -51,19 +51,19 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
 
 
 def _shown(conversation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]] | None:
-    """The messages with their ids, from the first to the last."""
+    """The ids and messages of the current branch, first to last; None if the conversation has neither form of messages."""
     mapping = conversation.get("mapping")
     if not isinstance(mapping, dict):
         listed = conversation.get("messages")  # the older form
         return [(text_in(entry.get("id")), entry) for entry in objects(listed)] if isinstance(listed, list) else None
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    place = conversation.get("current_node")
-    if place not in nodes:
-        place = max(nodes, key=lambda name: _time(nodes[name]), default=None)
+    node_id = conversation.get("current_node")
+    if node_id not in nodes:
+        node_id = max(nodes, key=lambda name: _time(nodes[name]), default=None)
     path: dict[str, Mapping[str, Any]] = {}
-    while isinstance(place, str) and place in nodes and place not in path:  # a tree that runs in a circle ends, too
-        path[place] = nodes[place]
-        place = nodes[place].get("parent")
+    while isinstance(node_id, str) and node_id in nodes and node_id not in path:  # ends even if the parents form a cycle
+        path[node_id] = nodes[node_id]
+        node_id = nodes[node_id].get("parent")
     return [(name, node["message"]) for name, node in reversed(path.items()) if isinstance(node.get("message"), dict)]
 
 
@@ -84,7 +84,7 @@ def _is_shown(message: Mapping[str, Any]) -> bool:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """What a message says in words: without pictures and files, and what tools and thoughts are given."""
+    """The text of a message without images, files, tool calls and reasoning."""
     content = message.get("content", message.get("text"))
     if isinstance(content, str):
         return content
@@ -93,9 +93,9 @@ def _text(message: Mapping[str, Any]) -> str:
     if content.get("content_type", "text") not in ("text", "multimodal_text"):
         return text_in(content.get("text")) if content.get("content_type") == "code" else ""
     parts = content.get("parts")
-    said = (
+    texts = (
         [part if isinstance(part, str) else text_in(part.get("text")) for part in parts if isinstance(part, str | dict)]
         if isinstance(parts, list)
         else []
     )
-    return "\n\n".join(part for part in said if part.strip())
+    return "\n\n".join(part for part in texts if part.strip())

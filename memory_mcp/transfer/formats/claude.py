@@ -1,4 +1,4 @@
-"""An export of Claude (claude.ai): what was said in each conversation. langchain-community has no loader for it."""
+"""Reads a Claude export (claude.ai): the messages of each conversation. langchain-community has no loader for it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ NAME = "Claude"
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:
-    """What was said, by whom and when. `me` is what the user is called."""
+    """Yields a row for each message. `me` is the name of the user; default `user`."""
     yield from read_conversations(source, lambda conversation, where: _conversation(conversation, where, me))
 
 
@@ -23,13 +23,13 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
         return
     title = text_in(conversation.get("name"))
     session = text_in(conversation.get("uuid")) or import_rows.key_of(FORM, title, str(conversation.get("created_at")))
-    for place, message in enumerate(objects(conversation["chat_messages"]), start=1):
+    for number, message in enumerate(objects(conversation["chat_messages"]), start=1):
         by_user = message.get("sender") in ("human", "user")
         message_id = text_in(message.get("uuid"))
         yield from import_rows.memory_rows(
-            f"{where}, message {place}",
+            f"{where}, message {number}",
             FORM,
-            (session, message_id or str(place)),
+            (session, message_id or str(number)),
             _text(message),
             source=(me or "user") if by_user else NAME,
             session_id=session,
@@ -41,12 +41,12 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """The text of a message: without thoughts, calls of tools and what they answered."""
+    """The text of a message without reasoning, tool calls and tool results."""
     parts = [text_in(part.get("text")) for part in objects(message.get("content")) if part.get("type") == "text"]
     return "\n\n".join(part for part in parts if part.strip()) or text_in(message.get("text"))
 
 
 def _files(message: Mapping[str, Any]) -> list[str]:
-    """The names of what was attached."""
+    """The names of the attached files."""
     attached = [*objects(message.get("attachments")), *objects(message.get("files"))]
     return list(dict.fromkeys(text_in(file.get("file_name")) for file in attached if text_in(file.get("file_name"))))

@@ -1,4 +1,4 @@
-"""The entries of a JSON file one at a time: an export of years of conversations need not fit into memory."""
+"""Reads the entries of a JSON file one at a time: an export of years of conversations need not fit into memory."""
 
 import codecs
 import json
@@ -19,10 +19,10 @@ _DECODER = json.JSONDecoder()
 
 
 def items(blocks: Iterable[bytes], name: str) -> Iterator[Any]:
-    """The entries of a list, or the one value that the file is.
+    """Yields the entries of a top-level list, or the single top-level value.
 
     Raises:
-        InvalidInput: it is no JSON from some entry on; those before it were answered.
+        InvalidInput: the JSON is malformed; the entries before the error were yielded.
     """
     window = _Window(blocks, name)
     if not window.starts_list():
@@ -33,10 +33,10 @@ def items(blocks: Iterable[bytes], name: str) -> Iterator[Any]:
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """The lines of a text in UTF-8 that are not blank, with their numbers. Split at line feeds only.
+    """Yields (number, line) for each line of UTF-8 text that is not blank. Splits at line feeds only.
 
     Raises:
-        InvalidInput: it is not UTF-8, or a line is too long.
+        InvalidInput: the text is not UTF-8, or a line is too long.
     """
     rest, number = "", 0
     for text in _texts(blocks, name):
@@ -68,44 +68,44 @@ def read_conversations(source: Source, read: Callable[[Any, str], Iterator[Impor
 
 
 class _Window:
-    """The part of a file that is being read."""
+    """The decoded part of a file around the current read offset."""
 
     def __init__(self, blocks: Iterable[bytes], name: str) -> None:
         self._texts = _texts(blocks, name)
-        self._name, self._text, self._place, self._count = name, "", 0, 0
+        self._name, self._text, self._offset, self._count = name, "", 0, 0
 
     def starts_list(self) -> bool:
-        """Whether the file is a list; its bracket is passed."""
+        """Whether the top-level value is a list; moves past its opening bracket."""
         while not self._seek(" \t\r\n"):
             if not self._more():
                 raise InvalidInput(f"{self._name} is empty", "", "Fetch the export again")
-        if self._text[self._place] != "[":
+        if self._text[self._offset] != "[":
             return False
-        self._place += 1
+        self._offset += 1
         return True
 
     def ends_list(self) -> bool:
-        """Whether no further entry follows."""
+        """Whether the list ends here."""
         while not self._seek(_BETWEEN):
             if not self._more():
                 raise self._broken("the file ends within the list")
-        return self._text[self._place] == "]"
+        return self._text[self._offset] == "]"
 
     def next(self) -> Any:
         """The next entry."""
         self._count += 1
         while True:
             try:
-                value, self._place = _DECODER.raw_decode(self._text, self._place)
+                value, self._offset = _DECODER.raw_decode(self._text, self._offset)
             except (ValueError, RecursionError) as error:
-                # What ends too soon and what is wrong look alike: as much again is read, until nothing is left.
-                if isinstance(error, RecursionError) or not self._more(len(self._text) - self._place):
+                # A truncated value and a malformed one raise the same error: double the window until the file ends.
+                if isinstance(error, RecursionError) or not self._more(len(self._text) - self._offset):
                     raise self._broken(str(error)) from error
             else:
                 return value
 
     def rest(self) -> Any:
-        """All of the file as one value."""
+        """The whole file as one value."""
         while self._more(ITEM_LIMIT_CHARACTERS):
             pass
         try:
@@ -114,20 +114,21 @@ class _Window:
             raise self._broken(str(error)) from error
 
     def _seek(self, skipped: str) -> bool:
-        while self._place < len(self._text) and self._text[self._place] in skipped:
-            self._place += 1
-        return self._place < len(self._text)
+        """Skips these characters; False at the end of the window."""
+        while self._offset < len(self._text) and self._text[self._offset] in skipped:
+            self._offset += 1
+        return self._offset < len(self._text)
 
     def _more(self, least: int = 1) -> bool:
-        """Reads at least so many further characters, if there are any."""
-        parts = [self._text[self._place :]]
+        """Reads at least `least` further characters, unless the file ends before."""
+        parts = [self._text[self._offset :]]
         read = 0
         for text in self._texts:
             parts.append(text)
             read += len(text)
             if read >= least:
                 break
-        self._text, self._place = "".join(parts), 0
+        self._text, self._offset = "".join(parts), 0
         if len(self._text) > ITEM_LIMIT_CHARACTERS:
             raise _too_long(self._name, self._count)
         return read > 0
@@ -148,5 +149,5 @@ def _texts(blocks: Iterable[bytes], name: str) -> Iterator[str]:
         raise InvalidInput(f"{name} is not UTF-8", error.reason, "Save it as UTF-8") from error
 
 
-def _too_long(name: str, place: int) -> InvalidInput:
-    return InvalidInput(f"entry {place} of {name} is too long", f"{ITEM_LIMIT_CHARACTERS:,} characters are the limit", "Take it out")
+def _too_long(name: str, number: int) -> InvalidInput:
+    return InvalidInput(f"entry {number} of {name} is too long", f"{ITEM_LIMIT_CHARACTERS:,} characters are the limit", "Take it out")

@@ -1,4 +1,7 @@
-"""memory.json of the reference memory server: each observation and each relation as a fact. langchain-community has no loader for it."""
+"""Reads memory.json of the MCP reference memory server: each observation and each relation becomes a fact.
+
+langchain-community has no loader for it.
+"""
 
 import json
 from collections.abc import Iterator
@@ -13,8 +16,8 @@ from memory_mcp.transfer.formats.sources import Source, blocks
 FORM = "mcp-memory"
 
 
-def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  nobody speaks in it
-    """What is known of each entity: "健太: 苺が好き". Nothing in the file says when."""
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  the file has no authors
+    """Yields a row for each observation, such as "健太: 苺が好き". The file has no times."""
     for name in source.names():
         try:
             for number, line in lines(blocks(source, name), name):
@@ -25,19 +28,19 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
 
 def _line(line: str, where: str) -> Iterator[ImportItem]:
     try:
-        told = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError) as error:
         yield ImportItem(where, refused=f"It is not JSON: {error}.")
         return
-    if isinstance(told, dict) and "type" not in told and ("entities" in told or "relations" in told):  # what read_graph answers
-        for entity in objects(told.get("entities")):
+    if isinstance(value, dict) and "type" not in value and ("entities" in value or "relations" in value):  # the answer of read_graph
+        for entity in objects(value.get("entities")):
             yield from _entity(entity, where)
-        for relation in objects(told.get("relations")):
+        for relation in objects(value.get("relations")):
             yield from _relation(relation, where)
-    elif isinstance(told, dict) and told.get("type") == "entity":
-        yield from _entity(told, where)
-    elif isinstance(told, dict) and told.get("type") == "relation":
-        yield from _relation(told, where)
+    elif isinstance(value, dict) and value.get("type") == "entity":
+        yield from _entity(value, where)
+    elif isinstance(value, dict) and value.get("type") == "relation":
+        yield from _relation(value, where)
     else:
         yield ImportItem(where, refused="It is neither an entity nor a relation.")
 
@@ -48,9 +51,9 @@ def _entity(entity: dict[str, Any], where: str) -> Iterator[ImportItem]:
         yield ImportItem(where, refused="The entity has no name.")
         return
     listed = entity.get("observations")
-    # One is a text, or an object that says more about it.
-    said = [text_in(each.get("content") if isinstance(each, dict) else each) for each in listed] if isinstance(listed, list) else []
-    observations = [each for each in said if each.strip()]
+    # An observation is a string, or an object with the string as `content`.
+    texts = [text_in(entry.get("content") if isinstance(entry, dict) else entry) for entry in listed] if isinstance(listed, list) else []
+    observations = [text for text in texts if text.strip()]
     for observation in observations or [""]:
         content = f"{name}: {observation}" if observation else f"{name} ({kind})" if kind else name
         yield from import_rows.memory_rows(

@@ -1,7 +1,7 @@
-"""An export of mem0 or OpenMemory: its memories as facts. langchain-community has no loader for them.
+"""Reads an export of mem0 or OpenMemory: its memories as facts. langchain-community has no loader for them.
 
-Read are the answer of mem0's `get_all` (an object with `results`, or a list), the list of OpenMemory's API (`items`), and
-OpenMemory's backup: a zip with memories.jsonl.gz, which names apps and categories, or memories.json, which numbers them.
+It reads the answer of mem0's `get_all` (an object with `results`, or a list), the list of OpenMemory's API (`items`), and
+OpenMemory's backup: a zip with memories.jsonl.gz, which has the names of apps and categories, or memories.json, which has their ids.
 """
 
 import gzip
@@ -19,12 +19,12 @@ from memory_mcp.transfer.formats.sources import Source, blocks, blocks_of
 FORM = "mem0"
 PACKED, PLAIN = "memories.jsonl.gz", "memories.json"
 LISTS = ("results", "memories", "items", "data")
-UNFOLDED_LIMIT_BYTES = 1024**3
-IN_TRASH = frozenset({"deleted"})
+DECOMPRESSED_LIMIT_BYTES = 1024**3
+DELETED_STATES = frozenset({"deleted"})
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:
-    """The memories, with the user's name as their source. `me` is what the user is called, if not by that name."""
+    """Yields a row for each memory with the user as its source. `me` replaces the user's id."""
     names = source.names()
     packed = [name for name in names if PurePosixPath(name).name == PACKED]
     chosen = packed or [name for name in names if len(names) == 1 or PurePosixPath(name).name == PLAIN]
@@ -32,8 +32,8 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:
         yield ImportItem(source.label, refused=f"It has neither {PACKED} nor {PLAIN}.")
     for name in chosen:
         try:
-            for place, memory in enumerate(_memories(source, name), start=1):
-                yield from _memory(memory, f"{name}, memory {place}", me)
+            for number, memory in enumerate(_memories(source, name), start=1):
+                yield from _memory(memory, f"{name}, memory {number}", me)
         except (InvalidInput, EOFError, OSError) as error:
             yield ImportItem(name, refused=str(error))
 
@@ -41,7 +41,7 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:
 def _memories(source: Source, name: str) -> Iterator[Any]:
     if name.endswith(".gz"):
         with source.open(name) as file, gzip.GzipFile(fileobj=file) as unpacked:
-            for number, line in lines(blocks_of(unpacked, name, UNFOLDED_LIMIT_BYTES), name):
+            for number, line in lines(blocks_of(unpacked, name, DECOMPRESSED_LIMIT_BYTES), name):
                 yield _loaded(line, name, number)
         return
     for value in items(blocks(source, name), name):
@@ -49,7 +49,7 @@ def _memories(source: Source, name: str) -> Iterator[Any]:
         if listed is None or not isinstance(value, dict):
             yield value
         else:
-            yield from _numbered(value, listed)
+            yield from _with_names(value, listed)
 
 
 def _loaded(line: str, name: str, number: int) -> Any:
@@ -59,8 +59,8 @@ def _loaded(line: str, name: str, number: int) -> Any:
         raise InvalidInput(f"line {number} of {name} is not JSON", str(error), "Fetch the export again") from error
 
 
-def _numbered(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
-    """The memories of an object, with the names of their categories and apps where it has those apart."""
+def _with_names(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
+    """The memories of a backup, with the names of their categories and apps, which it stores in lists of their own."""
     categories = {text_in(entry.get("id")): text_in(entry.get("name")) for entry in objects(backup.get("categories"))}
     apps = {text_in(entry.get("id")): text_in(entry.get("name")) for entry in objects(backup.get("apps"))}
     linked: dict[str, list[str]] = {}
@@ -73,22 +73,22 @@ def _numbered(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
             yield memory
             continue
         ids = [*linked.get(text_in(memory.get("id")), []), *(memory.get("category_ids") or [])]
-        named = [categories.get(text_in(each), "") for each in ids]
-        further = {"app": apps.get(text_in(memory.get("app_id")))} if apps else {}
-        yield {"categories": named, **further, **memory, **({"user_id": user_id} if user_id else {})}
+        category_names = [categories.get(text_in(category_id), "") for category_id in ids]
+        app = {"app": apps.get(text_in(memory.get("app_id")))} if apps else {}
+        yield {"categories": category_names, **app, **memory, **({"user_id": user_id} if user_id else {})}
 
 
 def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     fields = memory if isinstance(memory, dict) else {}
-    said = next((fields[name] for name in ("memory", "content", "text") if isinstance(fields.get(name), str)), None)
-    if said is None:
+    text = next((fields[name] for name in ("memory", "content", "text") if isinstance(fields.get(name), str)), None)
+    if text is None:
         yield ImportItem(where, refused="It has no text (memory or content).")
         return
     created, updated = moment(fields.get("created_at")), moment(fields.get("updated_at"))
-    is_deleted = fields.get("state") in IN_TRASH
+    is_deleted = fields.get("state") in DELETED_STATES
     deleted = (moment(fields.get("deleted_at")) or updated or created) if is_deleted else None
     if is_deleted and not deleted:
-        yield ImportItem(where, refused="It was deleted there, and nothing says when.")
+        yield ImportItem(where, refused="It is deleted, without a time of deletion.")
         return
     metadata = next((fields[name] for name in ("metadata", "metadata_") if isinstance(fields.get(name), dict) and fields[name]), None)
     app = text_in(fields.get("app")) or text_in(fields.get("app_name"))
@@ -96,8 +96,8 @@ def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     yield from import_rows.memory_rows(
         where,
         FORM,
-        (text_in(fields.get("id")) or text_in(fields.get("hash")) or said,),
-        said,
+        (text_in(fields.get("id")) or text_in(fields.get("hash")) or text,),
+        text,
         source=me or text_in(fields.get("user_id")) or None,
         session_id=text_in(fields.get("run_id")) or None,
         created_at=created,

@@ -1,8 +1,8 @@
-"""An Obsidian vault as rows for an import: our own notes with every field that an export wrote, anybody else's with what they say.
+"""Reads an Obsidian vault: notes that an export wrote, with all their fields, and any other notes.
 
-A note of ours is known by the key in its front matter, wherever it was moved and however it was renamed; another one by its
-path. What was edited becomes a revision of the same memory. A note is one memory as long as it is no longer than
-`PIECE_CHARACTERS`, otherwise one for each piece.
+An exported note is identified by the key in its front matter, even if it was moved or renamed; any other note by its path.
+An edited note becomes a revision of its memory. A note of up to `PIECE_CHARACTERS` is one memory, a longer one is split
+into pieces.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.deduplication import NOTES, ORIGIN
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, Report, Row, storable
-from memory_mcp.transfer.formats.obsidian_notes import FOR_READERS, INDEX, MARK, Note, links_in, note_of, tags_in
+from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, READER_FIELDS, Note, links_in, parse_note, tags_in
 from memory_mcp.transfer.formats.sources import Source, whole
-from memory_mcp.transfer.formats.text_files import decoded, happened_at, pieces, told_by_file
+from memory_mcp.transfer.formats.text_files import decoded, file_fields, occurred_at_field, pieces
 from memory_mcp.transfer.line_fields import FIELDS, VERSION_FIELDS
 from memory_mcp.transfer.other_lines import CONTEXT, PIECES, VERSION
 
@@ -24,63 +24,66 @@ LINKS_KEPT = 100
 
 
 def read(source: Source, report: Report) -> Iterator[ImportItem]:
-    """The notes in the order of their paths. What an import can do without, such as a front matter that is none, is reported."""
+    """Yields the rows of all notes in the order of their paths. Calls `report` for defects that don't prevent an import."""
     for name in source.names():
         if PurePosixPath(name).suffix.lower() != SUFFIX:
             continue
         try:
-            note = note_of(decoded(whole(source, name), name))
+            note = parse_note(decoded(whole(source, name), name))
         except InvalidInput as error:
             yield ImportItem(name, refused=str(error))
             continue
         if note.fields is None:
             report(f"{name}: its front matter can't be read and stays in the text")
         if note.mark is None:
-            yield from _foreign(source, name, note)
+            yield from _other_note(source, name, note)
         elif note.mark != INDEX:
-            yield _own(name, note)
+            yield _exported_note(name, note)
 
 
-def _own(name: str, note: Note) -> ImportItem:
+def _exported_note(name: str, note: Note) -> ImportItem:
     fields = dict(note.fields or {})
     if CONTEXT in fields:
         return ImportItem(name, {CONTEXT: fields[CONTEXT]})
-    known = VERSION_FIELDS if VERSION in fields else FIELDS
-    kept = {field: value for field, value in fields.items() if field in known}
+    allowed = VERSION_FIELDS if VERSION in fields else FIELDS
+    kept = {field: value for field, value in fields.items() if field in allowed}
     if not kept.keys() & {"key", VERSION}:
-        return ImportItem(
-            name, refused=f"Its front matter says {MARK} and has no key. Take that line out, and the note is stored as a new one."
-        )
+        return ImportItem(name, refused=f"Its front matter has {MARK} but no key. Remove that line to store the note as a new memory.")
     if isinstance(kept.get("tags"), list | str):
         kept["tags"] = kept["tags"] if isinstance(kept["tags"], list) else [kept["tags"]]
-        kept["tags"] = [str(tag) for tag in kept["tags"]]  # an editor writes 2025 without quotes
+        kept["tags"] = [str(tag) for tag in kept["tags"]]  # an editor writes 2025 without quotes, which YAML reads as a number
     return ImportItem(name, {**kept, "content": note.body.removesuffix("\n")})
 
 
-def _foreign(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
+def _other_note(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
     fields, body = note.fields or {}, storable(note.body)
-    told = {**told_by_file(PurePosixPath(name).stem, source.changed(name), name), **_told_by_note(fields, body)}
+    row_fields = {**file_fields(PurePosixPath(name).stem, source.changed(name), name), **_note_fields(fields, body)}
     stem = import_rows.key_of(NOTES, source.label, name)
     links = links_in(body)[:LINKS_KEPT]
-    about = {"format": NOTES, "vault": source.label, "note": name, **({"links": links} if links else {})}
-    place = 0
+    origin = {"format": NOTES, "vault": source.label, "note": name, **({"links": links} if links else {})}
+    index = 0
     for piece in pieces(body):
         if piece.strip():
-            row: Row = {"key": f"{stem}_{place}", "content": piece.strip(), **told, "metadata": {**_further(fields), ORIGIN: about}}
+            row: Row = {
+                "key": f"{stem}_{index}",
+                "content": piece.strip(),
+                **row_fields,
+                "metadata": {**_other_metadata(fields), ORIGIN: origin},
+            }
             yield ImportItem(name, row)
-            place += 1
-    yield ImportItem(name, {PIECES: stem, "pieces": place})
+            index += 1
+    yield ImportItem(name, {PIECES: stem, "pieces": index})
 
 
-def _told_by_note(fields: Mapping[str, Any], body: str) -> Row:
-    said = fields.get("tags", fields.get("tag", []))
-    listed = said if isinstance(said, list) else str(said).replace("、", ",").split(",")
+def _note_fields(fields: Mapping[str, Any], body: str) -> Row:
+    value = fields.get("tags", fields.get("tag", []))
+    listed = value if isinstance(value, list) else str(value).replace("、", ",").split(",")
     tags = sorted(import_rows.tags([*listed, *tags_in(body)]))
     written = next((day for day in (fields.get("date"), fields.get("created")) if isinstance(day, str)), "")
-    return {**({"tags": tags} if tags else {}), **happened_at(written.strip())}
+    return {**({"tags": tags} if tags else {}), **occurred_at_field(written.strip())}
 
 
-def _further(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What else the front matter says, kept as it is."""
-    rest = {name: value for name, value in fields.items() if name not in {"tags", "tag", "date", "created"} | FOR_READERS - {"aliases"}}
+def _other_metadata(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The rest of the front matter, unchanged, as metadata."""
+    rest = {name: value for name, value in fields.items() if name not in {"tags", "tag", "date", "created"} | READER_FIELDS - {"aliases"}}
     return {"front_matter": rest} if rest else {}

@@ -1,7 +1,7 @@
-"""A note of an Obsidian vault: front matter and body, in the form that we write and in any form that we are given.
+"""Parses and formats the notes of an Obsidian vault: front matter, body, tags and links.
 
-ObsidianLoader of langchain-community is not used: it makes text of the lists in a front matter, takes #words in code for
-tags, and gives up every note at the first one that it can't parse.
+langchain-community's ObsidianLoader is not used: it turns lists in the front matter into text, takes #words in code for
+tags, and fails for the whole vault at the first note that it can't parse.
 """
 
 import json
@@ -13,37 +13,37 @@ from typing import Any
 
 import yaml
 
-# In the front matter of every note that an export wrote: what kind of note it is.
+# The front matter key of every exported note; its value is the kind of note.
 MARK = "memory_mcp"
 MEMORY, INDEX = "memory", "index"
-# For whoever reads the vault; an import leaves them out.
-FOR_READERS = frozenset({MARK, "date", "links", "aliases", "cssclasses"})
+# Front matter for readers of the vault; an import ignores it.
+READER_FIELDS = frozenset({MARK, "date", "links", "aliases", "cssclasses"})
 FRONT_MATTER_LIMIT = 2 * 1024 * 1024
 
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-# Printable to JSON; to YAML line breaks, or nothing that may stand there.
+# JSON leaves these unescaped; in YAML they are line breaks or not allowed.
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _CODE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
-# Obsidian allows letters of every script in a tag and wants one that is no digit.
+# Obsidian allows letters of every script in a tag and requires one character that is not a digit.
 _TAG = re.compile(r"(?:(?<=\s)|^)#([\w/-]*[^\W\d][\w/-]*)", re.MULTILINE)
 _LINK = re.compile(r"\[\[([^\]\[|#^]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """`fields` are None where there is a front matter that can't be read: it stays in the `body`."""
+    """A parsed note. `fields` is None if the front matter can't be parsed; it then stays in `body`."""
 
     fields: Mapping[str, Any] | None
     body: str
 
     @property
     def mark(self) -> str | None:
-        """What kind of note of ours it is; None for anybody else's."""
+        """The kind of an exported note; None for any other note."""
         return str(self.fields[MARK]) if self.fields and MARK in self.fields else None
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
-    """Without aliases: a few lines of them can stand for a billion values."""
+    """A loader that refuses aliases: a few lines of them can expand to a billion values."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -51,14 +51,14 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
         return super().compose_node(parent, index)
 
 
-def written(fields: Mapping[str, Any], body: str) -> str:
-    """A note of ours. Each field is a line of JSON, which YAML is able to read; the body is as it is, and a line feed."""
+def format_note(fields: Mapping[str, Any], body: str) -> str:
+    """The text of an exported note. Each field is a line of JSON, which is valid YAML; the body is unchanged, plus a line feed."""
     lines = [f"{name}: {value.isoformat() if isinstance(value, date) else _as_yaml(value)}" for name, value in fields.items()]
     return "\n".join(["---", *lines, "---", body]) + "\n"
 
 
-def note_of(text: str) -> Note:
-    """A note as it lies in a vault."""
+def parse_note(text: str) -> Note:
+    """Parses the text of a note."""
     front = _FRONT.match(text)
     if not front:
         return Note({}, text)
@@ -67,33 +67,33 @@ def note_of(text: str) -> Note:
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         return Note(None, text)
     body = text[front.end() :]
-    # An editor on Windows changes all line ends, ours with them.
+    # An editor on Windows changes all line endings, those of the export too.
     return Note(fields, body.replace("\r\n", "\n") if front[0].startswith("---\r\n") else body)
 
 
 def tags_in(body: str) -> list[str]:
-    """The #tags of a text, without what stands in code."""
+    """The #tags of a text outside of code."""
     return list(dict.fromkeys(_TAG.findall(_CODE.sub(" ", body))))
 
 
 def links_in(body: str) -> list[str]:
-    """The notes that a text links to, without what stands in code."""
+    """The names of the notes that a text links to outside of code."""
     return list(dict.fromkeys(link.strip() for link in _LINK.findall(_CODE.sub(" ", body)) if link.strip()))
 
 
 def _fields(front: str) -> dict[str, Any]:
     if len(front) > FRONT_MATTER_LIMIT:
         raise ValueError("it is too long")
-    found = yaml.load(front, _Loader)  # noqa: S506  a SafeLoader
-    if found is None:
+    value = yaml.load(front, _Loader)  # noqa: S506  a SafeLoader
+    if value is None:
         return {}
-    if not isinstance(found, dict):
-        raise TypeError("it is no mapping")
-    return {str(name): _plain(value) for name, value in found.items() if value is not None}
+    if not isinstance(value, dict):
+        raise TypeError("it is not a mapping")
+    return {str(name): _plain(entry) for name, entry in value.items() if entry is not None}
 
 
 def _plain(value: Any) -> Any:
-    """A value of YAML as one of JSON: its times are text again."""
+    """Converts a YAML value to a JSON value: times become text again."""
     if isinstance(value, dict):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple | set):
@@ -104,4 +104,4 @@ def _plain(value: Any) -> Any:
 
 
 def _as_yaml(value: Any) -> str:
-    return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""What an import can read: each format by its name, and how one is told from another by what a file, directory or zip holds."""
+"""The reader of each import format, and the detection of a format from the content of a file, directory or zip."""
 
 import json
 import re
@@ -21,8 +21,8 @@ HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How a format is read, and what an import does with a memory whose key is there already."""
+class Reader:
+    """How a format is read, and what an import does with a memory whose key is already stored."""
 
     read: Callable[[Path, str | None, Report], Iterator[ImportItem]]
     clash: Clash
@@ -41,65 +41,67 @@ def _database(path: Path) -> Iterator[ImportItem]:
         yield ImportItem(f"{path.name}, after row {number}" if number else path.name, refused=str(error))
 
 
-# JSON lines are sent as they are: the server reads them itself.
-READINGS = {
-    Format.TEXT: Reading(lambda path, me, report: text_files.read(path), "refuse"),
-    Format.OBSIDIAN: Reading(lambda path, me, report: obsidian.read(source_of(path), report), "revise"),
-    Format.CHATGPT: Reading(_of_source(chatgpt.read), "keep"),
-    Format.CLAUDE: Reading(_of_source(claude.read), "keep"),
-    Format.SLACK: Reading(_of_source(slack.read), "keep"),
-    Format.MEM0: Reading(_of_source(mem0.read), "revise"),
-    Format.MCP_MEMORY: Reading(_of_source(knowledge_graph.read), "keep"),
-    Format.DATABASE: Reading(lambda path, me, report: _database(path), "refuse"),
+# JSON lines need no reader: they are sent unchanged.
+READERS = {
+    Format.TEXT: Reader(lambda path, me, report: text_files.read(path), "refuse"),
+    Format.OBSIDIAN: Reader(lambda path, me, report: obsidian.read(source_of(path), report), "revise"),
+    Format.CHATGPT: Reader(_of_source(chatgpt.read), "keep"),
+    Format.CLAUDE: Reader(_of_source(claude.read), "keep"),
+    Format.SLACK: Reader(_of_source(slack.read), "keep"),
+    Format.MEM0: Reader(_of_source(mem0.read), "revise"),
+    Format.MCP_MEMORY: Reader(_of_source(knowledge_graph.read), "keep"),
+    Format.DATABASE: Reader(lambda path, me, report: _database(path), "refuse"),
 }
 
 
-_OF_DIRECTORIES = (Format.OBSIDIAN, Format.SLACK)
+_DIRECTORY_FORMATS = (Format.OBSIDIAN, Format.SLACK)
 
 
-def format_of(path: Path, told: Format = Format.AUTO) -> Format:
-    """The format of what is at a path, by its name and its first bytes, unless it was told.
+def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
+    """The requested format, or with `AUTO` the format detected from the names and first bytes at a path.
 
     Raises:
-        InvalidInput: it is not there, or can't be what was told, or nothing says what it is.
+        InvalidInput: the path does not exist, can't have the requested format, or has none that is recognized.
     """
     if not path.exists():
         raise InvalidInput(f"{path} does not exist", "", "Check the path")
-    if told is not Format.AUTO:
-        needs_file = told in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
+    if requested is not Format.AUTO:
+        needs_file = requested in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
         if path.is_dir() and needs_file:
-            raise InvalidInput(f"{path} can't be read as {told}", "it is a directory", "Choose another --format")
-        if path.is_file() and told in _OF_DIRECTORIES and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
-            raise InvalidInput(f"{path} can't be read as {told}", "it is a file", "Name a directory or a zip, or choose another --format")
-        return told
-    found = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() == ZIP_SUFFIX else _of_file(path)
-    if found is None and path.is_dir() and not any(path.iterdir()):
+            raise InvalidInput(f"{path} can't be read as {requested}", "it is a directory", "Choose another --format")
+        if path.is_file() and requested in _DIRECTORY_FORMATS and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
+            raise InvalidInput(
+                f"{path} can't be read as {requested}", "it is a file", "Name a directory or a zip, or choose another --format"
+            )
+        return requested
+    detected = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() == ZIP_SUFFIX else _of_file(path)
+    if detected is None and path.is_dir() and not any(path.iterdir()):
         raise InvalidInput(f"{path} holds nothing to import", "it is empty", "Check the path")
-    if found is None:
+    if detected is None:
         raise InvalidInput(
-            f"nothing says what {path.name} is",
-            f"it is like none of {', '.join(READINGS)}",
-            "Say what it is, such as --format jsonl or --format text",
+            f"the format of {path.name} is not recognized",
+            f"it is none of {', '.join(READERS)}",
+            "Name the format, such as --format jsonl or --format text",
         )
-    return found
+    return detected
 
 
 def _of_many(source: Source, path: Path) -> Format | None:
     names = source.names()
-    last = {PurePosixPath(name).name for name in names}
+    base_names = {PurePosixPath(name).name for name in names}
     conversations = [name for name in names if CONVERSATIONS.fullmatch(name)]
     if conversations:
         return _of_json(source, conversations[0])
-    if "users.json" in last and any(slack.DAY_FILE.fullmatch(name) for name in names):
+    if "users.json" in base_names and any(slack.DAY_FILE.fullmatch(name) for name in names):
         return Format.SLACK
-    if mem0.PACKED in last:
+    if mem0.PACKED in base_names:
         return Format.MEM0
     suffixes = {PurePosixPath(name).suffix.lower() for name in names}
     if obsidian.SUFFIX in suffixes:
         return Format.OBSIDIAN
-    if mem0.PLAIN in last:
+    if mem0.PLAIN in base_names:
         return _of_json(source, next(name for name in names if PurePosixPath(name).name == mem0.PLAIN))
-    # Texts are read from the disk only, where their dates are.
+    # Text files are read only from disk, where they have modification times.
     return Format.TEXT if suffixes & text_files.TEXT_SUFFIXES and path.is_dir() else None
 
 
@@ -122,12 +124,12 @@ def _of_file(path: Path) -> Format | None:
 
 
 def _is_graph(head: bytes) -> bool:
-    """Whether the first line is an entity or a relation of the reference server."""
+    """Whether the first line is an entity or a relation of the MCP reference server."""
     return re.match(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:type"\s*:\s*"(?:entity|relation)"|entities"\s*:)', head) is not None
 
 
 def _of_json(source: Source, name: str) -> Format | None:
-    """Raises InvalidInput where it is no JSON."""
+    """The format of the first entry; raises InvalidInput if the file is not JSON."""
     first = next(items(blocks(source, name), name), None)
     if not isinstance(first, dict):
         return None
@@ -135,7 +137,7 @@ def _of_json(source: Source, name: str) -> Format | None:
         return Format.CLAUDE
     if "mapping" in first or ("messages" in first and "title" in first):
         return Format.CHATGPT
-    if any(isinstance(first.get(listed), list) for listed in mem0.LISTS) or _is_memory(first):
+    if any(isinstance(first.get(name), list) for name in mem0.LISTS) or _is_memory(first):
         return Format.MEM0
     return None
 
@@ -144,11 +146,13 @@ def _is_memory(first: dict[str, Any]) -> bool:
     return any(isinstance(first.get(name), str) for name in ("memory", "content")) and "id" in first
 
 
-def lines_of(found: Iterator[ImportItem], refused: Callable[[ImportItem], None], place: Callable[[str], None]) -> Iterator[bytes]:
-    """The rows as JSON lines. What is refused here goes to `refused`; where each line came from to `place`, before it is sent."""
-    for one in found:
-        if one.row is None:
-            refused(one)
+def json_lines(
+    items_read: Iterator[ImportItem], on_refused: Callable[[ImportItem], None], on_line: Callable[[str], None]
+) -> Iterator[bytes]:
+    """Yields the rows as JSON lines. Calls `on_refused` for refused items, and `on_line` with the origin of each line before yielding it."""
+    for item in items_read:
+        if item.row is None:
+            on_refused(item)
         else:
-            place(one.where)
-            yield json.dumps(one.row, ensure_ascii=False).encode(errors="replace")  # a file's name may be no text
+            on_line(item.where)
+            yield json.dumps(item.row, ensure_ascii=False).encode(errors="replace")  # a file's name may not be valid text

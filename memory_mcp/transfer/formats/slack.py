@@ -1,6 +1,6 @@
-"""An export of a Slack workspace: what was written in each channel, with the names that people had.
+"""Reads the export of a Slack workspace: the messages of each channel with the display names of their authors.
 
-SlackDirectoryLoader of langchain-community is not used: it reads zips alone, calls everybody by a number, and drops threads.
+langchain-community's SlackDirectoryLoader is not used: it reads only zips, names authors by their ids, and drops threads.
 """
 
 import json
@@ -17,14 +17,14 @@ from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks
 
 FORM = "slack"
 DAY_FILE = re.compile(r"(?:.*/)?[^/]+/\d{4}-\d{2}-\d{2}\.json")
-# Of the messages that programs write for people, these are said by somebody.
-SAID = frozenset({None, "", "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment"})
+# Subtypes of messages with text from a person or a bot; the others, such as channel_join, are notices.
+TEXT_SUBTYPES = frozenset({None, "", "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment"})
 _MARKED = re.compile(r"<([^<>]+)>")
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
 
 
-def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  everybody has a name of their own
-    """What was written, by whom, when, and where: a thread is a session of its own, what stands in no thread is the channel's."""
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  the export names every author
+    """Yields a row for each message. A thread is a session of its own; messages outside threads belong to the session of the channel."""
     names = source.names()
     people = _people(source, names)
     channels = _channels(source, names, people)
@@ -33,17 +33,17 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
             continue
         channel = PurePosixPath(name).parent.name
         try:
-            for place, message in enumerate(items(blocks(source, name), name), start=1):
+            for number, message in enumerate(items(blocks(source, name), name), start=1):
                 if isinstance(message, dict):
-                    yield from _message(message, f"{name}, message {place}", channels.get(channel, channel), people)
+                    yield from _message(message, f"{name}, message {number}", channels.get(channel, channel), people)
                 else:
-                    yield ImportItem(f"{name}, message {place}", refused="It is no object.")
+                    yield ImportItem(f"{name}, message {number}", refused="It is not an object.")
         except InvalidInput as error:
             yield ImportItem(name, refused=str(error))
 
 
 def _message(message: Mapping[str, Any], where: str, channel: str, people: Mapping[str, str]) -> Iterator[ImportItem]:
-    if message.get("type", "message") != "message" or message.get("subtype") not in SAID:
+    if message.get("type", "message") != "message" or message.get("subtype") not in TEXT_SUBTYPES:
         return
     stamp, thread = text_in(message.get("ts")), text_in(message.get("thread_ts"))
     if not stamp:
@@ -77,11 +77,11 @@ def _author(message: Mapping[str, Any], people: Mapping[str, str]) -> str | None
 
 
 def _name(user: Mapping[str, Any]) -> str:
-    """What somebody is called: as they wish, else by their name, else by that of their account."""
-    known = user.get("profile")
-    profile: Mapping[str, Any] = known if isinstance(known, dict) else {}
-    told = [profile.get("display_name"), user.get("real_name"), profile.get("real_name"), user.get("name"), profile.get("name")]
-    return next((text_in(name).strip() for name in told if text_in(name).strip()), "")
+    """The display name of a user, otherwise the real name, otherwise the account name."""
+    value = user.get("profile")
+    profile: Mapping[str, Any] = value if isinstance(value, dict) else {}
+    names = [profile.get("display_name"), user.get("real_name"), profile.get("real_name"), user.get("name"), profile.get("name")]
+    return next((text_in(name).strip() for name in names if text_in(name).strip()), "")
 
 
 def _people(source: Source, names: list[str]) -> dict[str, str]:
@@ -90,19 +90,19 @@ def _people(source: Source, names: list[str]) -> dict[str, str]:
 
 
 def _channels(source: Source, names: list[str], people: Mapping[str, str]) -> dict[str, str]:
-    """The names of channels by those of their directories: a conversation of two has the one that its members have."""
-    found: dict[str, str] = {}
+    """Channel names by directory name. A direct conversation is named after its members."""
+    channels: dict[str, str] = {}
     for name in names:
         if PurePosixPath(name).name in ("dms.json", "mpims.json"):
             for channel in _listed(source, name):
                 members = [people.get(text_in(member), text_in(member)) for member in channel.get("members") or []]
                 if members:
-                    found[text_in(channel.get("name")) or text_in(channel.get("id"))] = ", ".join(sorted(members))
-    return found
+                    channels[text_in(channel.get("name")) or text_in(channel.get("id"))] = ", ".join(sorted(members))
+    return channels
 
 
 def _listed(source: Source, name: str) -> list[dict[str, Any]]:
-    """The objects of a list that only names things; none where it can't be read: what they name has a number then."""
+    """The entries of a file of users or channels; empty if it can't be read, so that ids are shown instead of names."""
     try:
         return objects(json.loads(whole(source, name, TEXT_LIMIT_BYTES)))
     except (InvalidInput, ValueError, RecursionError):
@@ -110,9 +110,9 @@ def _listed(source: Source, name: str) -> list[dict[str, Any]]:
 
 
 def _plain(text: str, people: Mapping[str, str]) -> str:
-    """Slack's marks as somebody reads them: <@U1> is @健太, <https://…|ここ> is ここ (https://…)."""
+    """Slack markup as plain text: <@U1> becomes @健太, <https://…|ここ> becomes ここ (https://…)."""
 
-    def shown(marked: re.Match[str]) -> str:
+    def replacement(marked: re.Match[str]) -> str:
         target, _, label = marked[1].partition("|")
         if target.startswith("@"):
             return f"@{people.get(target[1:], label or target[1:])}"
@@ -122,5 +122,5 @@ def _plain(text: str, people: Mapping[str, str]) -> str:
             return label or f"@{target[1:].partition('^')[0]}"
         return f"{label} ({target})" if label and label != target else target
 
-    plain = _MARKED.sub(shown, text)
+    plain = _MARKED.sub(replacement, text)
     return re.sub("|".join(_ENTITIES), lambda entity: _ENTITIES[entity[0]], plain)

@@ -1,7 +1,7 @@
-"""What an import reads from: a file, a directory or a zip, seen alike and never beyond what they may hold.
+"""A uniform view of the file, directory or zip that an import reads, with limits.
 
-Nothing is unpacked to the disk, and a name inside a zip is only ever compared. Everything is read in bounds: a zip
-that unfolds without end, a link that leads out of the directory, a file of hundreds of gigabytes are refused.
+Nothing is unpacked to disk, and names inside a zip are only compared, never used as paths. Zip bombs, links that lead
+out of the directory, and files of hundreds of gigabytes are refused.
 """
 
 import io
@@ -13,39 +13,41 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol, cast
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import ZIP_SUFFIX
 
 BLOCK_BYTES = 1024 * 1024
 FILES_LIMIT = 500_000
 FILE_LIMIT_BYTES = 8 * 1024**3
 TEXT_LIMIT_BYTES = 64 * 1024**2
-# Chats fold to a twentieth. What folds to less than a two-hundredth, and is large, was made to fill somebody's memory.
-UNFOLDS_AT_MOST = 200
+# Chats compress to about a twentieth. A large entry that compresses to less than a two-hundredth is taken for a zip bomb.
+COMPRESSION_RATIO_LIMIT = 200
 SMALL_BYTES = 16 * 1024**2
+_HIDDEN_PREFIXES = (".", "__MACOSX")
 
 
 class Source(Protocol):
-    """Files by their names: paths with /, relative to what was named, without those that programs hide."""
+    """Files by name: relative paths separated by /. Hidden files are left out."""
 
     @property
     def label(self) -> str:
-        """What it is called, without its ending."""
+        """The name of the file or directory, without its suffix."""
         ...
 
     def names(self) -> list[str]:
-        """In order."""
+        """The sorted names of the files."""
         ...
 
     def open(self, name: str) -> BinaryIO:
-        """Raises InvalidInput where it can't be read, or may not be."""
+        """Opens a file; raises InvalidInput if it can't be read or must not be."""
         ...
 
     def changed(self, name: str) -> datetime:
-        """When the file was last changed."""
+        """The modification time of a file."""
         ...
 
 
 class Folder:
-    """A directory, or one file of it."""
+    """A directory, or a single file."""
 
     def __init__(self, path: Path) -> None:
         self._root = path if path.is_dir() else path.parent
@@ -53,19 +55,19 @@ class Folder:
         self.label = path.resolve().name if path.is_dir() else path.stem
 
     def names(self) -> list[str]:
-        """The files below it, or the one."""
+        """All files below the directory, or the single file."""
         if self._only:
             return [self._only]
-        found: list[str] = []
+        names: list[str] = []
         for path in self._root.rglob("*"):
             relative = path.relative_to(self._root)
             if not any(part.startswith(".") for part in relative.parts) and path.is_file():
-                found.append(relative.as_posix())
-                _check_count(len(found))
-        return sorted(found)
+                names.append(relative.as_posix())
+                _check_count(len(names))
+        return sorted(names)
 
     def open(self, name: str) -> BinaryIO:
-        """The file. A link out of the directory is not followed."""
+        """Opens the file. Links out of the directory are refused."""
         path = self._root / name
         try:
             if not self._only and not path.resolve().is_relative_to(self._root.resolve()):
@@ -75,39 +77,44 @@ class Folder:
             raise InvalidInput(f"{name} can't be read", error.strerror or str(error), "Check its permissions") from error
 
     def changed(self, name: str) -> datetime:
-        """As the disk has it."""
+        """The modification time on disk."""
         return datetime.fromtimestamp((self._root / name).stat().st_mtime, UTC)
 
 
 class Archive:
-    """A zip."""
+    """A zip file."""
 
     def __init__(self, path: Path) -> None:
-        """Raises InvalidInput where it is no zip that can be read."""
+        """Raises InvalidInput if the file is not a readable zip."""
         self.label = path.stem
         try:
             self._zip = zipfile.ZipFile(path)
         except (OSError, zipfile.BadZipFile) as error:
             raise InvalidInput(f"{path.name} can't be read as a zip", str(error), "Fetch it again") from error
         _check_count(len(self._zip.infolist()))
-        self._entries = {info.filename: info for info in self._zip.infolist() if not info.is_dir() and _is_shown(info.filename)}
+        self._entries = {info.filename: info for info in self._zip.infolist() if not info.is_dir() and _is_visible(info.filename)}
 
     def names(self) -> list[str]:
-        """The files in it whose names lead nowhere else."""
+        """The files with relative, visible names."""
         return sorted(self._entries)
 
     def open(self, name: str) -> BinaryIO:
-        """The file, unfolded while it is read."""
+        """Opens an entry; it is decompressed while it is read."""
         info = self._entries[name]
-        if info.file_size > SMALL_BYTES and info.file_size > UNFOLDS_AT_MOST * max(info.compress_size, 1):
-            raise InvalidInput(f"{name} is not read", f"it unfolds to {info.file_size:,} bytes", "Unpack the zip, and import what is in it")
+        if info.file_size > SMALL_BYTES and info.file_size > COMPRESSION_RATIO_LIMIT * max(info.compress_size, 1):
+            raise InvalidInput(f"{name} is not read", f"it expands to {info.file_size:,} bytes", "Unpack the zip, and import what is in it")
         try:
             return cast("BinaryIO", self._zip.open(info))
-        except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # a wrong header; encrypted; an odd method
+        except (
+            OSError,
+            zipfile.BadZipFile,
+            RuntimeError,
+            NotImplementedError,
+        ) as error:  # bad header, encrypted, or unsupported compression
             raise InvalidInput(f"{name} can't be read", str(error), "Unpack the zip, and import what is in it") from error
 
     def changed(self, name: str) -> datetime:
-        """As the zip has it: a local time of nowhere, taken for UTC."""
+        """The time stored in the zip, which has no time zone; UTC is assumed."""
         try:
             return datetime(*self._entries[name].date_time, tzinfo=UTC)
         except ValueError:
@@ -115,33 +122,33 @@ class Archive:
 
 
 def source_of(path: Path) -> Source:
-    """A file, a directory or a zip.
+    """Opens a file, directory or zip as a source.
 
     Raises:
-        InvalidInput: it is not there, or a zip that can't be read.
+        InvalidInput: the path does not exist, or is a zip that can't be read.
     """
     if not path.exists():
         raise InvalidInput(f"{path} does not exist", "", "Check the path")
-    return Archive(path) if path.is_file() and path.suffix.lower() == ".zip" else Folder(path)
+    return Archive(path) if path.is_file() and path.suffix.lower() == ZIP_SUFFIX else Folder(path)
 
 
 def blocks(source: Source, name: str, limit: int = FILE_LIMIT_BYTES) -> Iterator[bytes]:
-    """What a file holds, block by block.
+    """Yields the content of a file in blocks.
 
     Raises:
-        InvalidInput: it can't be read, or is longer than `limit` bytes.
+        InvalidInput: the file can't be read, or is longer than `limit` bytes.
     """
     with source.open(name) as file:
         yield from blocks_of(file, name, limit)
 
 
 def blocks_of(file: BinaryIO | io.BufferedIOBase, name: str, limit: int = FILE_LIMIT_BYTES) -> Iterator[bytes]:
-    """The same of an open file."""
+    """As `blocks`, for an open file."""
     size = 0
     while True:
         try:
             block = file.read(BLOCK_BYTES)
-        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:  # a damaged zip is noticed only here
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:  # a damaged zip fails only here
             raise InvalidInput(f"{name} can't be read", str(error), "Fetch it again") from error
         if not block:
             return
@@ -152,10 +159,10 @@ def blocks_of(file: BinaryIO | io.BufferedIOBase, name: str, limit: int = FILE_L
 
 
 def whole(source: Source, name: str, limit: int = TEXT_LIMIT_BYTES) -> bytes:
-    """All of a file that is not long.
+    """The whole content of a file.
 
     Raises:
-        InvalidInput: it can't be read, or is longer than `limit` bytes.
+        InvalidInput: the file can't be read, or is longer than `limit` bytes.
     """
     return b"".join(blocks(source, name, limit))
 
@@ -165,6 +172,6 @@ def _check_count(count: int) -> None:
         raise InvalidInput("there are too many files", f"{FILES_LIMIT:,} are the limit", "Import a part of them at a time")
 
 
-def _is_shown(name: str) -> bool:
+def _is_visible(name: str) -> bool:
     path = PurePosixPath(name)
-    return not path.is_absolute() and "\\" not in name and not any(part.startswith((".", "__MACOSX")) for part in path.parts)
+    return not path.is_absolute() and "\\" not in name and not any(part.startswith(_HIDDEN_PREFIXES) for part in path.parts)

@@ -1,6 +1,6 @@
-"""Text files as rows for an import: one memory for each paragraph, as long as one vector and one answer hold.
+"""Reads text files: each paragraph becomes a memory, split where it exceeds the size of one chunk.
 
-Rows are dated by the file's last change. A paragraph is known again by what it says and by its file.
+Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file.
 """
 
 import re
@@ -20,7 +20,7 @@ from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES
 FORM = "text"
 PIECE_CHARACTERS = CHUNK_CHARACTERS
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
-# The first one that fits. Japanese files that are no UTF-8 are those of older Windows programs, nearly always.
+# Tried in order. Japanese files that are not UTF-8 nearly always come from older Windows programs.
 ENCODINGS = ("utf-8-sig", "cp932")
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -30,7 +30,7 @@ _DAY_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.年]?(\d{2})[-_.月]?(\d{2})(?!\d)
 
 
 def read(path: Path) -> Iterator[ImportItem]:
-    """The paragraphs of a text file, or of every one below a directory."""
+    """Yields a row for each paragraph of a text file, or of every text file below a directory."""
     if path.is_dir():
         for file in _files(path):
             yield from _read_file(file, file.relative_to(path).as_posix())
@@ -38,16 +38,16 @@ def read(path: Path) -> Iterator[ImportItem]:
         yield from _read_file(path, path.name)
 
 
-def told_by_file(stem: str, changed: datetime, session: str) -> Row:
-    """What a file's name and date say. Its pieces share a session, so that a search sees each beside its neighbours."""
-    named = _DAY_IN_NAME.search(stem)
-    happened = happened_at("-".join(named.groups())) if named else {}
+def file_fields(stem: str, changed: datetime, session: str) -> Row:
+    """The fields that a file's name and time give. All pieces share a session, so that search sees each with its neighbors."""
+    match = _DAY_IN_NAME.search(stem)
+    occurred = occurred_at_field("-".join(match.groups())) if match else {}
     day = changed.astimezone(UTC).isoformat(timespec="seconds")
-    return {"source": stem[:LABEL_LIMIT], "session_id": session[-LABEL_LIMIT:], "kind": "fact", "created_at": day, **happened}
+    return {"source": stem[:LABEL_LIMIT], "session_id": session[-LABEL_LIMIT:], "kind": "fact", "created_at": day, **occurred}
 
 
-def happened_at(text: str) -> Row:
-    """`occurred_at` if the text is a day or a time in ISO form; a title such as 「20259999」 is none."""
+def occurred_at_field(text: str) -> Row:
+    """`occurred_at` if the text is an ISO date or time, otherwise no field: a title such as 「20259999」 is not a date."""
     try:
         datetime.fromisoformat(text) if len(text) > 10 else date.fromisoformat(text)
     except ValueError:
@@ -56,7 +56,7 @@ def happened_at(text: str) -> Row:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The whole text if it is short enough, otherwise as many whole paragraphs at a time as are."""
+    """The whole text if it fits into one piece, otherwise pieces of as many whole paragraphs as fit."""
     gathered = ""
     for paragraph in paragraphs(text):
         for piece in split(paragraph, PIECE_CHARACTERS, overlap=0):
@@ -70,36 +70,36 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """What blank lines separate; a heading stays with what follows it."""
-    found: list[str] = []
+    """The blocks that blank lines separate; a heading stays with the block after it."""
+    blocks: list[str] = []
     headings = ""
     for block in _BLANK_LINES.split(text):
         whole = headings + block.strip("\n")
         if _HEADINGS_ONLY.fullmatch(whole):
             headings = f"{whole}\n"
         elif whole.strip():
-            found.append(whole)
+            blocks.append(whole)
             headings = ""
-    return [*found, headings] if headings else found
+    return [*blocks, headings] if headings else blocks
 
 
 def decoded(data: bytes, name: str) -> str:
-    """A text in UTF-8, in UTF-16 with its mark, or in the Shift JIS of older Japanese Windows.
+    """Decodes UTF-8, UTF-16 with a byte order mark, or Shift JIS (older Japanese Windows).
 
     Raises:
-        InvalidInput: it is none of these.
+        InvalidInput: the data is in none of these encodings.
     """
     for encoding in ("utf-16",) if data[:2] in UTF_16_MARKS else ENCODINGS:
         try:
             return data.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise _no_text(name)
+    raise _not_text(name)
 
 
 def _read_file(path: Path, session: str) -> Iterator[ImportItem]:
     try:
-        text, told = storable(_text(path)), told_by_file(path.stem, datetime.fromtimestamp(path.stat().st_mtime, UTC), session)
+        text, fields = storable(_text(path)), file_fields(path.stem, datetime.fromtimestamp(path.stat().st_mtime, UTC), session)
     except (InvalidInput, OSError) as error:
         yield ImportItem(session, refused=str(error))
         return
@@ -107,13 +107,13 @@ def _read_file(path: Path, session: str) -> Iterator[ImportItem]:
         for piece in split(paragraph, PIECE_CHARACTERS, overlap=0):
             content = paragraph[piece.start : piece.end].strip()
             if content:
-                yield ImportItem(session, {"content": content, **told, "metadata": {ORIGIN: {"format": FORM, "file": session}}})
+                yield ImportItem(session, {"content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": session}}})
 
 
 def _files(directory: Path) -> list[Path]:
-    """In a stable order, without what programs keep for themselves (.git)."""
-    found = (path for path in directory.rglob("*") if path.suffix.lower() in TEXT_SUFFIXES and path.is_file())
-    return sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(directory).parts))
+    """The text files below a directory in a stable order, without hidden ones such as those in .git."""
+    paths = (path for path in directory.rglob("*") if path.suffix.lower() in TEXT_SUFFIXES and path.is_file())
+    return sorted(path for path in paths if not any(part.startswith(".") for part in path.relative_to(directory).parts))
 
 
 def _text(path: Path) -> str:
@@ -129,19 +129,19 @@ def _text(path: Path) -> str:
     for encoding in ("utf-16",) if marked else ENCODINGS:
         try:
             return "\n".join(document.page_content for document in loader(path, encoding=encoding).load())
-        except RuntimeError as error:  # what TextLoader makes of every error
+        except RuntimeError as error:  # TextLoader wraps every error in it
             if not isinstance(error.__cause__, UnicodeDecodeError):
                 raise InvalidInput(f"{path} can't be read", str(error.__cause__ or error), "Check the file") from error
-    raise _no_text(str(path))
+    raise _not_text(str(path))
 
 
-def _no_text(name: str) -> InvalidInput:
+def _not_text(name: str) -> InvalidInput:
     return InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
 
 
 def _loader() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the package says on import that it is no longer maintained: we know
-        # Only an import of texts needs it, and it takes 0.7 s to come.
+        warnings.simplefilter("ignore", DeprecationWarning)  # the package warns on import that it is no longer maintained
+        # Importing it takes 0.7 s, and only text files need it.
         from langchain_community.document_loaders import TextLoader  # noqa: PLC0415
     return TextLoader

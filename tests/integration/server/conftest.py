@@ -19,9 +19,9 @@ import uvicorn
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastmcp import Client, FastMCP
 from fastmcp.client.transports import StreamableHttpTransport
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.live import LiveConfig
-from memory_mcp.encoders.models import models_for
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -101,7 +101,7 @@ def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
     data, config = directory / "memory", directory / "config.json"
     config.write_text(json.dumps({**NO_MODELS, **settings}), encoding="utf-8")
     live = LiveConfig(config)
-    runtime = Runtime(live, Personas(data), models_for, clock=lambda: NOON, started_at=NOON, usage=Usage())
+    runtime = Runtime(live, Personas(data), unloaded_models, clock=lambda: NOON, started_at=NOON, usage=Usage())
     mcp = mcp_server(live.current())
     application = http_application(mcp, runtime, live.current())
     server = uvicorn.Server(uvicorn.Config(application, http="h11", log_config=None, access_log=False, timeout_graceful_shutdown=5))
@@ -142,9 +142,9 @@ def own_server(tmp_path: Path) -> Iterator[Served]:
         yield served
 
 
-@pytest.fixture(params=["auto", "legacy"])
+@pytest.fixture(params=["auto", pytest.param("legacy", marks=pytest.mark.slow)])
 def era(request: pytest.FixtureRequest) -> str:
-    """Both eras of the protocol: 2026-07-28, which a client finds out about itself, and 2025-11-25."""
+    """Both eras of the protocol: 2026-07-28, which a client finds out about itself, and 2025-11-25; `make check` runs the first alone."""
     return request.param
 
 

@@ -5,12 +5,13 @@ import json
 from dataclasses import dataclass, field
 
 import pytest
+from unloaded_models import unloaded_models
 
 from memory_mcp.config.live import LiveConfig
-from memory_mcp.encoders.models import Models, models_for
-from memory_mcp.encoders.protocols import ModelState
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.personas.registry import Personas
 from memory_mcp.server.actions import compat
+from memory_mcp.server.arguments import NoArguments
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.call import Call
 
@@ -277,7 +278,7 @@ class RuntimeWithIndex:
     chores: object = None
 
     def models_for(self, settings):
-        configured = models_for(settings)
+        configured = unloaded_models(settings)
         return Models(None, None, ModelState("loading", "a model"), configured.reranker_state)
 
 
@@ -287,7 +288,7 @@ def test_a_rebuild_is_asked_for_under_the_name_of_the_persona_and_of_no_other(se
     admission = Authenticator(server.runtime, ()).admit({"type": "http", "path": "/mcp", "headers": []})
 
     def asked_by(who):
-        return compat.rebuild_vector_store(call=Call(runtime, {"type": "http"}, [who], admission)).structured_content
+        return compat.rebuild_vector_store(Call(runtime, {"type": "http"}, [who], admission), NoArguments())
 
     assert asked_by(name)["requested"]
     assert not asked_by(f"{name}-nobody")["requested"]

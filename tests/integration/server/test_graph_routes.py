@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import networkx
 import pytest
 
-from memory_mcp.graph.measures import MEASURES
-from memory_mcp.remember.weaving import weave
-from memory_mcp.server.actions.graph import ROUTES
+from memory_mcp.graph.analytics.centrality import MEASURES
+from memory_mcp.graph.update.cooccurrence import weave
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
@@ -149,7 +148,9 @@ def test_what_can_not_be_asked_is_refused_with_what_can(ask, towns, what, params
 
 
 def test_asking_about_a_persona_that_does_not_exist_creates_nothing(server, http, name):
-    for route in ROUTES:
+    routes = [operation.route for operation in operations_of(graph, analytics) if operation.route]
+    assert len(routes) == 9
+    for route in routes:
         asked = {
             "/api/graph/neighbors": {"entity": "x"},
             "/api/graph/paths": {"source": "x", "target": "y"},

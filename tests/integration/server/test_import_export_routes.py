@@ -99,7 +99,15 @@ def test_lines_that_can_not_be_used_are_refused_by_number_and_the_rest_is_stored
     assert (told["stored"], told["refused"]) == (3, 9)
     assert [error["line"] for error in told["errors"]] == [2, 5, 6, 7, 8, 9, 10, 11, 12]
     reasons = " ".join(error["reason"] for error in told["errors"])
-    for words in ("is not JSON", "unknown field 'text'", "content is empty", "holds a list", "is not UTF-8", "importance is 2", "no date"):
+    for words in (
+        "is not JSON",
+        "unknown field 'text'",
+        "content is empty",
+        "the line is a list",
+        "is not UTF-8",
+        "importance is 2",
+        "no date",
+    ):
         assert words in reasons
     assert not [said for said in ("Traceback", "pydantic", "http") if said in reasons]
     assert contents(export()) == ["one", "four", "last"]

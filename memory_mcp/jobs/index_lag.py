@@ -1,0 +1,61 @@
+"""How many memories of each persona wait for a vector: counted after each change, within a time limit."""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from memory_mcp.encoders.models import Embedder
+from memory_mcp.errors import MemoryMCPError
+from memory_mcp.index import sync
+from memory_mcp.jobs.index_schedule import Task
+from memory_mcp.personas.registry import Personas
+
+# The caller waits for the count. After a start with a thousand personas, the first call counts those beyond the limit as 1 each.
+COUNTING_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """A count, and the state of the task that it was made in: another state may have another count."""
+
+    state: tuple[object, ...]
+    count: int
+
+
+class LagCounter:
+    """Counts the lag and caches the counts. Thread-safe."""
+
+    def __init__(self, personas: Personas, counting_seconds: float = COUNTING_SECONDS) -> None:
+        self._personas = personas
+        self._counting_seconds = counting_seconds
+        self._counts: dict[str, _Count] = {}
+
+    def waiting(self, tasks: Mapping[str, Task], embedder: Embedder, loaded: tuple[str, ...]) -> dict[str, int]:
+        """The number of memories without a vector of each persona with something to index, if it is not 0.
+
+        A persona that can't be opened, or not in time, counts as 1.
+        """
+        until = time.monotonic() + self._counting_seconds
+        counts = {name: self._count(name, task, embedder, loaded, until) for name, task in tasks.items() if task.to_index(loaded)}
+        for name in [cached for cached in list(self._counts) if cached not in counts]:
+            self._counts.pop(name, None)
+        return {name: count for name, count in counts.items() if count}
+
+    def _count(self, name: str, task: Task, embedder: Embedder, loaded: tuple[str, ...], until: float) -> int:
+        state = (loaded, task.prepared_for, task.writes, task.indexed_writes, task.batches)
+        cached = self._counts.get(name)
+        if cached and cached.state == state:
+            return cached.count
+        if time.monotonic() > until:
+            return cached.count if cached else 1
+        try:
+            with self._personas.reading(name) as persona:
+                count = sync.waiting(persona, embedder, loaded) if persona.exists else 0
+        except MemoryMCPError as error:
+            logger.debug("the waiting memories of %s can't be counted: %s", name, error)
+            return cached.count if cached else 1
+        self._counts[name] = _Count(state, count)
+        return count
