@@ -9,6 +9,8 @@ import pytest
 
 from memory_mcp.graph.analytics.centrality import MEASURES
 from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.server.actions import analytics, graph
+from memory_mcp.server.operation import operations_of
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 

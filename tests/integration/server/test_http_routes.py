@@ -7,6 +7,7 @@ from starlette.routing import Route
 
 import memory_mcp.server
 from memory_mcp import __version__
+from memory_mcp.server.http import routes
 
 
 def test_health_says_alive(http):
