@@ -156,8 +156,8 @@ def _nth(months: Iterator[DaySpan], what: str, nth: int) -> Iterator[DaySpan]:
         if what == _WHOLE_DAY:
             yield day_of(after - ONE_DAY if nth < 0 else first.replace(day=nth))
         else:
-            found = nth_weekday(first.year, first.month, SATURDAY if what == _WEEKEND else WEEKDAYS[what], nth)
-            yield found, found + (2 if what == _WEEKEND else 1) * ONE_DAY
+            counted = nth_weekday(first.year, first.month, SATURDAY if what == _WEEKEND else WEEKDAYS[what], nth)
+            yield counted, counted + (2 if what == _WEEKEND else 1) * ONE_DAY
 
 
 def _english_nth(match: re.Match[str], today: date) -> Iterator[DaySpan]:
@@ -200,6 +200,7 @@ NTH_DAYS: list[Expression] = [
         _week_of_day,
         "the week of October 6",
         "10月6日の週",
+        needs=("の週", "week of"),
     ),
 ]
 FULL_DATES: list[Expression] = [
@@ -229,6 +230,7 @@ YEARS: list[Expression] = [
         "2024年度",
         "今年度",
         "昨年度末",
+        needs=("年度",),
     ),
     year(r"(?<!\d)((?:19|20)\d|[2-9])0年代", lambda m, today: [_decade(int(m[1]))], "1990年代", "80年代"),
     year(r"(?<!\d)((?:19|20)\d)0s(?![a-z])", lambda m, today: [_decade(int(m[1]))], "the 1990s"),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memory_mcp.dates.numerals import ERAS, YEARS_BACK, number_of, western_year
+from memory_mcp.dates.numerals import ERAS, KANJI_NUMBER, YEAR_IN_KANJI, YEARS_BACK, number_of, western_year
 from memory_mcp.dates.spans import MONTHS
 
 
@@ -28,8 +28,10 @@ class CalendarDate(NamedTuple):
     joined: bool = False
 
 
-_YEAR = rf"(?:(?P<year>[12１２]\d{{3}})年|(?P<era>{'|'.join(ERAS)})(?P<of_era>\d{{1,2}}|元)年|(?P<on>{'|'.join(YEARS_BACK)})の?)"
-_COUNT = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
+_COUNT = rf"(?:\d{{1,2}}|{KANJI_NUMBER})"
+_YEAR = (
+    rf"(?:(?P<year>[12１２]\d{{3}}|{YEAR_IN_KANJI})年|(?P<era>{'|'.join(ERAS)})(?P<of_era>{_COUNT}|元)年|(?P<on>{'|'.join(YEARS_BACK)})の?)"
+)
 _IN_FIGURES = re.compile(r"\d[/／.-]\d")
 _DATE = re.compile(
     r"(?<!\d)(?P<y>[12１２]\d{3})[-/／](?P<m>\d{1,2})[-/／](?P<d>\d{1,2})(?!\d)"
@@ -129,7 +131,7 @@ def _parts_of(match: re.Match[str]) -> tuple[int | None, int, int | None] | None
         return None if is_fraction else (None, month, day)
     if match["month_alone"]:
         return None, number_of(match["month_alone"]), number_of(match["day_alone"])
-    western = western_year(match["era"], match["of_era"]) if match["era"] else int(match["year"]) if match["year"] else None
+    western = western_year(match["era"], match["of_era"]) if match["era"] else number_of(match["year"]) if match["year"] else None
     return western, number_of(match["month"]), number_of(match["day"]) if match["day"] else None
 
 
@@ -158,7 +160,7 @@ def _may_have_english_date(text: str) -> bool:
 
 
 def _days_of_month(match: re.Match[str], form: int, year: int | None, month: int) -> Iterator[CalendarDate]:
-    """The days that share a month: the span of the one beside it includes the month."""
+    """The days that share a month: the span of the day next to the month includes it."""
     first, more = match.span(f"day{form}"), match.span(f"more{form}")
     others = [other.span() for other in _DAY_NUMBERS.finditer(match.string, *more)]
     if form == 3 and others:

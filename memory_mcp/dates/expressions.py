@@ -21,7 +21,7 @@ class Expression:
     """One kind of date expression. `examples` are texts that it matches.
 
     `recurs_after`: of a word such as 金曜 or 17日, in how many days from today the latest such day is the next one. `figures_only`: it may match
-    a text without a word of any language.
+    a text without a word of any language. `needs`: it is tried only on a text with one of these, which is faster than its pattern.
     """
 
     kind: str
@@ -30,12 +30,22 @@ class Expression:
     examples: tuple[str, ...]
     recurs_after: tuple[int, ...] = ()
     figures_only: bool = False
+    needs: tuple[str, ...] = ()
+
+    def may_match(self, plain: str) -> bool:
+        return not self.needs or any(word in plain for word in self.needs)
 
 
 def expression(
-    kind: str, pattern: str, resolve: Resolver, *examples: str, recurs_after: tuple[int, ...] = (), figures_only: bool = False
+    kind: str,
+    pattern: str,
+    resolve: Resolver,
+    *examples: str,
+    recurs_after: tuple[int, ...] = (),
+    figures_only: bool = False,
+    needs: tuple[str, ...] = (),
 ) -> Expression:
-    return Expression(kind, re.compile(pattern), resolve, examples, recurs_after, figures_only)
+    return Expression(kind, re.compile(pattern), resolve, examples, recurs_after, figures_only, needs)
 
 
 def fixed(kind: str, pattern: str, span_from: Callable[[date], DaySpan], *examples: str, recurs_after: tuple[int, ...] = ()) -> Expression:
@@ -57,11 +67,11 @@ class ExpressionTable:
     def __init__(self, expressions: Sequence[Expression]) -> None:
         self.expressions = tuple(expressions)
         languages = [
-            (one, is_japanese(one.pattern.pattern), _WORD.search(_REGEX_SYNTAX.sub("", one.pattern.pattern)) is not None)
-            for one in expressions
+            (entry, is_japanese(entry.pattern.pattern), _WORD.search(_REGEX_SYNTAX.sub("", entry.pattern.pattern)) is not None)
+            for entry in expressions
         ]
-        self._without_english = tuple(one for one, japanese, english in languages if japanese or not english)
-        self._without_japanese = tuple(one for one, japanese, english in languages if english or not japanese or one.figures_only)
+        self._without_english = tuple(entry for entry, japanese, english in languages if japanese or not english)
+        self._without_japanese = tuple(entry for entry, japanese, english in languages if english or not japanese or entry.figures_only)
 
     def for_text(self, plain: str) -> Sequence[Expression]:
         """The expressions that can occur in a normalized text."""

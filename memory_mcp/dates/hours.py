@@ -4,23 +4,24 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from memory_mcp.dates.numerals import COUNT, NUMBER, named_group, number_of
+from memory_mcp.dates.numerals import COUNT, KANJI_NUMBER, named_group, number_of
 from memory_mcp.domain import TimeRange
 
 _FEW = 6
+_NUMBER = rf"(\d{{1,3}}|{KANJI_NUMBER})"
 _UNITS = r"(hours?|hrs?|h|minutes?|mins?)"
 _ABOUT = "(?:(?:about|around|roughly|approximately|just|maybe|like) )?"
 _AGO = re.compile(
-    rf"{named_group(NUMBER, 'count1')}\s*(?P<unit1>時間|分)(?P<half>半)?(?:ほど|くらい|ぐらい)?前(?:ほど|くらい|ぐらい)?"
+    rf"{named_group(_NUMBER, 'count1')}\s*(?P<unit1>時間|分)(?P<half>半)?(?:ほど|くらい|ぐらい)?前(?:ほど|くらい|ぐらい)?"
     rf"|{_ABOUT}{named_group(COUNT, 'count2')}\s*{named_group(_UNITS, 'unit2')}\s+(?:ago|back)"
 )
 _LATER = re.compile(
-    rf"{named_group(NUMBER, 'count1')}\s*(?P<unit1>時間|分)後|{named_group(COUNT, 'count2')}\s*{named_group(_UNITS, 'unit2')}\s+from now"
+    rf"{named_group(_NUMBER, 'count1')}\s*(?P<unit1>時間|分)後|{named_group(COUNT, 'count2')}\s*{named_group(_UNITS, 'unit2')}\s+from now"
     rf"|in {named_group(COUNT, 'count3')}\s*{named_group(_UNITS, 'unit3')}"
 )
 _SOME = re.compile("数(時間|分)前|(?:a )?(?:few|couple of|couple|several) (hours?|minutes?) ago")
 _UP_TO_NOW = re.compile(
-    rf"(?:ここ|この|過去|直近|最近)の?(?:{NUMBER}|数)(時間|分)(?:以内)?(?![前目])|(?<!\d)(?:{NUMBER}|数)(時間|分)以内"
+    rf"(?:ここ|この|過去|直近|最近)の?(?:{_NUMBER}|数)(時間|分)(?:以内)?(?![前目])|(?<![\d一二三四五六七八九十])(?:{_NUMBER}|数)(時間|分)以内"
     rf"|(?<![a-z])(?:(?:within|in|over|during) )?(?:the )?(?:last|past) (?:{COUNT} ?|(?:few|several) )?{_UNITS}(?![a-z])"
 )
 _JUST_NOW = re.compile("(?:つい)?さっき|(?:つい)?先ほど|たった今|今|いま|現在|now|just now|right now|a moment ago|earlier today")

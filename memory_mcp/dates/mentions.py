@@ -1,7 +1,7 @@
 """Days and months that a statement names, as ISO writes them: 2025年10月17日, 令和7年10月17日, 10月17日, 10/17, 来年4月, October 17.
 
 The year of a date without one follows from its sentence (`missing_year`). What recurs every year, such as a birthday, has no year. 明日 and 明後日
-name nothing: the time at which a memory is stored tells what they mean.
+name nothing: what they mean depends on the time at which a memory is stored.
 """
 
 import re
@@ -22,7 +22,7 @@ _EVERY_YEAR_IN_ENGLISH = re.compile(r"birthday|anniversary|(?<![a-z])born(?![a-z
 # Between the two days of a range.
 _TO = re.compile(r"(?:の?[月火水木金土日]曜日?|\s?[(（][^)）]{1,8}[)）])?\s?(?:から|より|[〜～~–—-]|\bto\b|through|until|till)\s?")
 _AND = re.compile(r"(?:[とや、,・〜~～–-]|から|まで|か|または|及び|および|and|\s|[(（][^)）]*[)）])*")
-# 10/17(金) alone tells the year: in three consecutive years it is another day of the week.
+# 10/17(金) determines the year: in three consecutive years it is another day of the week.
 _WEEKDAY_BESIDE = re.compile(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)）]|の?([月火水木金土日])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
 
 
@@ -39,30 +39,30 @@ class NamedDay:
     aliases: tuple[str, ...] = ()
 
 
-def days(text: str, said_on: date | None, known_direction: Direction | None = None) -> Iterator[NamedDay]:
-    """The days and months that a text names. `said_on`: the day from which a date without a year is reckoned; without it, such a date has none.
+def days(text: str, reference_day: date | None, known_direction: Direction | None = None) -> Iterator[NamedDay]:
+    """The days and months that a text names. `reference_day`: the day from which the year of a date without one is computed; without it, such a date has none.
     `known_direction`: whether it is to come, where that is known otherwise than from the sentence."""
     dates = calendar_dates(text)
     year = None
     for index, written in enumerate(dates):
-        year = _year_of(text, dates, index, said_on, known_direction, year)
+        year = _year_of(text, dates, index, reference_day, known_direction, year)
         if (written.day is None and year is None) or not is_date(year, written.month, written.day):
             continue
         name, aliases = _names(text, written, year)
         yield NamedDay(name, written.start, written.end, aliases)
 
 
-def day_called(name: str, said_on: date | None, relation: str = "", other_end: str = "") -> NamedDay | None:
+def day_called(name: str, reference_day: date | None, relation: str = "", other_end: str = "") -> NamedDay | None:
     """The day or month that is the whole of a name; None where it is another name.
 
-    `relation`: the type of the relation that has it at one end; `other_end`: the name at its other end. They may tell that it recurs every
+    `relation`: the type of the relation that has it at one end; `other_end`: the name at its other end. They may show that it recurs every
     year, or is to come.
     """
     context = f"{relation} {other_end}"
     if _is_every_year(context):
-        said_on = None
-    known_direction = direction_of_relation(relation, other_end) if said_on else None
-    return next((day for day in days(name, said_on, known_direction) if (day.start, day.end) == (0, len(name))), None)
+        reference_day = None
+    known_direction = direction_of_relation(relation, other_end) if reference_day else None
+    return next((day for day in days(name, reference_day, known_direction) if (day.start, day.end) == (0, len(name))), None)
 
 
 def is_date(year: int | None, month: int, day: int | None) -> bool:
@@ -82,7 +82,7 @@ def _year_of(
     text: str,
     dates: Sequence[CalendarDate],
     index: int,
-    said_on: date | None,
+    reference_day: date | None,
     known_direction: Direction | None,
     year_before: int | None,
 ) -> int | None:
@@ -93,15 +93,15 @@ def _year_of(
     if written.joined and index:
         return year_before
     if written.years_back is not None:
-        return said_on.year - written.years_back if said_on else None
+        return reference_day.year - written.years_back if reference_day else None
     last = dates[index - 1] if index else None
     if last and last.day and written.day and year_before and _TO.fullmatch(text, last.end, written.start):
         return year_before + ((written.month, written.day) < (last.month, last.day))
-    return _year_from_sentence(text, dates, index, said_on, known_direction) if said_on else None
+    return _year_from_sentence(text, dates, index, reference_day, known_direction) if reference_day else None
 
 
 def _year_from_sentence(
-    text: str, dates: Sequence[CalendarDate], index: int, said_on: date, known_direction: Direction | None
+    text: str, dates: Sequence[CalendarDate], index: int, reference_day: date, known_direction: Direction | None
 ) -> int | None:
     """The year that the sentence implies; None where it is every year, or there is no such day."""
     _, month, day, start, end, *_ = dates[index]
@@ -113,7 +113,7 @@ def _year_from_sentence(
     ahead = known_direction or direction(before, _clause_after(text, dates, index, end + len(after)))
     beside = _WEEKDAY_BESIDE.match(text, end)
     weekday = "月火水木金土日".index(beside[1] or beside[2]) if beside else None
-    return year_of_day(month, day, said_on, ahead, weekday)
+    return year_of_day(month, day, reference_day, ahead, weekday)
 
 
 def _clause_after(text: str, dates: Sequence[CalendarDate], index: int, end: int) -> str:

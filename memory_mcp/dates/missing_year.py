@@ -1,6 +1,6 @@
 """Which date is meant that leaves out its year, week or month: 11月30日, 大晦日, 金曜, 深夜2時.
 
-A date that is planned is the next one, a date that is reported the last one. Where nothing tells, an argument takes the latest date that has begun,
+A date that is planned is the next one, a date that is reported the last one. Where the text shows neither, an argument takes the latest date that has begun,
 unless that is nearly a year ago and the next one is near; a statement takes the nearest.
 """
 
@@ -16,11 +16,11 @@ from memory_mcp.dates.tense import Direction
 NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:next|(?:the )?(?:coming|upcoming))(?![a-z])")
 # Alone, such an hour belongs to the last night.
 HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)\Z")
-# Nobody leaves out the year of a plan that is nearly a year ahead: such a plan is of this year, and written down up to 45 days late.
+# The year of a plan is not left out when it is nearly a year ahead: such a plan is of this year, and written down up to 45 days late.
 _LATE, _NEARLY_A_YEAR = timedelta(days=45), timedelta(days=180)
 # The 29th of February exists within eight years of any day, any other day within one.
 _YEARS_AHEAD = (1, 2, 3, 4, 8)
-_FURTHEST_YEAR = 8
+_LEAP_YEARS_REACH = 8
 
 
 def is_open(expression: Expression, spans: Sequence[DaySpan], today: date) -> bool:
@@ -49,7 +49,7 @@ def _later_days(expression: Expression, today: date) -> Iterable[date]:
 
 
 def latest(spans: Sequence[DaySpan], today: date) -> DaySpan:
-    """The first of the spans, which stand the latest first, that has begun."""
+    """The latest span that has begun; the spans come the latest first."""
     return next((span for span in spans if span[0] <= today), spans[0])
 
 
@@ -70,24 +70,25 @@ def is_soon(spans: Sequence[DaySpan], today: date) -> bool:
 
 
 def year_of_day(month: int, day: int, today: date, direction: Direction | None, weekday: int | None = None) -> int | None:
-    """The year of a day in a statement; None where there is no such day. `weekday`: the day of the week that is written beside it."""
+    """The year of a day in a statement; None where there is no such day. `weekday`: the day of the week that follows it in the text."""
     days = _days_around(month, day, today)
-    near = [one for one in days if abs(one.year - today.year) <= 1]
-    nearest = min(near, key=lambda one: (abs((one - today).days), one.year), default=None)
-    on_weekday = next((one for one in near if one.weekday() == weekday), None)
+    near = [there for there in days if abs(there.year - today.year) <= 1]
+    nearest = min(near, key=lambda there: (abs((there - today).days), there.year), default=None)
+    on_weekday = next((there for there in near if there.weekday() == weekday), None)
     if on_weekday and (direction is None or (direction == "next") is (on_weekday >= today) or on_weekday == nearest):
         return on_weekday.year
     if direction is None:
         return nearest.year if nearest else None
     if direction == "next":
-        return planned([day_of(one) for one in days], today)[0].year if days and days[-1] >= today else None
-    return max((one.year for one in days if one <= today), default=None)
+        return planned([day_of(there) for there in days], today)[0].year if days and days[-1] >= today else None
+    return max((there.year for there in days if there <= today), default=None)
 
 
 def _days_around(month: int, day: int, today: date) -> list[date]:
     """That day in each year around today that has it, the earliest first."""
+    reach = _LEAP_YEARS_REACH if (month, day) == (2, 29) else 1
     days = []
-    for year in range(max(today.year - _FURTHEST_YEAR, date.min.year), min(today.year + _FURTHEST_YEAR, date.max.year - 1) + 1):
+    for year in range(max(today.year - reach, date.min.year), min(today.year + reach, date.max.year - 1) + 1):
         try:
             days.append(date(year, month, day))
         except ValueError:

@@ -24,14 +24,17 @@ YEARS_BACK = {
     "来年": -1,
 }
 MONTHS_BACK = {"先々月": 2, "先先月": 2, "先月": 1, "今月": 0, "再来月": -2, "来月": -1}
+# May match what is no number, such as 十十, of which `number_of` raises ValueError; `KANJI_NUMBER` does not.
 NUMBER = r"(\d{1,3}|[一二三四五六七八九十]{1,3})"
+KANJI_NUMBER = "[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九]{1,3}"
 COUNT = rf"(\d{{1,3}}|an?|{'|'.join(sorted(_ENGLISH_NUMBERS[1:], key=len, reverse=True))})"
 
 _ERA_LETTERS = {"r": "令和", "h": "平成"}
 _ERA_YEAR = re.compile(
     rf"({'|'.join(ERAS)})(\d{{1,2}}|元|[一二三四五六]?十?[一二三四五六七八九]?)年|(?<![a-z])([{''.join(_ERA_LETTERS)}])(\d{{1,2}})(?=[./年])"
 )
-_YEAR_IN_KANJI = re.compile("[一二][〇一二三四五六七八九]{3}(?=年)")
+YEAR_IN_KANJI = "[一二][〇一二三四五六七八九]{3}"
+_YEAR_IN_KANJI = re.compile(f"{YEAR_IN_KANJI}(?=年)")
 # 三月前 is three months ago; 数十日 and 百三十日 are so many days, 三日月 is the moon. Neither 五月雨 nor 一月半 contains a month of the year.
 _DAY_OR_MONTH = re.compile(
     "(?<![〇一二三四五六七八九十百千数])"
@@ -54,7 +57,7 @@ def named_group(pattern: str, name: str) -> str:
 
 
 def number_of(text: str) -> int:
-    """The value of 3, 三, 二十一, three or a."""
+    """The value of 3, 三, 二十一, 二〇二五, three or a."""
     if text.isdecimal():
         return int(text)
     if text.isascii():

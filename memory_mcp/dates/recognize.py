@@ -75,6 +75,8 @@ def recognize(plain: str, today: date, table: ExpressionTable, *, upcoming: bool
     taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
     recognized: list[Recognized] = []
     for expression in table.for_text(plain):
+        if not expression.may_match(plain):
+            continue
         for match in expression.pattern.finditer(plain):
             start, end = match.span()
             if any(taken[start:end]):
@@ -117,7 +119,7 @@ class _Clause(NamedTuple):
 
 
 def _with_ranges(plain: str, recognized: Sequence[Recognized]) -> list[list[DaySpan]]:
-    """What each date of a text may mean; two with から between them are one range, whose end may leave out its month."""
+    """What each date of a text may mean; two with から between them are one range, and its end may leave out the month."""
     meanings: list[list[DaySpan]] = []
     clauses = [_to_last_day(plain, clause) for clause in _clauses(plain, sorted(recognized))]
     joined = False
@@ -139,17 +141,17 @@ def _is_range(before: str, between: str) -> bool:
 
 def _clauses(plain: str, recognized: Sequence[Recognized]) -> Iterator[_Clause]:
     group: list[Recognized] = []
-    for one in recognized:
-        if group and not _WITHIN.fullmatch(plain[group[-1].end : one.start]):
+    for found in recognized:
+        if group and not _WITHIN.fullmatch(plain[group[-1].end : found.start]):
             yield _clause(group)
             group = []
-        group.append(one)
+        group.append(found)
     if group:
         yield _clause(group)
 
 
 def _clause(group: Sequence[Recognized]) -> _Clause:
-    parts = [one.spans for one in group]
+    parts = [part.spans for part in group]
     return _Clause(group[0].start, group[-1].end, parts[0] if len(parts) == 1 else narrowed(parts), parts)
 
 

@@ -67,7 +67,12 @@ LATELY: list[Expression] = [
         "ここ一週間",
     ),
     lately(rf"{_HERE}数{_JAPANESE_UNIT}(?!前)", lambda m, today: _until_today(m[1] or m[2], today, _FEW_COUNT), "ここ数日"),
-    lately(rf"{_HERE}半年(?!前)|半年以内|{_LAST} half (?:a )?year", lambda m, today: _until_today("month", today, 6), "この半年"),
+    lately(
+        rf"{_HERE}半年(?!前)|半年以内|{_LAST} half (?:a )?year",
+        lambda m, today: _until_today("month", today, 6),
+        "この半年",
+        needs=("半年", "half"),
+    ),
     lately(
         rf"(?:{_LAST}|(?<![a-z])within) {COUNT} {_ENGLISH_UNIT}",
         lambda m, today: _until_today(m[2], today, number_of(m[1])),
@@ -108,16 +113,19 @@ LONG_AGO: list[Expression] = [
         rf"{NUMBER}週間?前の?今日|(?<![a-z\d]){COUNT} weeks? ago today",
         lambda m, today: [day_of(today - timedelta(days=7 * number_of(m[1] or m[2])))],
         "2週間前の今日",
+        needs=("今日", "today"),
     ),
     ago(
         rf"{NUMBER}[ヶケかカ箇]?月前の?今日|(?<![a-z\d]){COUNT} months? ago today",
         lambda m, today: [_same_day(today, number_of(m[1] or m[2]))],
         "3か月前の今日",
+        needs=("今日", "today"),
     ),
     ago(
         rf"{NUMBER}年前の?今日|(?<![a-z\d]){COUNT} years? ago today",
         lambda m, today: [_same_day(today, 12 * number_of(m[1] or m[2]))],
         "3年前の今日",
+        needs=("今日", "today"),
     ),
     fixed_ago("先月の今日", lambda today: _same_day(today, 1), "先月の今日"),
     fixed_ago(

@@ -1,4 +1,4 @@
-"""Says which time a text means, from a given now and zone: a moment (`occurred_at`), a range (`date_range`), the dates of a question.
+"""Resolves a text to the time that it means, from a given now and zone: a moment (`occurred_at`), a range (`date_range`), the dates of a question.
 
 Dates are ISO or words, in Japanese or English: 2025-10-17, 先週の金曜, 3日前の夜, 去年の夏, last month. A day is a calendar day in the caller's zone.
 docs/dates.md lists the expressions.
@@ -29,8 +29,8 @@ _READ_OF_CONTENT = 2000
 def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") -> datetime:
     """A moment in UTC; of a day or a longer span, its beginning. Without an offset it is local time.
 
-    A part of a day begins when people say it does: 3日前の夜 is eight in the evening. Of a day without a year, `content` tells which one is
-    meant: in a plan the next, else the latest that has begun; where it tells neither, a date that is near goes before one that is
+    3日前の夜 begins at eight in the evening. Of a day without a year, `content` decides: in
+    a plan it is the next one, else the latest that has begun; where it shows neither, a date that is near goes before one that is
     nearly a year away.
 
     Raises:
@@ -62,7 +62,7 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     """A range in UTC from a day, `A..B` (either end may be missing, both are included), or words.
 
     A part of a day means the whole day, a night also the hours after midnight; only a clock time means its hour or minute: a memory of which only
-    the day is known is not left out. 頃 and around include the days beside it.
+    the day is known is not left out. 頃 and around include the neighboring days.
 
     Raises:
         InvalidInput: it is no date, or ends before it begins.
@@ -87,9 +87,9 @@ def _direction_of(content: str, plain: str, today: date) -> Direction | None:
     if not content:
         return None
     beginning = normalize(content[:_READ_OF_CONTENT])
-    meant = {span for one in recognize(plain, today, AS_ARGUMENTS) for span in one.spans}
-    same = [one for one in recognize(beginning, today, AS_ARGUMENTS) if not meant.isdisjoint(one.spans)]
-    return direction_of_text(beginning, [(one.start, one.end) for one in same])
+    spans = {span for expression in recognize(plain, today, AS_ARGUMENTS) for span in expression.spans}
+    same = [expression for expression in recognize(beginning, today, AS_ARGUMENTS) if not spans.isdisjoint(expression.spans)]
+    return direction_of_text(beginning, [(expression.start, expression.end) for expression in same])
 
 
 def _representable(spans: Iterable[DaySpan], zone: ZoneInfo) -> Iterator[TimeRange]:
@@ -104,7 +104,7 @@ def _representable(spans: Iterable[DaySpan], zone: ZoneInfo) -> Iterator[TimeRan
 def _refusal(argument: str, text: str, plain: str, today: date) -> InvalidInput:
     """The error for an argument that is no date: it is not understood, there is no such day, or UTC cannot represent it."""
     plain = plain[:LONGEST_WORDS]
-    missing = any(not is_date(one.year, one.month, one.day) for one in calendar_dates(plain))
+    missing = any(not is_date(written.year, written.month, written.day) for written in calendar_dates(plain))
     for expression in AS_ARGUMENTS.for_text(plain):
         for match in expression.pattern.finditer(plain):
             try:

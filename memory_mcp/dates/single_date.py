@@ -21,7 +21,7 @@ DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
 MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
 CLOCK_ALONE = re.compile(r"\A(?:午前|午後|昼|夕方|早朝|未明|朝|深夜|真?夜中|夜|晩)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
-# Words for a day that also tell its part.
+# Words for a day that include a part of it.
 _IMPLIED_PARTS = [
     (re.compile("昨夜|昨晩|ゆうべ|夕べ|今夜|今晩|明晩|tonight|last night|night before last|(?<![a-z])nights? ago"), "夜"),
     (re.compile("今朝|明朝|this morning"), "朝"),
@@ -33,7 +33,7 @@ _WEEKDAY_BESIDE = re.compile(
     r"(?<=\d日)\s*\(?[月火水木金土日](?:曜日?)?\)?(?![本間])|\([月火水木金土日]曜?日?\)"
     rf"|(?<![a-z])(?:{DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)|(?:{MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{MONTH_NAMES}))"
 )
-# What may stand between the dates of one day: 去年の10月, friday of last week, 10月17日(金).
+# What may separate the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
     r"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
     r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than|some|still|maybe|probably|approximately)(?![a-z])"
@@ -48,7 +48,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     """The date that the whole of a normalized text is; None where it is none.
 
     Where it may be one of several years, it is the latest that is not in the future. `after`: the beginning of a range of which it is the end.
-    `find_direction` tells whether it is to come; it is only called where that matters.
+    `find_direction` returns whether it is to come; it is only called where that matters.
     """
     if len(plain) > LONGEST_WORDS:
         return None
@@ -60,13 +60,13 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     is_ahead = ahead not in ([], recognized) and (strictly or (find_direction is not None and _is_ahead(ahead, find_direction(), today)))
     if is_ahead:
         recognized, rest = ahead, NEXT.sub(" ", rest)
-    meanings = [one.spans for one in recognized] or _clock_alone(plain, today)
+    meanings = [expression.spans for expression in recognized] or _clock_alone(plain, today)
     spans = narrowed(meanings)
     if not any(set(spans) <= set(meaning) for meaning in meanings):
-        return None  # no date, or two that lie apart
+        return None  # no date, or two that do not overlap
     parts = [part for words, part in _IMPLIED_PARTS if words.search(plain)]
     try:
-        days = planned(spans, today, strictly=strictly) if is_ahead else _meant(spans, today, after)
+        days = planned(spans, today, strictly=strictly) if is_ahead else _latest_or_after(spans, today, after)
         reading, rest = with_modifiers(days, " ".join([rest, *parts]))
     except (ValueError, OverflowError):
         return None
@@ -125,10 +125,10 @@ def _clock_alone(plain: str, today: date) -> list[list[DaySpan]]:
 
 
 def _is_ahead(ahead: Sequence[Recognized], direction: Direction | None, today: date) -> bool:
-    return direction == "next" or (direction is None and is_soon(narrowed([one.spans for one in ahead]), today))
+    return direction == "next" or (direction is None and is_soon(narrowed([expression.spans for expression in ahead]), today))
 
 
-def _meant(spans: Sequence[DaySpan], today: date, after: date | None) -> DaySpan:
+def _latest_or_after(spans: Sequence[DaySpan], today: date, after: date | None) -> DaySpan:
     if after and len(spans) > 1:
         later = [span for span in spans if span[0] >= after]
         return later[-1] if later else (spans[0][0].replace(year=today.year + 1), spans[0][1].replace(year=spans[0][1].year + 1))

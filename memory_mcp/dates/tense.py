@@ -1,7 +1,7 @@
 """Whether a sentence is about a day to come or a day in the past: 10月17日に会う, 10月17日に会った, due on 10月17日.
 
 The first verb behind the day decides, as in 10月17日に行った店にまた行く予定, in English the last one before it; then words for plans.
-The rules know a few words: a sentence without them tells neither.
+The rules know a few words: a sentence without them shows neither.
 """
 
 import re
@@ -55,7 +55,7 @@ _OF_IT = re.compile(rf"^の|^(?:[がに]|\s)?(?:{PLANNED})(?:の|を|、)")
 _IT_WAS = re.compile(r"(?:は|も|で|では|が)[^、]*$")
 _TAKEN_PART = re.compile("に(?:勝|負|出た|行[っき]|参加)")
 _SINCE = re.compile(r"^(?:以来|から[^、]*(?:(?:て|で)(?:い(?:る|ます|ない|ません)|る|ます|ない)|[がも]な(?:い|かった)|[がも]ありません))")
-# A plan that changed: whether it was on that day, nobody can tell.
+# A plan that changed: it is unclear whether it was on that day.
 _CONTRAST = re.compile(r"(?:のに|けど|けれど|(?<=[たいだる])が)[、\s]*(?P<rest>[^。]*)$")
 _SEEN = re.compile(r"のを[^、]{0,6}(?:見た|見て|見まし|聞いた|聞こえ|手伝っ|忘れ|待っ)")
 _RECORD = re.compile("^(?:の[^、]*)?(?:議事録|感想|写真|日記|振り返り|反省)")
@@ -91,7 +91,7 @@ _RELATION_PLANNED = re.compile(rf"{PLANNED}|due|deadline|schedule|plan|appointme
 
 
 def direction(before: str, after: str) -> Direction | None:
-    """Whether a sentence, given what stands before and after a day, means the next such day or the last one; None where it tells neither."""
+    """Whether a sentence, given its text before and after a day, means the next such day or the last one; None where it shows neither."""
     return _english(before, after) or _japanese(before, after)
 
 
@@ -105,7 +105,7 @@ def direction_of_relation(type_: str, other_end: str) -> Direction | None:
 
 
 def direction_of_text(text: str, positions: Iterable[tuple[int, int]]) -> Direction | None:
-    """Whether the sentences around the days at `positions`, else those of the whole text, are about the future or the past; None where they tell
+    """Whether the sentences around the days at `positions`, else those of the whole text, are about the future or the past; None where they show
     neither, or both."""
     directions = {direction(*sentence_around(text, start, end)) for start, end in positions} - {None}
     if not directions:
@@ -153,7 +153,7 @@ def _first_tense(after: str) -> Direction | None:
 
 
 def _past_or_plan(after: str) -> Direction | None:
-    """Of a verb in the past: something happened on that day, something was planned for it, or nobody can tell."""
+    """Of a verb in the past: something happened on that day, something was planned for it, or it is unclear."""
     made, was = _PLAN_MADE.search(after), _WAS.search(after)
     if made and was and was.start() >= made.start() and not _CALLED_OFF.search(after):
         return "next"

@@ -41,7 +41,7 @@ _WEEK_OF_SPAN = re.compile(
     "|(?<![a-z])(?:the )?(?P<ordinal>first|second|third|fourth|last) week (?:of|in)(?![a-z])"
 )
 _ORDINALS = ("first", "second", "third", "fourth")
-# The day beside a named one: クリスマスの翌日, the day before Christmas.
+# The day before or after a named one: クリスマスの翌日, the day before Christmas.
 _DAY_BESIDE = re.compile("の(?:前日|前の日|(?P<later>翌日|次の日|明くる日))|(?:the )?day (?:before|(?P<after>after))(?![a-z])")
 _AT_NIGHT = re.compile("夜(?!明け)|晩|night")
 _AFTERNOON = re.compile("午後|夕方|afternoon|evening")
@@ -153,7 +153,7 @@ def _clock(reading: DayReading, match: re.Match[str], rest: str) -> DayReading:
 
 
 def _hour_of_day(hour: int, rest: str, *, has_half: bool = False) -> int:
-    """The hour of the day that a clock time means beside 夜 or 午後; one o'clock at night belongs to the night that begins on that day."""
+    """The hour of the day that a clock time means together with 夜 or 午後; one o'clock at night belongs to the night that begins on that day."""
     if hour < _NIGHT_ENDS + 1 and _AT_NIGHT.search(rest) and not _AFTERNOON.search(rest):
         return hour + 24
     if has_half or hour > 12:

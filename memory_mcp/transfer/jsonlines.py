@@ -25,7 +25,7 @@ from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.relation_notation import told
+from memory_mcp.text.relation_notation import format_relation
 from memory_mcp.transfer import graph_lines, other_lines
 from memory_mcp.transfer.graph_lines import GraphLine
 from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, version_of
@@ -220,7 +220,7 @@ def row_of(memory: Memory, stated: Sequence[StatedRelation] = ()) -> dict[str, A
         "kind": memory.kind,
         "state": dict(memory.state) or None,
         "questions": list(memory.questions) or None,
-        "relations": [text for text in dict.fromkeys(map(told, stated)) if text] or None,
+        "relations": [text for text in dict.fromkeys(map(format_relation, stated)) if text] or None,
         "revision": memory.revision,
         "supersedes": memory.supersedes,
         "deleted_at": optional_to_text(memory.deleted_at),

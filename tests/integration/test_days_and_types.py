@@ -8,7 +8,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.merge_proposals import proposals
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.store.graph.entities import records
 
@@ -61,7 +61,7 @@ def test_each_end_of_a_range_is_the_day_that_others_write_in_other_ways(say, cal
 def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_time(say, nilou, called, now):
     say("桃香と10月17日に会う", occurred_at="2023-10-01")
     say("[[桃香]]は元気")
-    while weave(nilou, now + timedelta(days=700)):
+    while update_graph(nilou, now + timedelta(days=700)):
         pass
     assert called("10月17日") == [("2023-10-17", "TimeUnit")]
 
@@ -82,6 +82,6 @@ def test_what_a_mark_says_of_a_type_is_no_name(say, called):
 
 def test_a_tag_that_is_a_common_word_is_not_looked_for(say, nilou, called, now):
     say("資料を作る", tags=["重要", "会議", "沙耶"])
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     assert (called("重要"), called("会議"), called("沙耶")) == ([], [], [("沙耶", "Concept")])

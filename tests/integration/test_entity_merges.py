@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
@@ -36,7 +36,7 @@ class People:
         ).key
 
     def weave(self):
-        while weave(self.persona, self.now):
+        while update_graph(self.persona, self.now):
             pass
 
     def later(self):

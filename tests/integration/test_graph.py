@@ -9,7 +9,7 @@ from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.query.neighbors import neighbours
 from memory_mcp.graph.query.paths import find_path
 from memory_mcp.graph.query.snapshot import snapshot
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -25,7 +25,7 @@ class Graph:
 
     def weave(self):
         steps = 0
-        while weave(self.persona, self.now):
+        while update_graph(self.persona, self.now):
             steps += 1
             assert steps < 1_000
         return steps

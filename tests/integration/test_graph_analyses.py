@@ -18,7 +18,7 @@ from memory_mcp.graph.analytics.centrality import MEASURES, degree, eigenvector,
 from memory_mcp.graph.analytics.communities import communities
 from memory_mcp.graph.analytics.statistics import statistics
 from memory_mcp.graph.query.neighbors import neighbours
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph import network, overview
@@ -167,7 +167,7 @@ def test_a_pair_with_several_relations_is_one_and_weighs_what_they_weigh_togethe
 
 def test_weak_relations_can_be_left_out_and_their_ends_stay(nilou, told, say, now):
     say("佐藤さんと鈴木さんが来た")
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     told("A B")
     strong = whole_of(nilou, 0.5)
@@ -255,7 +255,7 @@ def test_what_is_larger_than_all_there_is_room_for_is_answered_and_not_kept(nilo
 def test_growth_is_told_by_when_things_happened_in_the_days_of_the_zone(say, nilou, now, zone):
     say("田中さんに会った", occurred_at="2025-08-31T23:30:00+09:00", relations=["田中 > knows > 佐藤"])
     say("田中さんと鈴木さんに会った", occurred_at="2025-09-01T00:30:00+09:00")
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     with nilou.database.read() as connection:
         found = overview.creation_times(connection)

@@ -5,7 +5,7 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.graph.update import consistency_check
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph import consistency, relations
@@ -37,7 +37,7 @@ def check(persona, now):
 
 
 def weave_all(persona, now):
-    while weave(persona, now):
+    while update_graph(persona, now):
         pass
 
 
@@ -171,7 +171,7 @@ def test_whom_only_the_trash_relates_is_no_orphan(nilou, say, now):
 @pytest.mark.parametrize("in_the_trash", [False, True])
 def test_whom_a_memory_is_filed_under_is_no_orphan(nilou, say, now, in_the_trash):
     key = say("苺が好きだ。", source="健太", tags=["ダイズ日記"]).key
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     if in_the_trash:
         forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())

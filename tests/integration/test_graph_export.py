@@ -9,8 +9,8 @@ import rustworkx
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.graph.update.cooccurrence import weave
-from memory_mcp.graph.update.entity_edits import change, make_one
+from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.graph.update.entity_edits import change, merge_entities
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph.entities.editing import EntityChange
@@ -25,7 +25,7 @@ def written(nilou, now):
     """Both forms of the graph, as networkx has them after reading."""
 
     def written(**wanted):
-        while weave(nilou, now):
+        while update_graph(nilou, now):
             pass
         text = "".join(graphml(nilou, **wanted))
         by_xml = networkx.read_graphml(io.BytesIO(text.encode()), force_multigraph=True)
@@ -108,7 +108,7 @@ def test_what_somebody_did_by_hand_takes_nothing_secret_along(say, written, nilo
     unrelate(nilou, StatedRelation("内緒の人", "loves", "花子"), reason=None, now=now, privacy=Privacy())
     change(nilou, "内緒の人", EntityChange(importance=0.9), now=now, privacy=Privacy())
     change(nilou, "田中", EntityChange(description="隣の人"), now=now, privacy=Privacy())
-    make_one(nilou, "隠れ名", "田中", reason=None, now=now, privacy=Privacy())
+    merge_entities(nilou, "隠れ名", "田中", reason=None, now=now, privacy=Privacy())
     for graph in written():
         told = {told["name"]: told for _, told in graph.nodes(data=True)}
         assert told.keys() == {"田中", "花子"}

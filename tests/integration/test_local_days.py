@@ -6,7 +6,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, StatedRelation
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
@@ -51,7 +51,7 @@ def test_what_is_told_later_of_that_morning_is_too(say, days):
 def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_morning(say, nilou, zone, days):
     say("桃香と1月1日に会った", at=MORNING)
     say("[[桃香]]は元気", at=MORNING)
-    while weave(nilou, MORNING.astimezone(zone)):
+    while update_graph(nilou, MORNING.astimezone(zone)):
         pass
     assert days("1月1日") == ["2026-01-01"]
 

@@ -8,8 +8,8 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.graph.update.cooccurrence import weave
-from memory_mcp.graph.update.entity_edits import keep_apart
+from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.graph.update.entity_edits import mark_distinct
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import Personas
@@ -27,7 +27,7 @@ ALL = ExportOptions(deleted=True, secret=True, versions=True)
 
 
 def woven(persona, now):
-    while weave(persona, now):
+    while update_graph(persona, now):
         pass
 
 
@@ -308,7 +308,7 @@ def test_who_was_said_not_to_be_the_same_is_told_apart_wherever_the_graph_goes(n
     say("田中さんと鈴木さん")
     say("高橋さんは秘密", privacy_level="secret")
     for other in ("鈴木", "高橋"):
-        keep_apart(nilou, "田中", other, reason="別の人", now=now, privacy=Privacy())
+        mark_distinct(nilou, "田中", other, reason="別の人", now=now, privacy=Privacy())
     open_ = exported(nilou, ExportOptions())
     assert "高橋" not in "\n".join(open_)
     assert read(sakura, *open_).refused == 0
@@ -344,7 +344,7 @@ def test_somebody_whose_own_name_only_a_secret_memory_holds_leaves_by_another(ni
     say("[[田中太郎|たなっち]]のこと", privacy_level="secret")
     say("たなっちが来た", relations=["たなっち > visits > 京都"])
     relate(nilou, [StatedRelation("たなっち", "likes", "苺")], now=now, privacy=Privacy())
-    keep_apart(nilou, "たなっち", "苺", reason=None, now=now, privacy=Privacy())
+    mark_distinct(nilou, "たなっち", "苺", reason=None, now=now, privacy=Privacy())
     open_ = said(nilou, ExportOptions())
     assert "田中太郎" not in "\n".join(exported(nilou, ExportOptions()))
     assert "田中太郎" not in "\n".join(file.text for file in files(nilou, ExportOptions(), zone))

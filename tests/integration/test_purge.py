@@ -15,7 +15,7 @@ from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.graph.query.retrieval import known_entities
 from memory_mcp.graph.update import relation_edits
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember_many
@@ -407,19 +407,19 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
     other = say("鯰田さんは田中さんと鰻屋で会った。", session_id="鱧の会", relations=["鱧代 > 密談する > 田中さん"]).key
     relation_edits.relate(nilou, stated, now=now, privacy=Privacy())
     relation_edits.unrelate(nilou, stated[0], reason="密談ではない", now=now, privacy=Privacy())
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     while step(nilou, now + timedelta(hours=1), few):
         pass
     revise(nilou, key, Revision(content="[[鰻村]]の話", reason="鯰のこと"), now=now, privacy=Privacy())
     revise(nilou, key, Revision(content="ただの話をした。", tags=()), now=now, privacy=Privacy())
     merge(nilou, [other], key, reason="密談", now=now, privacy=Privacy())
-    while weave(nilou, now) or step(nilou, now + timedelta(hours=2), few):
+    while update_graph(nilou, now) or step(nilou, now + timedelta(hours=2), few):
         pass
     with nilou.database.read() as connection:
         assert known_entities(connection, nilou.names, "鯰田")
     erased(key, other)
-    while weave(nilou, now) or step(nilou, now + timedelta(hours=3), few):
+    while update_graph(nilou, now) or step(nilou, now + timedelta(hours=3), few):
         pass
     assert purge.sweep(nilou, IndexShelf())
     nilou.database.write_alone(lambda connection: connection.wal_checkpoint(None, apsw.SQLITE_CHECKPOINT_TRUNCATE))
@@ -432,7 +432,7 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
 def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now):
     say("宿を予約した。", tags=["白鷺号"], source="蛍")
     key = say("ただの話をした。", tags=["鰻"]).key
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     erased(key)
     with nilou.database.read() as connection:

@@ -4,7 +4,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import RelationValidity, StatedRelation
-from memory_mcp.graph.query.relation_lines import SHOWN, SHOWN_AT_A_GUESS
+from memory_mcp.graph.query.relation_lines import LINES, LINES_WITHOUT_SHARED_WORD
 from memory_mcp.graph.update import entity_edits, relation_edits
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -97,16 +97,16 @@ def test_where_no_word_of_the_question_is_in_a_relation_the_strongest_few_are_to
     say("まとめ", relations=["健太 > 飼っている > ダイズ"])
     relate(*(f"健太 > friend_of > 友{number}号" for number in range(6)), "健太 > 飼っている > ダイズ")
     told = ask("健太のペットは？").relations
-    assert len(told) == SHOWN_AT_A_GUESS
+    assert len(told) == LINES_WITHOUT_SHARED_WORD
     assert told[0] == "健太 > 飼っている > ダイズ"
 
 
 def test_no_more_relations_are_told_than_the_budget_has_room_for(relate, ask, say):
     relate(*(f"健太 > 飼っている > 犬{number}号" for number in range(40)))
     say("健太は犬を飼っている。" * 100)
-    assert len(ask("健太が飼っている犬").relations) == SHOWN
+    assert len(ask("健太が飼っている犬").relations) == LINES
     small = ask("健太が飼っている犬", max_tokens=200)
-    assert 0 < len(small.relations) < SHOWN
+    assert 0 < len(small.relations) < LINES
     assert sum(map(estimate_tokens, (*small.relations, *(hit.text for hit in small.hits)))) <= 200
     least = ask("健太が飼っている犬", max_tokens=50)
     assert least.relations == ()

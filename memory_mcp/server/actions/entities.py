@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.graph.query.entities_by_meaning import meant
+from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.arguments import Arguments, Between, EntityName, NoArguments, Number, OneOf, Text, TextListOrNone, TextOrNone, http
@@ -21,7 +21,7 @@ from memory_mcp.store.graph import types as stored_types
 from memory_mcp.store.graph.entities import editing, entity_merges, lookup, records
 from memory_mcp.store.graph.entities.records import Entity as StoredEntity
 from memory_mcp.store.graph.types import Type
-from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.entity_types import type_of_word
 
 ENTITIES_LIMIT = 500
 OFFSET_LIMIT = 1_000_000
@@ -71,7 +71,7 @@ def list_entities(call: Call, arguments: ListArguments) -> Json:
     """List the people, places and things that memories name, the most mentioned first."""
     with call.reading() as persona, persona.database.read() as connection:
         type_ = "".join(known_types([arguments.type], records.entity_types(connection))) if arguments.type.strip() else ""
-        listed, total = editing.listed(connection, arguments.query.strip(), type_, arguments.limit, arguments.offset)
+        listed, total = lookup.listed(connection, arguments.query.strip(), type_, arguments.limit, arguments.offset)
         return {**heading(call, persona), "entities": [_view(entity, call) for entity in listed], "in_all": total}
 
 
@@ -233,7 +233,7 @@ def seen_by_name(call: Call, persona: Persona, name: str, view: Callable[[apsw.C
             return view(connection, name), {}
     except EntityNotFound as error:
         unknown = error
-    near = meant(persona, name, call.models)
+    near = entities_by_meaning(persona, name, call.models)
     if not near.entities:
         asked = f"none could be looked for by meaning ({near.skipped})" if near.skipped else "none is near by meaning"
         raise EntityNotFound(unknown.what, f"{unknown.why}; {asked}", unknown.do) from unknown
@@ -251,7 +251,7 @@ def known_types(names: Sequence[str], known: Collection[str]) -> list[str]:
     """
     types = []
     for name in names:
-        type_ = type_called(name, known)
+        type_ = type_of_word(name, known)
         if type_ is None:
             raise InvalidInput(f"there is no type {name[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or none")
         types.append(type_)

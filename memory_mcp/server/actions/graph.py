@@ -18,7 +18,7 @@ from memory_mcp.graph.query.paths import ALGORITHMS, Algorithm
 from memory_mcp.graph.query.paths import find_path as find_paths
 from memory_mcp.graph.query.snapshot import snapshot
 from memory_mcp.graph.update import relation_edits
-from memory_mcp.graph.update.entity_linking import check_types
+from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.server.actions.entities import known_types, seen_by_name
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.arguments import Arguments, Between, EntityName, Flag, OneOf, Share, Text, TextList, http
@@ -32,7 +32,7 @@ from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.text.labels import label
-from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.transfer.graph_export import graphml, node_link
 
 DEPTH_LIMIT, PATH_LIMIT = 3, 6
@@ -180,8 +180,8 @@ def relate(call: Call, arguments: RelateArguments) -> Json:
         head = heading(call, persona)
         with persona.database.read() as connection:
             types = records.entity_types(connection)
-            relations = [stated(text, types) for text in texts]
-            check_types(connection, relations)
+            relations = [parse_relation(text, types) for text in texts]
+            check_relation_types(connection, relations)
     with call.writing() as persona:
         now = call.now.astimezone(call.settings.zone)
         relation_edits.relate(persona, relations, now=now, privacy=call.settings.privacy, when=when)
@@ -199,7 +199,7 @@ def unrelate(call: Call, arguments: UnrelateArguments) -> Json:
     """Take a relation back that is wrong; of one that is over, relate says until when. It stays away until relate states it again."""
     with call.changing() as persona:
         with persona.database.read() as connection:
-            relation = stated(arguments.relation, records.entity_types(connection))
+            relation = parse_relation(arguments.relation, records.entity_types(connection))
         now, reason = call.now.astimezone(call.settings.zone), label(arguments.reason, "reason")
         removed = relation_edits.unrelate(persona, relation, reason=reason, now=now, privacy=call.settings.privacy)
         note = None if removed else "there was no such relation"

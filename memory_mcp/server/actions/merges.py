@@ -133,9 +133,9 @@ def _merged(call: Call, arguments: EntityMerging) -> Json:
     with call.changing() as persona:
         reason, privacy = label(arguments.reason, "reason"), call.settings.privacy
         if arguments.distinct:
-            entity_edits.keep_apart(persona, name, kept, reason=reason, now=call.now, privacy=privacy)
+            entity_edits.mark_distinct(persona, name, kept, reason=reason, now=call.now, privacy=privacy)
             return {**heading(call, persona), "distinct": [name, kept]}
-        done = entity_edits.make_one(persona, name, kept, reason=reason, now=call.now, privacy=privacy)
+        done = entity_edits.merge_entities(persona, name, kept, reason=reason, now=call.now, privacy=privacy)
         return {**heading(call, persona), "merge": done.number, "into": entity_view(done.kept, call.settings.zone)}
 
 
@@ -143,7 +143,7 @@ def _undone(call: Call, number: int) -> Json:
     with call.changing() as persona:
         if not 0 < number <= MERGE_NUMBER_LIMIT:
             raise InvalidInput(f"undo is {number}", "it is the number of a merge", "Look at the merges that are listed")
-        into, entity = entity_edits.take_apart(persona, number, now=call.now)
+        into, entity = entity_edits.undo_merge(persona, number, now=call.now)
         zone = call.settings.zone
         views = omit_empty(into=into and entity_view(into, zone), entity=entity and entity_view(entity, zone))
         return {**heading(call, persona), "undone": number, **views}
