@@ -93,7 +93,11 @@ class OneOf:
                 raise PydanticUseDefault
             word = word.removesuffix(self.ignored_suffix)
             if word not in self.words:
-                raise InvalidInput(f"{info.field_name} is {text[:80]!r}", f"it is one of {', '.join(self.words)}", "Send one of them")
+                raise InvalidInput(
+                    f"{info.field_name} is {text[:80]!r}",
+                    f"it is {' or '.join(self.words) if len(self.words) == 2 else 'one of ' + ', '.join(self.words)}",
+                    "Send one of them",
+                )
             return word
 
         return core_schema.with_info_before_validator_function(validated, core_schema.str_schema())

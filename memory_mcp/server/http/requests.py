@@ -66,7 +66,7 @@ def _text(_name: str, text: str) -> str:
 
 def _whole_number(name: str, text: str) -> int:
     if not (text.isdecimal() and text.isascii() and len(text) <= WHOLE_NUMBER_DIGITS):
-        raise InvalidInput(f"{name} is {text[:80]!r}", "it is a whole number, not below 0", "Leave it out for the default")
+        raise InvalidInput(f"{name} is {text[:80]!r}", "it is a whole number, none below 0", "Leave it out for the default")
     return int(text)
 
 
