@@ -14,7 +14,7 @@ def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Dec
     """For each of these memories `decay.weight` x its retention; nothing, and no query, while the weight is 0."""
     if not decay.weight:
         return {}
-    found = memory_usage.touches(connection, memory_ids)
+    found = memory_usage.usage(connection, memory_ids)
     return {
         memory_id: decay.weight * forgetting_curve(touched, importance, uses, now, decay.half_life_days)
         for memory_id, (touched, importance, uses) in found.items()

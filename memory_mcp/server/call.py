@@ -84,7 +84,7 @@ class Call:
 
     def near(self, name: str) -> list[str]:
         """Whom the caller may have meant, of those that it may hear of."""
-        return self.runtime.personas.near(name, self.visible_personas())
+        return self.runtime.personas.similar_names(name, self.visible_personas())
 
     @contextmanager
     def reading(self) -> Iterator[Persona]:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.graph.query.neighbors import Neighbour, Neighbourhood
+from memory_mcp.graph.query.neighbors import Neighbor, Neighborhood
 from memory_mcp.graph.query.paths import Paths
 from memory_mcp.graph.query.snapshot import Snapshot
 from memory_mcp.server.views import local, omit_empty
@@ -46,25 +46,25 @@ def step_view(step: Step, named: Mapping[int, str]) -> str:
     return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
 
 
-def neighborhood_view(around: Neighbourhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
+def neighborhood_view(around: Neighborhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
     """Return an entity and its neighbors; `note` says why it has none."""
     return {
         "entity": entity_view(around.entity, zone),
-        "neighbors": [_neighbor_view(neighbour, around.named) for neighbour in around.neighbours],
+        "neighbors": [_neighbor_view(neighbor, around.named) for neighbor in around.neighbors],
         **omit_empty(more=around.more or None, namesakes=[entity_view(entity, zone) for entity in around.namesakes], note=note),
     }
 
 
-def _neighbor_view(neighbour: Neighbour, named: Mapping[int, str]) -> dict[str, Any]:
+def _neighbor_view(neighbor: Neighbor, named: Mapping[int, str]) -> dict[str, Any]:
     return {
-        "name": neighbour.entity.name,
-        "type": neighbour.entity.type,
-        "distance": neighbour.distance,
-        "nearness": neighbour.nearness,
-        "via": step_view(neighbour.via, named),
-        "weight": neighbour.via.weight,
-        "confidence": neighbour.via.confidence,
-        **omit_empty(valid_from=neighbour.via.valid_from, valid_to=neighbour.via.valid_to, more_relations=neighbour.more_relations or None),
+        "name": neighbor.entity.name,
+        "type": neighbor.entity.type,
+        "distance": neighbor.distance,
+        "nearness": neighbor.nearness,
+        "via": step_view(neighbor.via, named),
+        "weight": neighbor.via.weight,
+        "confidence": neighbor.via.confidence,
+        **omit_empty(valid_from=neighbor.via.valid_from, valid_to=neighbor.via.valid_to, more_relations=neighbor.more_relations or None),
     }
 
 

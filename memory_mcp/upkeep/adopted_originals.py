@@ -75,7 +75,7 @@ def _holds(file: Path, keys: Sequence[str], said: Sequence[str]) -> bool:
         return False
     connection = apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
-        return foreign_tables.holds(connection, keys, said)
+        return foreign_tables.contain_any(connection, keys, said)
     except apsw.Error as error:
         logger.warning("%s can't be searched (%s): it may hold what is erased", file.name, type(error).__name__)
         return True

@@ -21,7 +21,7 @@ from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import MemoryMCPError, Overloaded, StoreError
 from memory_mcp.personas import atomic_replace
-from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, identity_text
+from memory_mcp.personas.directories import IDENTITY_NAME, identity_text
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import migrations
 from memory_mcp.store.files import backup_archive
@@ -31,6 +31,7 @@ from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.sealed import ENDING as SEALED_ENDING
 from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.store.sqlite.errors import translated_errors
 from memory_mcp.store.sqlite.snapshots import Progress
 
@@ -209,7 +210,7 @@ def _gather(persona: Persona, now: datetime, copy: tuple[Path, bytes | None], pr
     if text:
         small[CONTEXT_NAME] = text.encode()
     files = {name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in small.items()}
-    files[backup_archive.DATABASE_NAME] = backup_archive.measured(*copy)
+    files[DATABASE_NAME] = backup_archive.size_and_digest(*copy)
     return Manifest(persona.name, now, __version__, copy[1] is not None, contents, _digest(text), files), small
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from memory_mcp.config.master_key import MasterKey
 from memory_mcp.errors import KeyRefused, MemoryMCPError, StartupError, StoreDamaged
 from memory_mcp.personas import atomic_replace
-from memory_mcp.personas.directories import DATABASE_NAME, is_persona
+from memory_mcp.personas.directories import is_persona
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files import encryption_keys as key_files
@@ -22,6 +22,7 @@ from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.files.sealed import seal
 from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as INDEX_DIRECTORY
 
 # Made anew, or from the one that is there, instead of being copied.

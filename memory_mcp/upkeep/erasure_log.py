@@ -9,12 +9,13 @@ import apsw
 from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.errors import MemoryMCPError, StoreDamaged, StoreError
 from memory_mcp.personas import atomic_replace
-from memory_mcp.personas.directories import DATABASE_NAME, identity
+from memory_mcp.personas.directories import identity
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store import operations, tombstones
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.backup_archive import FindKey, Manifest
 from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.backup import newest_beside, unseen
 
 logger = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def _of_persona(personas: Personas, name: str) -> Graves | None:
     """None: it can't be asked. That it is damaged may be why its backup is restored."""
     try:
         with personas.reading(name) as persona, persona.database.read() as connection:
-            return dict(tombstones.everything(connection))
+            return dict(tombstones.read_all(connection))
     except StoreError:
         return None
 
@@ -78,5 +79,5 @@ def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_
 def _told_by(connection: apsw.Connection, later: str, earlier: str) -> Graves | None:
     # Another persona may have keys of this one's, such as a copy: what was erased there was not erased here.
     if later == earlier or earlier in operations.former_names(connection):
-        return dict(tombstones.everything(connection))
+        return dict(tombstones.read_all(connection))
     return None

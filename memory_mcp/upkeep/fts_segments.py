@@ -17,5 +17,5 @@ def step(persona: Persona) -> bool:
     if persona.database.unwritable:
         return False
     with persona.database.read() as connection:
-        scattered = bm25_index.is_scattered(connection)
-    return scattered and persona.database.write(bm25_index.merge_alike)
+        scattered = bm25_index.is_fragmented(connection)
+    return scattered and persona.database.write(bm25_index.merge_similar_segments)

@@ -13,12 +13,13 @@ from datetime import datetime
 from pathlib import Path
 
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
+from memory_mcp.personas.directories import IDENTITY_NAME
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files.durable_files import sync_directory, write_atomically
 from memory_mcp.store.inspection import is_from_older_server
 from memory_mcp.store.legacy import original_files
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.legacy_layout import Older, older_things
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ def move_into_place(personas: Personas, now: datetime) -> list[Older]:
     Quick whatever it holds: nothing is read through, but databases that were not closed. Call it before a persona is opened.
     """
     found: list[Older] = []
-    kept = original_files.kept_place(personas.directory, now)
+    kept = original_files.adoption_directory(personas.directory, now)
     for thing in older_things(personas.directory):
         done = thing if thing.refused else _attempt(personas.directory, thing, kept)
         found.append(done)

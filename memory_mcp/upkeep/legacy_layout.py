@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Literal
 
 from memory_mcp.errors import InvalidPersonaName
-from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
+from memory_mcp.personas.directories import IDENTITY_NAME
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.legacy import original_files
 from memory_mcp.store.operations import LOG_NAME
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 
 VECTORS_NAME = "vector_store"
 PICKLE_NAME = "index.pkl"

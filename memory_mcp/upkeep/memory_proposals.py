@@ -96,7 +96,7 @@ def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -
         rows = memory_usage.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
         generation = stored_vectors.serving_generation(connection)
-        owners, vectors = memory_usage.single_vectors(connection, generation or "", [row.id for row in rows])
+        owners, vectors = stored_vectors.single_vectors(connection, generation or "", [row.id for row in rows])
     # No database is held open while this compares: that would keep the write-ahead log from being folded in.
     flags = {row.id: flag for row in rows if (flag := low_value(row.content))}
     telling = [row for row in rows if row.id not in flags]

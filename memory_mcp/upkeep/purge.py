@@ -21,7 +21,7 @@ from memory_mcp.store.files.persona_context import STATE_KEYS
 from memory_mcp.store.graph import relations
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.relation_notation import format_relation
 from memory_mcp.upkeep import adopted_originals
 
@@ -113,7 +113,7 @@ def erase(persona: Persona, keys: Sequence[str], *, rule: str, now: datetime) ->
     return Erased(tuple(str(operation.key) for operation in done), tuple(unsearched))
 
 
-def sweep(persona: Persona, indexes: IndexShelf) -> bool:
+def sweep(persona: Persona, indexes: IndexCache) -> bool:
     """Removes from the persona's files whatever erased memories have left there. True: nothing is left, or nothing was to be done.
 
     Raises:
@@ -135,7 +135,7 @@ def _clear_context(persona: Persona, keys: Sequence[str]) -> None:
     """A state that the context has from these memories alone goes. First: when the rows are gone, nobody knows it any more."""
     with persona.database.read() as connection:
         erased = [key for key, memory in memories.by_keys(connection, list(keys)).items() if memory.deleted_at is not None]
-        states = erasure.states_told(connection, erased)
+        states = erasure.states_only_of(connection, erased)
     try:
         stands = persona.context.read() if states else {}
         gone = {STATE_KEYS[part]: "" for part, said in states.items() if part in STATE_KEYS and stands.get(STATE_KEYS[part]) in said}

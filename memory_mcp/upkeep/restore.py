@@ -8,7 +8,7 @@ from pathlib import Path
 from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas import atomic_replace
-from memory_mcp.personas.directories import DATABASE_NAME, write_identity
+from memory_mcp.personas.directories import write_identity
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Personas, prepare
 from memory_mcp.store import erasure, operations
@@ -19,7 +19,7 @@ from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.sealed import seal
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite import snapshots
-from memory_mcp.store.sqlite.database import immediate
+from memory_mcp.store.sqlite.database import DATABASE_NAME, immediate
 from memory_mcp.store.sqlite.snapshots import Contents, Progress
 from memory_mcp.upkeep.backup import unseen
 from memory_mcp.upkeep.erasure_log import erased_since

@@ -18,7 +18,7 @@ from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.vectors import index_queue
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import purge
 
 AT_ONCE = 100
@@ -65,7 +65,7 @@ def expire(persona: Persona, rules: Retention, now: datetime, limit: int = AT_ON
 
 
 def step(
-    persona: Persona, now: datetime, settings: Settings, indexes: IndexShelf, forget_cached: Callable[[], None] = lambda: None
+    persona: Persona, now: datetime, settings: Settings, indexes: IndexCache, forget_cached: Callable[[], None] = lambda: None
 ) -> bool:
     """The chore: one batch into the trash, one batch for good, and then the sweep. Returns whether there may be more.
 

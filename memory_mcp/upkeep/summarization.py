@@ -106,7 +106,7 @@ def _settle(
         done = [Operation("delete", summary.key, now, metadata={"reason": "nothing is left of what it summarised"})]
         memories.set_deleted(connection, summary.id, now)
         summary_rows.register(connection, summary.key, subject, fingerprint([]), [])
-    summary_rows.strike_due(connection, subject, touched_at)
+    summary_rows.remove_due(connection, subject, touched_at)
     for operation in done:
         operations.record(connection, operation)
     return done

@@ -157,7 +157,7 @@ def test_an_edit_that_can_not_be_used_is_logged_although_nobody_calls(
     running_server.config.write_text('{"server_port": "http"}', encoding="utf-8")
     eventually(lambda: "The last valid settings stay in effect." in running_server.log.read_text(encoding="utf-8"))
     running_server.config.write_text('{"server_port": 1234}', encoding="utf-8")
-    eventually(lambda: "in force only after a restart: server_port" in running_server.log.read_text(encoding="utf-8"))
+    eventually(lambda: "takes effect only after a restart: server_port" in running_server.log.read_text(encoding="utf-8"))
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells what a process has loaded")
@@ -225,4 +225,4 @@ def test_a_server_that_can_not_read_its_tokens_does_not_start_and_with_some_it_m
     (data / "tokens.json").write_text("{", encoding="utf-8")
     done = command(*arguments, "--data", str(data))
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert done.stderr.startswith("memory-mcp: tokens.json is not what it should be")
+    assert done.stderr.startswith("memory-mcp: tokens.json is invalid")

@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.merge_proposals import merge_proposals
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate
@@ -25,7 +25,7 @@ def there_are(nilou, now):
 def proposed(nilou):
     def propose():
         with nilou.database.read() as connection:
-            found, total = proposals(connection, 50)
+            found, total = merge_proposals(connection, 50)
         assert total == len(found)
         return {frozenset((one.kept.name, one.merged.name)): one for one in found}
 

@@ -77,7 +77,7 @@ def test_sums_that_are_wrong_are_put_right_and_told(woven, now, spoil, caplog):
     assert rows(woven) != before
     check(woven, now)
     assert rows(woven) == before
-    assert "did not add up" in caplog.text
+    assert "was inconsistent" in caplog.text
 
 
 def test_many_entities_are_looked_at_a_few_at_a_time(nilou, now):

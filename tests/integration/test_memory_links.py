@@ -16,7 +16,7 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
 from memory_mcp.store.graph import memory_links
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 
 class Background:
@@ -24,7 +24,7 @@ class Background:
 
     def __init__(self, persona, zone, now):
         self.persona, self.zone, self.now = persona, zone, now
-        self.indexes, self.embedder = IndexShelf(), HashingEmbedder(64)
+        self.indexes, self.embedder = IndexCache(), HashingEmbedder(64)
 
     def weave(self):
         while update_graph(self.persona, self.now):

@@ -12,7 +12,7 @@ from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep.memory_proposals import COMPARED, proposals
 
 AT_LEISURE = "takes the better part of a minute: pytest tests/integration --thorough"
@@ -94,7 +94,7 @@ def test_what_is_in_the_trash_or_replaced_or_says_nothing_is_not_compared(say, t
 def test_with_stored_vectors_the_meaning_is_compared_as_well(say, nilou, now, zone, tidy):
     one, other = say("She adores strawberries").key, say("苺が何より好きな人だ").key
     say("The train leaves from platform nine tonight")
-    embedder, indexes = HashingEmbedder(), IndexShelf()
+    embedder, indexes = HashingEmbedder(), IndexCache()
     sync.prepare(nilou, embedder, [embedder.generation])
     while sync.apply_queue(nilou, embedder, indexes, zone=zone).waiting:
         pass

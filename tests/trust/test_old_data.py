@@ -482,7 +482,7 @@ def test_a_caller_is_told_to_try_again_while_another_one_takes_the_store_over(da
     adoption.start()
     try:
         assert begun.wait(60)
-        with pytest.raises(Overloaded, match="being brought up to date"), personas.reading("nilou"):
+        with pytest.raises(Overloaded, match="being migrated"), personas.reading("nilou"):
             pass
         with personas.writing("paimon") as other:
             assert other.exists

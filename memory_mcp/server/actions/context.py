@@ -17,7 +17,7 @@ from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Tool, operation
 from memory_mcp.server.views import heading, hit_view, local, omit_empty, privacy_view, without_blanks
 from memory_mcp.store import memories
-from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, spoke_at
+from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
 
@@ -139,7 +139,7 @@ def _within(value: str, name: str, limit: int) -> str:
 
 
 def _spoke_now(call: Call) -> dict[str, str]:
-    return spoke_at(call.now.astimezone(call.settings.zone))
+    return conversation_at(call.now.astimezone(call.settings.zone))
 
 
 def _people_and_state(call: Call, persona: Persona, language: Language) -> tuple[dict[str, Any], str | None]:

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput, MemoryNotFound
-from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.query.neighbors import find_neighbors
 from memory_mcp.graph.query.paths import ALGORITHMS, Algorithm
 from memory_mcp.graph.query.paths import find_path as find_paths
 from memory_mcp.graph.query.snapshot import snapshot
@@ -87,8 +87,8 @@ def entity_neighbors(call: Call, arguments: NeighborsArguments) -> Json:
     types = arguments.relation_types
 
     def neighborhood(connection: apsw.Connection, name: str) -> Json:
-        around = neighbours(connection, name, arguments.depth, types, arguments.min_confidence, arguments.limit)
-        note = None if around.neighbours else why_no_neighbors(connection, types, around.entity.name, around.types_there)
+        around = find_neighbors(connection, name, arguments.depth, types, arguments.min_confidence, arguments.limit)
+        note = None if around.neighbors else why_no_neighbors(connection, types, around.entity.name, around.types_there)
         return neighborhood_view(around, call.settings.zone, note)
 
     with call.reading() as persona:

@@ -6,7 +6,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.merge_proposals import merge_proposals
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.server.actions.entities import Entity, EntityMerge
 from memory_mcp.server.arguments import Arguments, Between, Flag, Text, WholeNumber, entity_name, http
@@ -96,7 +96,7 @@ def _listed(call: Call, limit: int) -> Json:
     later = "Try again when less is going on; GET /api/graph/entity lists the merges of one"
     # The turn comes before the connection, because waiting for it must not hold the database.
     with call.reading() as persona, call.runtime.analyses.turn(later) as deadline, persona.database.read() as connection:
-        proposed, total = proposals(connection, limit, deadline)
+        proposed, total = merge_proposals(connection, limit, deadline)
         return {
             **heading(call, persona),
             "proposals": [

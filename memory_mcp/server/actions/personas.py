@@ -86,8 +86,8 @@ def _figures(call: Call, name: str) -> Json:
         counts = statistics(call, persona)
         with persona.database.read() as connection:
             further = {
-                **{field: bulk_rows.count(connection, table) for field, table in _COUNTED_TABLES.items()},
-                "erased": len(tombstones.everything(connection)),
+                **{field: bulk_rows.row_count(connection, table) for field, table in _COUNTED_TABLES.items()},
+                "erased": len(tombstones.read_all(connection)),
                 "sweep_due": erasure.sweep_due(connection) is not None,
             }
         index_bytes = index_files.size_bytes(persona.database)

@@ -208,3 +208,16 @@ def api(http: httpx2.Client, name: str) -> Callable[..., Any]:
         return answer.json()
 
     return api
+
+
+@pytest.fixture
+def erase(persona: Caller, http: httpx2.Client, name: str) -> Callable[[str], None]:
+    """erase(key): forgets a memory and erases it for good."""
+
+    def erase(key: str) -> None:
+        persona("forget", keys=[key])
+        headers = {"X-Persona": name}
+        asked = http.post("/api/purge", json={"keys": [key]}, headers=headers).json()
+        http.post("/api/purge", json={"keys": [key], "confirm": asked["confirm"]}, headers=headers).raise_for_status()
+
+    return erase

@@ -151,7 +151,7 @@ def test_a_file_of_tokens_that_is_damaged_lets_nobody_in_and_says_so(own_server,
     for headers in ({}, bearer(secret)):
         answer = own_http.get("/api/stats", headers=headers)
         assert answer.status_code == 500
-        assert answer.json()["error"].startswith("nobody can be let in at the moment")
+        assert answer.json()["error"].startswith("no call is accepted at the moment")
     path.write_text(good, encoding="utf-8")
     assert own_http.get("/api/stats", headers=bearer(secret)).status_code == 200
 
