@@ -18,7 +18,7 @@ from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.views import Count, Moment, PersonaAnswer, heading, local, memory_view, omit_empty, outcome_view
 from memory_mcp.store.files.persona_context import FILE_NAME
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.versions import Version
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
 from memory_mcp.text.labels import label
@@ -276,9 +276,9 @@ def _many(backups: Sequence[StoredBackup]) -> str:
     return f"{len(backups)} backup{'s' if len(backups) > 1 else ''}"
 
 
-def index_cache(call: Call) -> IndexShelf:
+def index_cache(call: Call) -> IndexCache:
     """Return the cache of open indexes; an empty one for a server without."""
-    return call.runtime.indexes or IndexShelf()
+    return call.runtime.indexes or IndexCache()
 
 
 def _swept(call: Call, persona: Persona) -> bool:
