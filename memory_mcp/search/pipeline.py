@@ -22,8 +22,7 @@ from memory_mcp.graph.query.retrieval import QueryEntities, associated_memories,
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.floor import Floor, floor_for
-from memory_mcp.search.freshness import freshness
-from memory_mcp.search.fuse import Hints, fuse
+from memory_mcp.search.fuse import Hints, freshness, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
