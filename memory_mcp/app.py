@@ -78,7 +78,7 @@ def serve(
 def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt: Callable[[], None], clock: Callable[[], datetime]) -> None:
     import uvicorn  # noqa: PLC0415  see the comment in `serve`
 
-    from memory_mcp.server.mcp_server import http_application, mcp_server  # noqa: PLC0415
+    from memory_mcp.server.application import http_application, mcp_server  # noqa: PLC0415
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()

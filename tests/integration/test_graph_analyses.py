@@ -283,5 +283,5 @@ def test_a_hub_leads_on_along_its_strongest_relations_only(nilou, say, now):
 
 @pytest.mark.slow
 def test_a_server_that_nobody_asks_for_an_analysis_never_loads_their_libraries():
-    loaded = "import sys, memory_mcp.app, memory_mcp.server.graph_routes; print({'rustworkx', 'graspologic_native', 'scipy', 'networkx'} & {*sys.modules})"
+    loaded = "import sys, memory_mcp.app, memory_mcp.server.http.routes; print({'rustworkx', 'graspologic_native', 'scipy', 'networkx'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True, timeout=60).stdout.strip() == "set()"

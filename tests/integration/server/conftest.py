@@ -25,7 +25,7 @@ from memory_mcp.config.live import LiveConfig
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.server.mcp_server import http_application, mcp_server
+from memory_mcp.server.application import http_application, mcp_server
 from memory_mcp.server.runtime import Runtime
 
 # Noon of Thursday, 30 October 2025, in Tokyo.

@@ -7,8 +7,8 @@ import pytest
 from mcp import MCPError
 
 from memory_mcp.domain import TOKEN_SCOPES
-from memory_mcp.server.mcp_server import scope_needs
-from memory_mcp.server.mcp_tools.arguments import ScopedTool
+from memory_mcp.server.application import scope_needs
+from memory_mcp.server.mcp.tools import OperationTool
 from memory_mcp.store.files.access_tokens import FILE_NAME, create_token, revoke_token
 
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}
@@ -281,7 +281,7 @@ def test_every_tool_resource_prompt_and_route_says_what_it_needs(own_server, por
     needs = scope_needs()
     mcp = own_server.mcp
     tools = portal.call(mcp.list_tools)
-    assert all(isinstance(tool, ScopedTool) for tool in tools)
+    assert all(isinstance(tool, OperationTool) for tool in tools)
     names = [tool.name for tool in tools]
     names += [str(resource.uri) for resource in portal.call(mcp.list_resources)]
     names += [prompt.name for prompt in portal.call(mcp.list_prompts)]

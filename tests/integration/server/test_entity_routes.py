@@ -136,7 +136,7 @@ def test_a_name_that_is_given_later_is_found_in_texts_from_then_on(persona, send
         ("PATCH", "entity", {"entity": "田中", "type": "Ghost"}, "known are Concept"),
         ("PATCH", "entity", {"entity": "田中", "name": "佐藤"}, "belongs to '佐藤'"),
         ("PATCH", "entity", {"entity": "田中", "aliases": ["ｻﾄｳ", "佐藤"]}, "belongs to '佐藤'"),
-        ("POST", "types", {"name": "Pet"}, "kind is ''"),
+        ("POST", "types", {"name": "Pet"}, "kind is missing"),
         ("POST", "types", {"kind": "entity"}, "name is missing"),
         ("POST", "types", {"kind": "entity", "name": "person"}, "'Person' already"),
         ("POST", "types", {"kind": "entity", "name": "a|b"}, "none of |"),

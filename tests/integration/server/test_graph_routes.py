@@ -9,7 +9,8 @@ import pytest
 
 from memory_mcp.graph.analytics.centrality import MEASURES
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.server.graph_routes import ROUTES
+from memory_mcp.server.actions import analytics, graph
+from memory_mcp.server.operation import operations_of
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
@@ -149,7 +150,9 @@ def test_what_can_not_be_asked_is_refused_with_what_can(ask, towns, what, params
 
 
 def test_asking_about_a_persona_that_does_not_exist_creates_nothing(server, http, name):
-    for route in ROUTES:
+    routes = [operation.route for operation in operations_of(graph, analytics) if operation.route]
+    assert len(routes) == 9
+    for route in routes:
         asked = {
             "/api/graph/neighbors": {"entity": "x"},
             "/api/graph/paths": {"source": "x", "target": "y"},
