@@ -20,13 +20,13 @@ from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import Exports, build_registry
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME as EXPORTS
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import StartupError
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import background_chores
 from memory_mcp.jobs.index_worker import IndexWorker
-from memory_mcp.jobs.usage import Usage
+from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files.access_tokens import read_tokens

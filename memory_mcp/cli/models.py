@@ -19,7 +19,7 @@ from memory_mcp.errors import MemoryMCPError
 
 if TYPE_CHECKING:
     from memory_mcp.encoders.cache import Caches
-    from memory_mcp.encoders.pool import ModelPool
+    from memory_mcp.encoders.worker_pool import ModelPool
 
 _PAIRS = (
     ("週末の予定は?", "土曜日は友だちと京都へ行く。"),
@@ -61,7 +61,7 @@ def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
     """Load the configured models and ask them something. Exit status 0: those that are wanted work."""
     # Loading needs what the other commands do without.
     from memory_mcp.encoders.cache import Caches  # noqa: PLC0415
-    from memory_mcp.encoders.pool import ModelPool  # noqa: PLC0415
+    from memory_mcp.encoders.worker_pool import ModelPool  # noqa: PLC0415
 
     settings = settings_of(config)
     failed = False

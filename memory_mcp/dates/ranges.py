@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from memory_mcp.dates.iso import in_utc
 from memory_mcp.dates.single_date import CLOCK_ALONE, DAY_NAMES, MONTH_NAMES, span_of_date
 from memory_mcp.dates.spans import MONTHS, WEEKDAYS, day_of
-from memory_mcp.dates.weeks import WEEKDAY
+from memory_mcp.dates.weekdays import WEEKDAY
 from memory_mcp.domain import TimeRange
 
 EVER = TimeRange(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))

@@ -6,11 +6,11 @@ from datetime import date
 from itertools import pairwise
 from typing import NamedTuple
 
-from memory_mcp.dates import absolute, holidays, relative, seasons, weeks
+from memory_mcp.dates import absolute, holidays, relative, seasons, weekdays
 from memory_mcp.dates.expressions import Expression, ExpressionTable
 from memory_mcp.dates.missing_year import is_open, with_upcoming
 from memory_mcp.dates.spans import ONE_DAY, WEEKDAYS, DaySpan, month_of, narrowed
-from memory_mcp.dates.weeks import next_weekday
+from memory_mcp.dates.weekdays import next_weekday
 
 # Unambiguous: they mean dates wherever they occur. The longer reading first.
 _ALWAYS: list[Expression] = [
@@ -25,29 +25,29 @@ _ALWAYS: list[Expression] = [
     *absolute.QUARTERS,
     *absolute.YEARS,
     *absolute.DAYS_AND_MONTHS,
-    *weeks.WEEKS,
+    *weekdays.WEEKS,
     *relative.LONG_AGO,
-    *weeks.NAMED_WEEKDAYS,
+    *weekdays.NAMED_WEEKDAYS,
     *relative.NEAR_DAYS,
     *relative.BEFORE_LAST,
-    *weeks.ENGLISH_WEEKS,
+    *weekdays.ENGLISH_WEEKS,
     *relative.MONTHS_AND_YEARS,
 ]
 # What sentences write for the same dates.
-_IN_QUESTIONS: list[Expression] = [*absolute.MONTHS_IN_QUESTIONS, weeks.SINCE_WEEKDAY, absolute.YEAR_IN_QUESTIONS]
+_IN_QUESTIONS: list[Expression] = [*absolute.MONTHS_IN_QUESTIONS, weekdays.SINCE_WEEKDAY, absolute.YEAR_IN_QUESTIONS]
 # Words that mean a date where nothing else is written, as in an argument, and may mean anything in a sentence: 夏, Friday, 最近.
 _ALONE: list[Expression] = [
-    *weeks.WEEKS_LATER,
+    *weekdays.WEEKS_LATER,
     *relative.LATER,
     *absolute.FIGURES_ALONE,
     absolute.FISCAL_YEAR_ALONE,
     holidays.PERIOD_ALONE,
     seasons.SEASON_ALONE,
     *absolute.CALENDAR_ALONE,
-    *weeks.WEEKDAYS_ALONE,
+    *weekdays.WEEKDAYS_ALONE,
     *relative.WEEK_AND_YEAR_ALONE,
     holidays.BON_ALONE,
-    *weeks.WEEKENDS_ALONE,
+    *weekdays.WEEKENDS_ALONE,
     *relative.VAGUE_ALONE,
 ]
 IN_QUESTIONS, AS_ARGUMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS]), ExpressionTable([*relative.FROM_TODAY, *_ALWAYS, *_ALONE])

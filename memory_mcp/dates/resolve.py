@@ -10,13 +10,13 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 from memory_mcp.dates.calendar_dates import calendar_dates
-from memory_mcp.dates.hours import hours_ago, is_just_now, named_hours, up_to_now
 from memory_mcp.dates.iso import in_utc, iso_span, outside_calendar
 from memory_mcp.dates.mentions import is_date
 from memory_mcp.dates.missing_year import HOUR_OF_NIGHT, of_night
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.ranges import EVER, SEPARATOR, read_range
 from memory_mcp.dates.recognize import AS_ARGUMENTS, recognize, spans_in_question
+from memory_mcp.dates.relative_hours import hours_ago, is_just_now, named_hours, up_to_now
 from memory_mcp.dates.single_date import LONGEST_WORDS, moment_of, read_date, span_of_date, with_single_day
 from memory_mcp.dates.spans import DaySpan
 from memory_mcp.dates.tense import Direction, direction_of_text

@@ -13,7 +13,7 @@ from memory_mcp.dates.relative import counted_day
 from memory_mcp.dates.spans import MONTHS, ONE_DAY, DaySpan, day_of, narrowed
 from memory_mcp.dates.tense import Direction
 from memory_mcp.dates.time_of_day import DayReading, night_hours, with_modifiers
-from memory_mcp.dates.weeks import PART_BEFORE_WEEK
+from memory_mcp.dates.weekdays import PART_BEFORE_WEEK
 from memory_mcp.domain import TimeRange
 
 LONGEST_WORDS = 200

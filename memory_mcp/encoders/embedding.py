@@ -13,8 +13,8 @@ from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.models import Vectors
-from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.scheduler import Urgency
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.budget import estimated_spans
 

@@ -11,8 +11,8 @@ from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.embedding import model_input
 from memory_mcp.encoders.failures import LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
-from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.scheduler import Urgency
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 # A padded batch makes every pair as long as the longest: small batches by length take half the CPU time and occupy all workers.

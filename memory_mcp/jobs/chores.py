@@ -11,7 +11,7 @@ from memory_mcp.graph.update.background_links import link_similar
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.entity_embedding import embed_entities
 from memory_mcp.jobs.chore_worker import Chore
-from memory_mcp.jobs.usage import Usage
+from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store.vectors.index_cache import IndexCache

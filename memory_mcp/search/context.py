@@ -10,7 +10,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.layers import Layered, shared
+from memory_mcp.search.context_budget import Layered, shared
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories
 from memory_mcp.store.vectors.index_cache import IndexCache

@@ -15,7 +15,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.dates.resolve import named_dates
 from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
-from memory_mcp.encoders.pool import on_behalf_of
+from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning, entities_by_meaning
 from memory_mcp.graph.query.relation_lines import relation_lines
 from memory_mcp.graph.query.retrieval import QueryEntities, associated_memories, entities_in_query, memories_near_entities

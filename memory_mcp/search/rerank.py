@@ -30,6 +30,11 @@ class Reranked:
     skipped: str | None = None
 
 
+def rerank_deadline(settings: Settings, arrived: float) -> float | None:
+    """When reranking must end, in seconds of `time.monotonic`, counted from the call's arrival: waiting for a thread counts too. None: never."""
+    return arrived + settings.rerank_deadline_ms / 1000 if settings.rerank_deadline_ms else None
+
+
 def rerank(
     pool: Sequence[Candidate], question: Question, passages: Mapping[int, str], models: Models, settings: Settings, deadline: float | None
 ) -> Reranked:

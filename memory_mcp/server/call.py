@@ -25,6 +25,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Persona
+from memory_mcp.search.rerank import rerank_deadline
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
 
@@ -60,9 +61,8 @@ class Call:
         return self.runtime.models_for(self.settings)
 
     def rerank_deadline(self) -> float | None:
-        """When reranking must end, counted from the request's arrival: waiting for a thread is waiting too."""
-        limit = self.settings.rerank_deadline_ms
-        return self.scope.get(ARRIVED, time.monotonic()) + limit / 1000 if limit else None
+        """When reranking must end, counted from the request's arrival."""
+        return rerank_deadline(self.settings, self.scope.get(ARRIVED, time.monotonic()))
 
     def persona_name(self) -> str:
         """The canonical name of the persona that this request is for.

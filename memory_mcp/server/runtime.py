@@ -10,7 +10,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.index_worker import IndexWorker
-from memory_mcp.jobs.usage import Usage
+from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.vectors.index_cache import IndexCache
 

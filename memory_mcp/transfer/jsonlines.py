@@ -26,11 +26,11 @@ from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.relation_notation import format_relation
-from memory_mcp.transfer import graph_lines, other_lines
+from memory_mcp.transfer import graph_lines, non_memory_lines
 from memory_mcp.transfer.graph_lines import GraphLine
 from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, version_of
 from memory_mcp.transfer.line_vectors import Generations, as_json
-from memory_mcp.transfer.other_lines import CONTEXT, PIECES, VERSION, OtherLine
+from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VERSION, OtherLine
 
 EXPORT_PAGE = 200
 # This many refusals are listed; further ones are only counted.
@@ -260,7 +260,7 @@ def _other_line(row: Mapping[str, Any], zone: ZoneInfo) -> OtherLine | None:
         return version_of(row, zone)
     if PIECES in row:
         return pieces_of(row)
-    return other_lines.checked_context(row) if CONTEXT in row else None
+    return non_memory_lines.checked_context(row) if CONTEXT in row else None
 
 
 def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], options: ImportOptions) -> ImportResult:
@@ -310,8 +310,8 @@ def _import_others(persona: Persona, others: Sequence[tuple[int, OtherLine]], op
     for number, other in others:
         redaction = Redaction(options.privacy)
         try:
-            line = other_lines.redacted(other, redaction)
-            imported = _result(other_lines.import_line(persona, line, options.now, options.dry_run, options.may_delete))
+            line = non_memory_lines.redacted(other, redaction)
+            imported = _result(non_memory_lines.import_line(persona, line, options.now, options.dry_run, options.may_delete))
             counts_redaction = imported.versions or imported.context
             result += replace(imported, redacted=redaction.redacted, flagged=redaction.flagged) if counts_redaction else imported
         except InvalidInput as error:

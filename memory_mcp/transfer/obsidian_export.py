@@ -20,7 +20,7 @@ from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, MEMORY, format_note
 from memory_mcp.transfer.jsonlines import EXPORT_PAGE, ExportOptions, row_of, row_of_version
-from memory_mcp.transfer.other_lines import CONTEXT
+from memory_mcp.transfer.non_memory_lines import CONTEXT
 
 TITLE_CHARACTERS = 32
 LABEL_CHARACTERS = 48

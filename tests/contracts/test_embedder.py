@@ -13,7 +13,7 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.loading.loaders import load_embedder
 from memory_mcp.encoders.loading.model_slot import release
 from memory_mcp.encoders.models import Embedder
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 
 TEXTS = ["猫の名前はミケ。", "I like coffee.", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 5, "猫"]
 STRANGE = ["", "   ", "\n\n", "\ud83d", "🎂", "a" * 5_000, "<s></s><pad>", "\x00"]

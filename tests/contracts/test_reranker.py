@@ -12,7 +12,7 @@ from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.fakes import OverlapReranker
 from memory_mcp.encoders.loading.loaders import load_reranker
 from memory_mcp.encoders.models import Reranker
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 
 QUERY = "猫の名前は?"
 TEXTS = ["猫の名前はミケ。", "I like coffee.", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 9, "猫", "名前", "犬の散歩をした"]

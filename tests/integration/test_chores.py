@@ -15,7 +15,7 @@ from memory_mcp.domain import Draft, Restored
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.chores import background_chores
-from memory_mcp.jobs.usage import Usage
+from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember_many

@@ -12,7 +12,7 @@ from memory_mcp.index.sync import apply_queue
 from memory_mcp.remember.forget import forget
 from memory_mcp.search.context import context
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.questions import question
+from memory_mcp.search.validation import question
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import estimate_tokens
 

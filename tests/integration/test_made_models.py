@@ -11,7 +11,7 @@ from benchmarks.texts import sentence
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import load_embedder, load_reranker
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 
 pytestmark = pytest.mark.slow
 

@@ -291,7 +291,7 @@ import sys, threading
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import build_registry
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 
 settings = Settings(embeddings_model=sys.argv[1], reranker_model="nobody/knows-this")
 with ModelPool() as pool:

@@ -17,7 +17,7 @@ from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import Exports, build_registry, load_embedder, load_reranker
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import MANIFEST_NAME
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 # Exporting needs torch, which takes seconds to import.
@@ -30,7 +30,7 @@ import sys
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import load_embedder, load_reranker
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 settings = Settings(embeddings_model=sys.argv[1], reranker_model=sys.argv[2], inference_backend="onnx")
 with ModelPool(1) as pool:
     load_embedder(settings, pool, Caches()).embed_query("猫")

@@ -15,8 +15,8 @@ from memory_mcp.config.settings import LongTexts, Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import model_input
 from memory_mcp.encoders.loading.loaders import build_registry, load_embedder, load_reranker
-from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.reranking import PooledReranker
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting
 

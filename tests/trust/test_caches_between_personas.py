@@ -13,14 +13,14 @@ from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState
-from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.reranking import Pair, PooledReranker
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.index.sync import apply_queue
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.questions import question
+from memory_mcp.search.validation import question
 from memory_mcp.store.vectors.index_cache import IndexCache
 
 SETTINGS = Settings(embeddings_model="counted", reranker_model="counted")

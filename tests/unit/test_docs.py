@@ -18,7 +18,7 @@ from memory_mcp.config.reading import load
 from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.remember.validation import CONTENT_LIMIT
-from memory_mcp.search import questions
+from memory_mcp.search import validation
 from memory_mcp.server.actions import context, memories
 from memory_mcp.server.application import TOOLSETS, mcp_server, scope_needs
 from memory_mcp.server.mcp.tools import tools_of
@@ -188,12 +188,12 @@ def test_every_toolset_is_named_where_the_configuration_is_documented():
         ("revise", "content", f"{CONTENT_LIMIT:,}"),
         ("remember", "source", str(LABEL_LIMIT)),
         ("remember", "tags", str(LIST_LIMIT)),
-        ("recall", "query", f"{questions.QUERY_LIMIT:,}"),
-        ("recall", "top_k", f"1 to {questions.TOP_K_LIMIT}"),
-        ("recall", "keys", str(questions.KEYS_LIMIT)),
-        ("recall", "max_tokens", f"{questions.TOKENS_FLOOR} to {questions.TOKENS_LIMIT:,}"),
-        ("get_context", "query", f"{questions.QUERY_LIMIT:,}"),
-        ("get_context", "max_tokens", f"{questions.TOKENS_FLOOR} to {questions.TOKENS_LIMIT:,}"),
+        ("recall", "query", f"{validation.QUERY_LIMIT:,}"),
+        ("recall", "top_k", f"1 to {validation.TOP_K_LIMIT}"),
+        ("recall", "keys", str(validation.KEYS_LIMIT)),
+        ("recall", "max_tokens", f"{validation.TOKENS_FLOOR} to {validation.TOKENS_LIMIT:,}"),
+        ("get_context", "query", f"{validation.QUERY_LIMIT:,}"),
+        ("get_context", "max_tokens", f"{validation.TOKENS_FLOOR} to {validation.TOKENS_LIMIT:,}"),
         ("forget", "keys", f"1 to {memories.KEYS_LIMIT}"),
         ("update_context", "emotion", f"{context.FIELD_LIMIT:,}"),
     ],

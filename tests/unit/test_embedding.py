@@ -11,7 +11,7 @@ from panics import Panicked
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import BATCH, Identity, PooledEmbedder
 from memory_mcp.encoders.failures import CircuitBreaker
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 AN_HOUR = 3_600

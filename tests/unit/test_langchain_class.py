@@ -7,7 +7,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.langchain_class import construct, generation_of
 from memory_mcp.encoders.loading.loaders import load_embedder, why_no_embedder
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 FAKE = "langchain_core.embeddings:DeterministicFakeEmbedding"

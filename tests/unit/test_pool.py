@@ -8,8 +8,8 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from memory_mcp.encoders.pool import MAX_JOBS_PER_CALL, ModelPool, on_behalf_of
 from memory_mcp.encoders.scheduler import Urgency
+from memory_mcp.encoders.worker_pool import MAX_JOBS_PER_CALL, ModelPool, on_behalf_of
 from memory_mcp.errors import EncoderFailed
 
 PAST = float("-inf")
@@ -49,7 +49,7 @@ def line() -> Iterator[Line]:
 
 
 def test_reranking_goes_on_before_a_query_that_came_just_now_and_both_before_bulk_work(line: Line, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("memory_mcp.encoders.pool.QUERY_MAX_WAIT_SECONDS", AN_HOUR)
+    monkeypatch.setattr("memory_mcp.encoders.worker_pool.QUERY_MAX_WAIT_SECONDS", AN_HOUR)
     line.add("bulk", Urgency.BULK)
     line.add("query", Urgency.QUERY)
     line.add("rerank", Urgency.RERANK)
@@ -57,7 +57,7 @@ def test_reranking_goes_on_before_a_query_that_came_just_now_and_both_before_bul
 
 
 def test_a_query_that_has_waited_goes_before_reranking(line: Line, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("memory_mcp.encoders.pool.QUERY_MAX_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("memory_mcp.encoders.worker_pool.QUERY_MAX_WAIT_SECONDS", 0.0)
     line.add("rerank", Urgency.RERANK)
     line.add("query", Urgency.QUERY)
     assert line.go() == ["query", "rerank"]

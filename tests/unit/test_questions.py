@@ -7,7 +7,7 @@ import pytest
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import InvalidInput
-from memory_mcp.search.questions import KEYS_LIMIT, QUERY_LIMIT, question, token_budget
+from memory_mcp.search.validation import KEYS_LIMIT, QUERY_LIMIT, question, token_budget
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.reranking import BATCH_PAIRS, Pair, PooledReranker
 from memory_mcp.encoders.scheduler import Urgency
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 AN_HOUR = 3_600

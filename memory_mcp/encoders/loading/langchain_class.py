@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.failures import CircuitBreaker, first_line
-from memory_mcp.encoders.pool import ModelPool
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import Export
 from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx.tokenization import Tokenizers
-from memory_mcp.encoders.pool import ModelPool
 from memory_mcp.encoders.reranking import PooledReranker
 from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, probed_dimension
+from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from memory_mcp.errors import InvalidInput, MemoryNotFound
-from memory_mcp.search.questions import TOKENS_FLOOR, TOKENS_LIMIT
+from memory_mcp.search.validation import TOKENS_FLOOR, TOKENS_LIMIT
 from memory_mcp.server.actions import context, memories
 from memory_mcp.server.actions.context import ContextArguments, UpdateContextArguments
 from memory_mcp.server.actions.memories import ForgetArguments, RecallArguments, RememberArguments, ReviseArguments

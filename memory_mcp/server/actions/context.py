@@ -11,7 +11,7 @@ from memory_mcp.domain import STATE_FIELDS
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
-from memory_mcp.search.questions import QUERY_LIMIT, token_budget
+from memory_mcp.search.validation import QUERY_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Text, TextOrNone, TextsByName, WholeNumber
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Tool, operation

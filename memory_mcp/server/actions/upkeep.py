@@ -12,7 +12,7 @@ from memory_mcp.errors import InvalidInput, PersonaUnknown, StoreError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.search.questions import TOKENS_LIMIT, token_budget
+from memory_mcp.search.validation import TOKENS_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, TextList, WholeNumber
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, Tool, operation

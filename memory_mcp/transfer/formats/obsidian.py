@@ -17,7 +17,7 @@ from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, READER_FIELD
 from memory_mcp.transfer.formats.sources import Source, whole
 from memory_mcp.transfer.formats.text_files import decoded, file_fields, occurred_at_field, pieces
 from memory_mcp.transfer.line_fields import FIELDS, VERSION_FIELDS
-from memory_mcp.transfer.other_lines import CONTEXT, PIECES, VERSION
+from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VERSION
 
 SUFFIX = ".md"
 LINKS_KEPT = 100

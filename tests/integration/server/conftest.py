@@ -22,7 +22,7 @@ from fastmcp.client.transports import StreamableHttpTransport
 from unloaded_models import unloaded_models
 
 from memory_mcp.config.live import LiveConfig
-from memory_mcp.jobs.usage import Usage
+from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.server.application import http_application, mcp_server
