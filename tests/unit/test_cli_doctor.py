@@ -209,7 +209,7 @@ def test_a_store_of_an_older_server_is_noted(examine: Examine, data_directory: P
     connection.close()
     status, text = examine()
     assert status == 0
-    assert "old: 1 memories in an older form" in text
+    assert "old: 1 memories in an older format" in text
 
 
 def test_quiet_says_only_what_is_wrong(examine: Examine, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_doctor_says_who_needs_a_token_and_counts_them(examine: Examine, data_di
         cli.run(["token", "revoke", identity, "--data", str(data_directory)])
     status, text = examine()
     assert status == 0
-    assert "tokens: every call wants one; 1 revoked, 1 in force" in text
+    assert "tokens: every call requires one; 1 revoked, 1 in force" in text
 
 
 def test_doctor_names_tokens_that_can_not_be_read_or_that_others_can(examine: Examine, data_directory: Path) -> None:
