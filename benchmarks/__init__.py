@@ -1,1 +1,1 @@
-"""Speed and quality as figures, each beside something measured in the same run. How to read them: benchmarks/README.md."""
+"""Benchmarks of speed and quality, each with a reference measured in the same run. How to read them: benchmarks/README.md."""

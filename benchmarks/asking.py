@@ -26,7 +26,7 @@ UPLOAD_ROWS = 500
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What recall said: for each hit the ids that its text stands for, the score of the best, and what ran."""
+    """An answer of recall: the memory ids of each hit (several if they share its text), the best score, and the pipeline that ran."""
 
     question: Asked
     ranked: tuple[frozenset[str], ...]
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """What get_context said: for each of its memories the ids that its text stands for, the layer that it came from, and what is shown."""
+    """An answer of get_context: the memory ids of each memory shown, its layer, and its text."""
 
     question: Asked
     shown: tuple[frozenset[str], ...]
@@ -48,20 +48,20 @@ class Began:
 
 @dataclass(frozen=True)
 class Asking:
-    """One set in one data directory: loaded once, asked as often as there are variants of the settings."""
+    """One set in one data directory: loaded once, queried once for each variant of the settings."""
 
-    told: RetrievalSet
+    retrieval_set: RetrievalSet
     data: Path
     clock: Path
     without: frozenset[str] = frozenset()
 
     @functools.cached_property
     def _same(self) -> dict[str, dict[str, frozenset[str]]]:
-        return {store: self.told.same_text(store) for store in self.told.memories}
+        return {store: self.retrieval_set.same_text(store) for store in self.retrieval_set.memories}
 
     @property
     def _loaded(self) -> Path:
-        """There when every memory is stored."""
+        """A file that exists once every memory is stored."""
         return self.data.with_name("loaded")
 
     def answers(
@@ -86,17 +86,17 @@ class Asking:
         return [
             Answer(
                 question,
-                self._ids(question, told),
-                told["hits"][0]["score"] if told["hits"] else told.get("best_score", 0.0),
-                told["mode"],
-                told["reranked"],
-                tuple(told["degraded"]),
+                self._ids(question, answer),
+                answer["hits"][0]["score"] if answer["hits"] else answer.get("best_score", 0.0),
+                answer["mode"],
+                answer["reranked"],
+                tuple(answer["degraded"]),
             )
-            for question, told in self.told_by(settings, call, questions, hurry)
+            for question, answer in self.tool_answers(settings, call, questions, hurry)
         ]
 
     def contexts(self, settings: Mapping[str, Any], max_tokens: int | None, questions: Sequence[Asked]) -> list[Began]:
-        """What get_context answers to each question as the topic of a conversation."""
+        """The answers of get_context with each question as the topic of a conversation."""
 
         def call(question: Asked) -> tuple[str, dict[str, Any]]:
             return "get_context", {"query": question.query, **({"max_tokens": max_tokens} if max_tokens else {})}
@@ -104,56 +104,56 @@ class Asking:
         return [
             Began(
                 question,
-                self._ids(question, told),
-                tuple(hit["_source"] for hit in told["hits"]),
-                tuple(hit["content"] for hit in told["hits"]),
+                self._ids(question, answer),
+                tuple(hit["_source"] for hit in answer["hits"]),
+                tuple(hit["content"] for hit in answer["hits"]),
             )
-            for question, told in self.told_by(settings, call, questions)
+            for question, answer in self.tool_answers(settings, call, questions)
         ]
 
-    def told_by(
+    def tool_answers(
         self,
         settings: Mapping[str, Any],
         call: Callable[[Asked], tuple[str, dict[str, Any]]],
         questions: Sequence[Asked],
         hurry: str | None = None,
     ) -> list[tuple[Asked, dict[str, Any]]]:
-        """What a tool of a server with these settings answers to each question; `call` names the tool and its arguments."""
-        # The clock of these runs stands still: nobody would ever have been idle for long enough.
+        """The answers of a tool of a server with these settings; `call` returns the tool's name and arguments for a question."""
+        # The clock does not advance in these runs, so the server would never be idle for long enough.
         with running({**settings, "upkeep": {"idle_seconds": 0}}, data=self.data, clock=self.clock, hurry=hurry) as server:
-            return asyncio.run(self._told_by(server, settings, call, questions))
+            return asyncio.run(self._call_all(server, settings, call, questions))
 
-    async def _told_by(
+    async def _call_all(
         self, server: Server, settings: Mapping[str, Any], call: Callable[[Asked], tuple[str, dict[str, Any]]], questions: Sequence[Asked]
     ) -> list[tuple[Asked, dict[str, Any]]]:
         if not self._loaded.exists():
             await self._load(server)
             self._loaded.touch()
         await _settle(server, settings)
-        found = []
-        for store in self.told.memories:
+        answers = []
+        for store in self.retrieval_set.memories:
             async with Tools(server.url, quote(store)) as tools:
                 for question in questions:
                     if question.store == store:
                         self._set_clock(question.now)
-                        found.append((question, await tools.call(*call(question))))
-        return found
+                        answers.append((question, await tools.call(*call(question))))
+        return answers
 
-    def _ids(self, question: Asked, told: Mapping[str, Any]) -> tuple[frozenset[str], ...]:
+    def _ids(self, question: Asked, answer: Mapping[str, Any]) -> tuple[frozenset[str], ...]:
         same = self._same[question.store]
-        # A summary that the server made stands for no memory of the set.
-        return tuple(same.get(hit["key"], frozenset()) for hit in told["hits"])
+        # A summary made by the server has no memory id of the set.
+        return tuple(same.get(hit["key"], frozenset()) for hit in answer["hits"])
 
     async def _load(self, server: Server) -> None:
         """Every memory of every store; one that is refused ends the run."""
-        self._set_clock(max((question.now for question in self.told.questions if question.now), default=None))
-        for store, rows in self.told.memories.items():
+        self._set_clock(max((question.now for question in self.retrieval_set.questions if question.now), default=None))
+        for store, rows in self.retrieval_set.memories.items():
             async with _client(server, store) as http:
                 for begin in range(0, len(rows), UPLOAD_ROWS):
                     body = b"".join(self._line(row) for row in rows[begin : begin + UPLOAD_ROWS])
                     counted = (await http.post("/api/import", content=body, timeout=IMPORT_TIMEOUT_SECONDS)).raise_for_status().json()
                     if counted["stored"] + counted["already_known"] != len(rows[begin : begin + UPLOAD_ROWS]):
-                        raise SystemExit(f"{self.told.name}: not everything was stored: {counted}")
+                        raise SystemExit(f"{self.retrieval_set.name}: not everything was stored: {counted}")
 
     def _line(self, row: Row) -> bytes:
         return json.dumps({name: value for name, value in row.items() if name not in self.without}, ensure_ascii=False).encode() + b"\n"
@@ -166,10 +166,10 @@ class Asking:
 
 
 @contextlib.contextmanager
-def asking(told: RetrievalSet, without: frozenset[str] = frozenset()) -> Iterator[Asking]:
-    """A set that is asked in a data directory which vanishes afterwards. `without`: fields of memories that are not stored."""
+def asking(retrieval_set: RetrievalSet, without: frozenset[str] = frozenset()) -> Iterator[Asking]:
+    """Queries a set in a temporary data directory. `without`: fields of memories that are not stored."""
     with tempfile.TemporaryDirectory(prefix="memory-mcp-quality-") as directory:
-        yield Asking(told, Path(directory, "memory"), Path(directory, "clock"), without)
+        yield Asking(retrieval_set, Path(directory, "memory"), Path(directory, "clock"), without)
 
 
 @contextlib.asynccontextmanager
@@ -179,9 +179,9 @@ async def _client(server: Server, store: str) -> AsyncIterator[httpx2.AsyncClien
 
 
 async def _settle(server: Server, settings: Mapping[str, Any]) -> None:
-    """Waits until the models that the settings name are loaded, every memory has its vector, and the graph knows whom it names.
+    """Waits until the configured models are loaded, every memory has its vector, and its entities are in the graph.
 
-    Where the settings say by themselves that summaries are made, it waits for those that are due when the server starts, too.
+    If the settings turn on summaries explicitly, it also waits for those that are due when the server starts.
     """
     chores = ["graph", *(["summaries"] if settings.get("summaries", {}).get("enabled") else [])]
     wanted = [kind for kind in ("embedder", "reranker") if settings[{"embedder": "embeddings_model", "reranker": "reranker_model"}[kind]]]

@@ -1,4 +1,4 @@
-"""Callers that cost next to nothing: they and the server share the machine, and a client library's time would count as the server's."""
+"""Clients with minimal overhead: they share the machine with the server, and a client library's time would count as the server's."""
 
 import asyncio
 import itertools
@@ -50,8 +50,8 @@ class Caller:
 
     async def _answer(self, path: str) -> Any:
         status, *lines = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        told = dict(line.lower().split(": ", 1) for line in lines if line)
-        answer = await self._reader.readexactly(int(told["content-length"]))
+        headers = dict(line.lower().split(": ", 1) for line in lines if line)
+        answer = await self._reader.readexactly(int(headers["content-length"]))
         if " 200 " not in status:
             raise SystemExit(f"{path}: {status}: {answer.decode()}")
         return json.loads(answer)
@@ -84,5 +84,5 @@ class Tools:
         result = (await self._caller.post("/mcp", body, f"Mcp-Method: tools/call\r\nMcp-Name: {name}\r\n"))["result"]
         if result.get("isError"):
             raise SystemExit(f"{name} was refused: {result['content'][0]['text']}")
-        told: dict[str, Any] = result["structuredContent"]
-        return told
+        content: dict[str, Any] = result["structuredContent"]
+        return content

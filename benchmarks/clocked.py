@@ -1,9 +1,9 @@
-"""A server that takes the time from a file: 「先週末」 is then asked as on the day that a question was written for.
+"""A server that reads the time from a file, so that 「先週末」 means the same as on the day for which a question was written.
 
     python -m benchmarks.clocked --clock FILE --config FILE --data DIRECTORY [--hurry shortened|cut]
 
-The file holds one ISO time with an offset. It is read at every call; while it is not there, the time is the real one. With `--hurry`
-every question is reranked as under load, when others wait behind it: what the page shows alone, or the beginnings of that.
+The file contains one ISO time with an offset and is read at every call; without the file, the real time is used. With `--hurry`
+every question is reranked as under load: only the memories of the page, or only their beginnings.
 """
 
 import argparse
@@ -20,7 +20,7 @@ Hurry = Literal["shortened", "cut"]
 
 
 def time_in(file: Path) -> datetime:
-    """What the file says, or the real time."""
+    """The time in the file, or the real time if there is no file."""
     try:
         return datetime.fromisoformat(file.read_text(encoding="utf-8").strip())
     except FileNotFoundError:
@@ -28,7 +28,7 @@ def time_in(file: Path) -> datetime:
 
 
 def hurry_up(how: Hurry) -> None:
-    """From now on there is never time for more than the texts that are enough; with `cut`, not for long ones among these as a whole."""
+    """Makes the reranker have time only for the minimum number of texts; with `cut`, not even for the whole of long ones among them."""
     unhurried = PooledReranker.score
 
     def score(
@@ -36,7 +36,7 @@ def hurry_up(how: Hurry) -> None:
     ) -> list[float] | None:
         enough = texts[:at_least]
         if how == "cut" and at_least is not None and any(len(text) > BEGINNING_CHARACTERS for text in enough):
-            return None  # whoever asks comes back with the beginnings
+            return None  # the caller retries with the beginnings
         return unhurried(self, query, enough, deadline, at_least)
 
     PooledReranker.score = score  # type: ignore[method-assign]

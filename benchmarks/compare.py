@@ -1,9 +1,9 @@
-"""Two results of any benchmark as ratios: each figure of the second divided by the same one of the first.
+"""Compares two results of a benchmark: each figure of the second divided by the same figure of the first.
 
     python -m benchmarks.compare before.jsonl after.jsonl
 
-A line is the same as another when all that is no figure agrees: what was measured, of which set, with how many clients. For
-quality, whose differences are small beside chance, use `python -m benchmarks.quality --compare` instead.
+Lines are matched by everything that is not a figure: what was measured, of which set, with how many clients. For
+quality, whose differences are small compared with chance, use `python -m benchmarks.quality --compare` instead.
 """
 
 import argparse
@@ -17,22 +17,22 @@ from typing import Any
 from benchmarks.sets import lines
 
 Line = dict[str, Any]
-# Numbers that say what was measured rather than how it went.
+# Numbers that describe the measurement and are not results.
 CIRCUMSTANCES = frozenset({"clients", "memories", "count", "n", "deadline_ms"})
 NOT_COMPARED = frozenset({"machine", "question", "benchmark"})
 
 
 def ratios(before: Path, after: Path) -> Iterator[Line]:
-    """One line for each measurement that both results hold: its circumstances, and the ratio of each figure; 0 to 0 is 1."""
+    """One line for each measurement in both results: its circumstances, and the ratio of each figure; 0 to 0 is 1."""
     earlier = {_circumstances(line): line for line in lines(before)}
     for line in lines(after):
-        known = earlier.get(_circumstances(line))
-        if known is None or line["what"] in NOT_COMPARED:
+        previous = earlier.get(_circumstances(line))
+        if previous is None or line["what"] in NOT_COMPARED:
             continue
         figures = {
-            name: _ratio(known[name], value)
+            name: _ratio(previous[name], value)
             for name, value in line.items()
-            if _is_figure(name, value) and _is_figure(name, known.get(name))
+            if _is_figure(name, value) and _is_figure(name, previous.get(name))
         }
         if figures:
             yield {**dict(_circumstances(line)), **figures}
@@ -57,11 +57,11 @@ if __name__ == "__main__":
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     arguments = parser.parse_args()
-    found = list(ratios(arguments.before, arguments.after))
-    if not found:
-        parser.error("nothing of the two is alike: what was measured, its size and its number of calls have to agree")
+    compared = list(ratios(arguments.before, arguments.after))
+    if not compared:
+        parser.error("no measurement is in both files: what was measured, its size and its number of calls must agree")
     try:
-        for ratio in found:
+        for ratio in compared:
             print(json.dumps(ratio, ensure_ascii=False), flush=True)
-    except BrokenPipeError:  # whoever reads has seen enough; what the interpreter flushes at its end goes nowhere
+    except BrokenPipeError:  # the reader has closed the pipe; the interpreter's last flush must not fail
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,12 +1,12 @@
-"""How often get_context shows the memory that a question needs, with other layers and other λ, beside recall and the latest alone.
+"""How often get_context shows the memory that a question needs, with other layers and other λ, compared with recall and with only the latest.
 
     python -m benchmarks.context --set corpus [--set DIR …] [--diaries 1500] [--embedder DIR --languages en] [--max-tokens 800] [--out results.jsonl]
 
 Every question of a set is sent as the topic of a conversation. Each variant is compared with the first one by a paired bootstrap.
-`needed` counts memories that are shown, if only in part, `readable` what of them is shown word for word, wherever it stands, and
-`answered` questions whose answer is shown, of those that can be answered in the memories' own words. With
-`--diaries` each set is asked once more as memories of so many characters: what was said in a row, joined. Summaries are those that
-the server makes of the memories' own sentences, and only there in the variants that say so.
+`needed` is the share of the relevant memories that are shown, at least in part, `readable` the share shown word for word anywhere, and
+`answered` the share of questions whose answer is shown, of those whose answer a memory contains word for word. With
+`--diaries` each set is also measured with long memories: consecutive ones joined up to so many characters. Summaries are those that
+the server makes from sentences of the memories, and exist only in the variants that name them.
 """
 
 import argparse
@@ -41,17 +41,17 @@ SUMMARISED: Mapping[str, Mapping[str, Any]] = {
     "5/5/0 beside summaries": {"context": {"semantic": 5, "summaries": 0}},
 }
 NO_SUMMARIES = {"summaries": {"enabled": False}}
-# A session of the set is over, whenever the clock stands still.
+# The clock does not advance, so a session must count as ended at once.
 EVERY_SUMMARY = {"summaries": {"enabled": True, "quiet_minutes": 0}}
 
 
 def needed(question: Asked, shown: Sequence[Collection[str]]) -> float:
-    """The share of what the question needs that is shown."""
+    """The share of the relevant memories that is shown."""
     return len(set(question.relevant) & set().union(*shown)) / len(question.relevant)
 
 
 def answered(began: Began) -> bool:
-    """Whether the answer is shown in the words of the set."""
+    """Whether the answer of the set is shown word for word."""
     return _plain(began.question.answer) in "\n".join(map(_plain, began.texts))
 
 
@@ -61,23 +61,23 @@ def readable(passages: Sequence[str], began: Began) -> float:
     return sum(any(_plain(passage) in text for text in shown) for passage in passages) / len(passages)
 
 
-def measured(told: RetrievalSet, arguments: argparse.Namespace, pieces: RetrievalSet | None = None) -> Iterator[dict[str, Any]]:
-    """One line for each variant, then one for recall and one for the latest alone. `pieces`: the set that this one was joined from."""
-    questions = [question for question in told.questions if question.relevant]
-    passages = _passages(pieces or told)
-    # An answer that no memory has word for word can't be looked for.
+def measured(retrieval_set: RetrievalSet, arguments: argparse.Namespace, pieces: RetrievalSet | None = None) -> Iterator[dict[str, Any]]:
+    """One line for each variant, then one for recall and one for only the latest memories. `pieces`: the set that this one was joined from."""
+    questions = [question for question in retrieval_set.questions if question.relevant]
+    passages = _passages(pieces or retrieval_set)
+    # An answer that no memory contains word for word can't be searched for.
     tellable = {
         asked.id for asked in questions if asked.answer and any(_plain(asked.answer) in _plain(text) for text in passages[asked.id])
     }
-    with asking(told, QUESTIONS) as place:
+    with asking(retrieval_set, QUESTIONS) as runner:
         first: dict[str, float] = {}
 
         def line(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-            began = place.contexts({**_models(arguments), **settings}, arguments.max_tokens, questions)
-            found = {answer.question.id: needed(answer.question, answer.shown) for answer in began}
-            first.update(first or found)
+            began = runner.contexts({**_models(arguments), **settings}, arguments.max_tokens, questions)
+            shares = {answer.question.id: needed(answer.question, answer.shown) for answer in began}
+            first.update(first or shares)
             return {
-                **_line(told, name, found, first),
+                **_line(retrieval_set, name, shares, first),
                 "readable": _mean([readable(passages[answer.question.id], answer) for answer in began]),
                 "answered": _mean([answered(answer) for answer in began if answer.question.id in tellable]),
                 "items": _mean([len(answer.shown) for answer in began]),
@@ -87,15 +87,15 @@ def measured(told: RetrievalSet, arguments: argparse.Namespace, pieces: Retrieva
         for name in arguments.variants:
             if name in VARIANTS:
                 yield line(name, {**VARIANTS[name], **NO_SUMMARIES})
-        yield _line(told, f"recall's first {PLACES}", _recalled(place, arguments, {}, questions), first)
-        yield _line(told, f"the latest {PLACES}", _recalled(place, arguments, {"query": "", "mode": "recent"}, questions), first)
+        yield _line(retrieval_set, f"recall's first {PLACES}", _recalled(runner, arguments, {}, questions), first)
+        yield _line(retrieval_set, f"the latest {PLACES}", _recalled(runner, arguments, {"query": "", "mode": "recent"}, questions), first)
         for name in arguments.variants:
             if name in SUMMARISED:
                 yield line(name, {**SUMMARISED[name], **EVERY_SUMMARY})
 
 
 def _passages(pieces: RetrievalSet) -> dict[str, list[str]]:
-    """What each question needs, in the words of its memories."""
+    """The texts of the relevant memories of each question."""
     texts = {(store, row["key"]): row["content"] for store, rows in pieces.memories.items() for row in rows}
     return {question.id: [texts[question.store, key] for key in question.relevant] for question in pieces.questions}
 
@@ -108,15 +108,15 @@ def _mean(values: Sequence[float]) -> float | None:
     return round(float(np.mean(values)), 3) if values else None
 
 
-def _recalled(place: Asking, arguments: argparse.Namespace, fixed: Mapping[str, Any], questions: Sequence[Asked]) -> dict[str, float]:
-    answers = place.answers({**_models(arguments), **NO_SUMMARIES}, {"top_k": PLACES, **fixed}, questions)
+def _recalled(runner: Asking, arguments: argparse.Namespace, fixed: Mapping[str, Any], questions: Sequence[Asked]) -> dict[str, float]:
+    answers = runner.answers({**_models(arguments), **NO_SUMMARIES}, {"top_k": PLACES, **fixed}, questions)
     return {answer.question.id: needed(answer.question, answer.ranked) for answer in answers}
 
 
-def _line(told: RetrievalSet, variant: str, found: Mapping[str, float], first: Mapping[str, float]) -> dict[str, Any]:
-    difference = paired_bootstrap(list(first.values()), list(found.values()))
+def _line(retrieval_set: RetrievalSet, variant: str, shares: Mapping[str, float], first: Mapping[str, float]) -> dict[str, Any]:
+    difference = paired_bootstrap(list(first.values()), list(shares.values()))
     return {
-        "what": "context", "set": told.name, "variant": variant, "n": len(found), "needed": round(float(np.mean(list(found.values()))), 4),
+        "what": "context", "set": retrieval_set.name, "variant": variant, "n": len(shares), "needed": round(float(np.mean(list(shares.values()))), 4),
         "difference": difference.mean, "low": difference.low, "high": difference.high, "p": difference.p,
     }  # fmt: skip
 
@@ -141,7 +141,7 @@ if __name__ == "__main__":
     report = Report(given.out)
     report.add([machine("context", sets=[Path(name).name for name in given.sets])])
     for chosen in given.sets:
-        told = loaded(chosen)
-        report.add(measured(told, given))
+        retrieval_set = loaded(chosen)
+        report.add(measured(retrieval_set, given))
         if given.diaries:
-            report.add(measured(diaries(told, given.diaries), given, told))
+            report.add(measured(diaries(retrieval_set, given.diaries), given, retrieval_set))

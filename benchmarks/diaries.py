@@ -1,4 +1,4 @@
-"""A set whose memories are long: what was said in a row is one memory, as in a diary, and a question needs a passage of it."""
+"""Makes a set with long memories: consecutive ones are joined, as in a diary, and a question needs a passage of one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -6,23 +6,23 @@ from dataclasses import replace
 from benchmarks.sets import RetrievalSet, Row
 
 
-def diaries(told: RetrievalSet, characters: int) -> RetrievalSet:
-    """The same memories and questions, as many memories in a row joined as have `characters` together. Each has the key of its first."""
+def diaries(retrieval_set: RetrievalSet, characters: int) -> RetrievalSet:
+    """The same memories and questions, with consecutive memories joined up to `characters`. Each has the key of its first one."""
     joined: dict[str, list[Row]] = {}
-    place: dict[tuple[str, str], str] = {}
-    for store, rows in told.memories.items():
+    joined_key: dict[tuple[str, str], str] = {}
+    for store, rows in retrieval_set.memories.items():
         entries = list(_entries(rows, characters))
         joined[store] = [_entry(entry) for entry in entries]
-        place |= {(store, row["key"]): entry[0]["key"] for entry in entries for row in entry}
+        joined_key |= {(store, row["key"]): entry[0]["key"] for entry in entries for row in entry}
     questions = [
         replace(
             question,
-            relevant=tuple(dict.fromkeys(place[question.store, key] for key in question.relevant)),
-            outdated=tuple(dict.fromkeys(place[question.store, key] for key in question.outdated)),
+            relevant=tuple(dict.fromkeys(joined_key[question.store, key] for key in question.relevant)),
+            outdated=tuple(dict.fromkeys(joined_key[question.store, key] for key in question.outdated)),
         )
-        for question in told.questions
+        for question in retrieval_set.questions
     ]
-    return RetrievalSet(f"{told.name} in diaries", joined, questions)
+    return RetrievalSet(f"{retrieval_set.name} in diaries", joined, questions)
 
 
 def _entries(rows: Sequence[Row], characters: int) -> Iterator[list[Row]]:
@@ -39,5 +39,5 @@ def _entries(rows: Sequence[Row], characters: int) -> Iterator[list[Row]]:
 
 
 def _entry(rows: Sequence[Row]) -> Row:
-    told = {"key": rows[0]["key"], "content": "\n".join(row["content"] for row in rows), "occurred_at": rows[0].get("occurred_at")}
-    return {name: value for name, value in told.items() if value}
+    entry = {"key": rows[0]["key"], "content": "\n".join(row["content"] for row in rows), "occurred_at": rows[0].get("occurred_at")}
+    return {name: value for name, value in entry.items() if value}

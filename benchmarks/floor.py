@@ -1,15 +1,15 @@
-"""Recall and embedding through the server beside the bare models doing the same work in a plain loop, in one run.
+"""Recall and embedding through the server, compared with the bare models doing the same work in a plain loop, in one run.
 
     python -m benchmarks.floor --embedder DIR --reranker DIR [--memories 10000] [--clients 1 8 50] [--deadline-ms 600]
                                [--equal-clients 8] [--backend onnx-int8]
 
-The floor embeds one query and scores top_k×3 pairs with sentence-transformers as anybody would: one `encode`, one `predict`,
-one after the other. A recall does that and everything else. Then it embeds what was imported by one `encode` of all texts, as the
-server embeds them: with the prefix, the day and who said it. The bare models are asked just before and just after each measurement of the
-server, which waits meanwhile: a machine's speed drifts within minutes, and drops out of a ratio of neighbours.
+The floor embeds one query and scores top_k×3 pairs with sentence-transformers in the simplest way: one `encode`, then one `predict`.
+A recall does that and everything else. Then it embeds the imported texts with one `encode`, as the
+server embeds them: with the prefix, the day and the speaker. The bare models are measured just before and just after each measurement of the
+server, which is idle meanwhile: a machine's speed drifts within minutes, and the drift cancels out in such a ratio.
 
-Under the deadline several clients at once are not all reranked, so every ratio has the share that was beside it. `--equal-clients`
-ask a second server without a deadline, over the same memories: there every answer is all the work that the floor does.
+With a deadline and several clients, not all answers are reranked, so every ratio has the share of those that are. `--equal-clients`
+clients call a second server without a deadline, over the same memories: there every answer includes all the work of the floor.
 """
 
 import argparse
@@ -62,7 +62,7 @@ class Bare:
         took = []
         for number in range(rounds):
             query = asked(number)
-            pairs = [(query, f"user: {sentence(number * POOL + place)}") for place in range(POOL)]
+            pairs = [(query, f"user: {sentence(number * POOL + index)}") for index in range(POOL)]
             begun = time.perf_counter()
             self._encode.encode(self._prefixes.query + query, show_progress_bar=False)
             self._score.predict(pairs, show_progress_bar=False)
@@ -79,7 +79,7 @@ class Bare:
 
 
 def asked(number: int) -> str:
-    """A question that nobody has asked before: what is remembered costs nothing."""
+    """A new question, because cached results cost nothing."""
     return f"{question(number)} {number}"
 
 
@@ -101,7 +101,7 @@ async def stored(bench: Bench, http: httpx2.AsyncClient, arguments: argparse.Nam
 
 
 async def recalled(bench: Bench, bare: Bare, arguments: argparse.Namespace, clients: int, deadline_ms: int) -> Asked:
-    """So many clients ask, and what ran is counted."""
+    """Measures recall with so many clients, and counts the pipelines that ran."""
     answers: list[dict[str, Any]] = []
 
     async def recall(number: int) -> None:
@@ -132,8 +132,8 @@ async def measure(arguments: argparse.Namespace, report: Report) -> None:
                 bench.report(what="start", answers_after_s=round(server.started_in, 2))
                 embedding = await stored(bench, http, arguments)
             alone = bare.memories_per_second(arguments.memories)  # with no connection open, which the server would give up meanwhile
-            told = {"of": "embedding", "bare_per_second": round(alone, 1), "throughput_to_floor": round(embedding / alone, 2)}
-            report.add([{"what": "ratio", **told}])
+            ratio = {"of": "embedding", "bare_per_second": round(alone, 1), "throughput_to_floor": round(embedding / alone, 2)}
+            report.add([{"what": "ratio", **ratio}])
             async with benched(server, report) as (bench, _):
                 results += [await recalled(bench, bare, arguments, clients, arguments.deadline_ms) for clients in arguments.clients]
                 bench.report(what="memory", resident_mb=round(server.resident_mb(), 1))

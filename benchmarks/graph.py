@@ -1,11 +1,11 @@
-"""How long the graph's tools and analyses take over real HTTP at a chosen size, and what recalls feel of the analyses.
+"""How long the graph's tools and analyses take over real HTTP at a chosen size, and how analyses slow down recalls.
 
     python -m benchmarks.graph [--entities 10000] [--relations 50000] [--memories 5000] [--clients 1 8] [--calls 800] [--seconds 20]
 
-The relations come in through `/api/import`, stated by memories. A few entities have thousands of them, most have a handful. `floor` is
-an empty call (`/health`) by as many clients: the rest of a figure is the server's. `analysis` is computed from the rows on; `kept` is
-the same again while the graph stays as it is. `recall beside analyses`: one more client changes the graph, asks for an analysis of what
-it is then, waits for `--pause` seconds, and so on.
+The relations are imported through `/api/import` as statements of memories. A few entities have thousands of them, most have a few. `floor` is
+an empty call (`/health`) with as many clients, to be subtracted from a figure. `analysis` is computed from the database; `kept` is
+the same from the cache while the graph is unchanged. `recall beside analyses`: one more client changes the graph, requests an analysis,
+waits for `--pause` seconds, and so on.
 """
 
 import argparse
@@ -32,7 +32,7 @@ SETTINGS: dict[str, object] = {
     "reranker_model": None,
     "toolsets": ["core", "graph"],
     "upkeep": {"idle_seconds": 0},
-    # One persona has all callers here: it must not be told to wait.
+    # All callers use one persona here, which must not be limited.
     "calls": {"at_once_per_persona": 16},
 }
 KINDS = ("人物", "計画", "会議", "資料", "拠点")
@@ -60,15 +60,15 @@ def name_of(number: int) -> str:
 
 
 def pairs(entities: int, relations: int) -> list[tuple[int, int]]:
-    """So many pairs of entities, each once; every entity is in one."""
+    """`relations` different pairs of entities, so that every entity is in one."""
     pick = random.Random(1)
-    likely = list(itertools.accumulate(1 / (place + 1) ** UNEVENNESS for place in range(entities)))
-    found: dict[tuple[int, int], None] = {(number, number - 1): None for number in range(1, entities)}
-    while len(found) < relations:
-        one, other = pick.randrange(entities), pick.choices(range(entities), cum_weights=likely)[0]
-        if one != other and (other, one) not in found:
-            found[one, other] = None
-    return list(found)[:relations]
+    likely = list(itertools.accumulate(1 / (rank + 1) ** UNEVENNESS for rank in range(entities)))
+    chosen: dict[tuple[int, int], None] = {(number, number - 1): None for number in range(1, entities)}
+    while len(chosen) < relations:
+        source, target = pick.randrange(entities), pick.choices(range(entities), cum_weights=likely)[0]
+        if source != target and (target, source) not in chosen:
+            chosen[source, target] = None
+    return list(chosen)[:relations]
 
 
 def lines(arguments: argparse.Namespace) -> Iterator[bytes]:
@@ -76,14 +76,14 @@ def lines(arguments: argparse.Namespace) -> Iterator[bytes]:
     pick = random.Random(2)
     for number in range(arguments.memories):
         yield json.dumps({"content": sentence(number), "source": "user"}).encode() + b"\n"
-    told = [
-        f"{name_of(one)} > {pick.choice(RELATION_TYPES)} > {name_of(other)}"
-        for one, other in pairs(arguments.entities, arguments.relations)
+    relations = [
+        f"{name_of(source)} > {pick.choice(RELATION_TYPES)} > {name_of(target)}"
+        for source, target in pairs(arguments.entities, arguments.relations)
     ]
-    for begin in range(0, len(told), RELATIONS_OF_A_MEMORY):
+    for begin in range(0, len(relations), RELATIONS_OF_A_MEMORY):
         month, day = 1 + begin // RELATIONS_OF_A_MEMORY % 12, 1 + begin // RELATIONS_OF_A_MEMORY % 28
         content = {"content": f"記録 {begin}", "occurred_at": f"2025-{month:02}-{day:02}"}
-        yield json.dumps({**content, "relations": told[begin : begin + RELATIONS_OF_A_MEMORY]}).encode() + b"\n"
+        yield json.dumps({**content, "relations": relations[begin : begin + RELATIONS_OF_A_MEMORY]}).encode() + b"\n"
 
 
 class Bench:
@@ -203,7 +203,7 @@ class Bench:
         await self._timed(f"kept {analysis}", f"/api/graph/{analysis}")
 
     async def _beside(self) -> None:
-        """Recalls by words at rest, and while somebody has the graph analysed all the time."""
+        """Recalls by words at rest, and while another client keeps requesting analyses."""
         at_rest = await self._recalls(asyncio.Event())
         done, counted = asyncio.Event(), 0
 

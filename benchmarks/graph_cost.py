@@ -1,8 +1,8 @@
-"""What the graph costs a write: `remember` on a server with it and on one without, turn by turn in one run.
+"""How much time the graph adds to a write: `remember` on a server with it and on one without, alternating in one run.
 
     python -m benchmarks.graph_cost [--memories 2000 10000] [--entities 2000] [--writes 400]
 
-Both have the same memories, each of which names two of `--entities` known people. Before it is asked, the one with the graph has woven it.
+Both have the same memories, each of which names two of `--entities` known people. The server with the graph has updated it before the writes.
 """
 
 import argparse
@@ -39,15 +39,15 @@ def name(number: int) -> str:
 def contents(count: int, entities: int, seed: int) -> list[str]:
     chance = random.Random(seed)
     people = [name(37 * number + 11) for number in range(entities)]
-    said = [f"[[{person}|Person]]と知り合った" for person in people] if seed == 0 else []
-    while len(said) < count:
-        one, other = chance.sample(people, 2)
-        said.append(f"{chance.choice(PLACES)}で{one}と{other}に会って、{chance.randrange(10**6)}回目の話をした。帰りに雨が降った。")
-    return said
+    sentences = [f"[[{person}|Person]]と知り合った" for person in people] if seed == 0 else []
+    while len(sentences) < count:
+        first, second = chance.sample(people, 2)
+        sentences.append(f"{chance.choice(PLACES)}で{first}と{second}に会って、{chance.randrange(10**6)}回目の話をした。帰りに雨が降った。")
+    return sentences
 
 
-async def filled(server: Server, said: list[str]) -> None:
-    lines = "".join(json.dumps({"content": content}, ensure_ascii=False) + "\n" for content in said)
+async def filled(server: Server, contents: list[str]) -> None:
+    lines = "".join(json.dumps({"content": content}, ensure_ascii=False) + "\n" for content in contents)
     async with httpx2.AsyncClient(base_url=server.url, trust_env=False, timeout=600) as http:
         (await http.post("/api/import", content=lines.encode(), headers={"X-Persona": PERSONA})).raise_for_status()
 
@@ -73,10 +73,10 @@ async def measured(memories: int, entities: int, writes: int) -> dict[str, Any]:
         for server in (with_graph, without):
             await filled(server, contents(memories, entities, 0))
         await woven(with_graph)
-        async with Tools(with_graph.url, PERSONA) as one, Tools(without.url, PERSONA) as other:
-            turns = [(True, one), (False, other)]
+        async with Tools(with_graph.url, PERSONA) as tools_with, Tools(without.url, PERSONA) as tools_without:
+            turns = [(True, tools_with), (False, tools_without)]
             for content in contents(writes, entities, 1):
-                turns.reverse()  # whoever is second finds much in the processor's caches
+                turns.reverse()  # the second call profits from the processor's caches
                 for on, tools in turns:
                     began = time.perf_counter()
                     await tools.call("remember", {"content": content})

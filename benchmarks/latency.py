@@ -1,4 +1,4 @@
-"""How long saving, recalling and beginning a conversation take over real HTTP, at chosen sizes and with several clients at once.
+"""How long saving, recalling and starting a conversation take over real HTTP, at chosen sizes and with several clients at once.
 
     python -m benchmarks.latency [--memories 1000 10000 100000] [--saves 1000] [--recalls 200] [--clients 1 8 50] [--out results.jsonl]
 
@@ -79,7 +79,7 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def _tools(self) -> AsyncIterator[Tools]:
-        """A connection that nobody else uses at the moment."""
+        """A connection that is not in use."""
         tools = self._idle.pop() if self._idle else await Tools(self._server.url, "bench").__aenter__()
         yield tools
         self._idle.append(tools)
@@ -109,7 +109,7 @@ class Bench:
             for batch in _batched(lines(), 500):
                 yield b"".join(batch)
 
-        await self._hang_up()  # a server doesn't wait for ever for whoever says nothing while much is imported
+        await self._hang_up()  # a server closes connections that stay idle during a long import
         begun = time.perf_counter()
         answer = (await self._http.post("/api/import", content=body(), timeout=IMPORT_TIMEOUT_SECONDS)).raise_for_status().json()
         took = time.perf_counter() - begun

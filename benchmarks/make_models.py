@@ -1,13 +1,13 @@
-"""Model directories of the real shapes with random weights: as large and as slow as the real ones, and their answers mean nothing.
+"""Makes model directories with the real shapes and random weights: as large and as slow as real models, with meaningless results.
 
     python -m benchmarks.make_models DIR     writes DIR/ruri-v3-30m and DIR/japanese-reranker-xsmall-v2, 150 MB each
 
-They are loaded by the very code that loads the published models. The tokenizer has as many pieces, too: some that a few Japanese
-texts taught it, single characters, and for the rest pairs of characters that hardly any text contains. It cuts the sentences of the
-benchmarks rather finely (1.3 characters a token), so speeds measured with it are rather too low than too high.
+They are loaded by the same code as the published models. The tokenizer has as many pieces, too: some trained on a few Japanese
+texts, single characters, and for the rest pairs of characters that are rare in texts. It splits the sentences of the
+benchmarks into small tokens (1.3 characters each), so speeds measured with it are too low rather than too high.
 """
 
-# ruff: noqa: PLC0415  torch and what stands on it take seconds to import
+# ruff: noqa: PLC0415  torch and the libraries on top of it take seconds to import
 
 import argparse
 import itertools

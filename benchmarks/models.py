@@ -1,4 +1,4 @@
-"""What the benchmarks of a server with models share: their arguments, the settings made of these, and waiting for the models."""
+"""Shared by the benchmarks with models: their arguments, the settings made from these, and waiting for the models."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ def arguments_of(explanation: str | None, *, required: bool = True) -> argparse.
     parser.add_argument("--reranker", metavar="DIR", required=required)
     parser.add_argument("--backend", choices=BACKENDS, default="torch")
     parser.add_argument(
-        "--exports", type=Path, default=Path(tempfile.gettempdir(), "memory-mcp-exports"), help="where exported models lie, or are put"
+        "--exports", type=Path, default=Path(tempfile.gettempdir(), "memory-mcp-exports"), help="the directory of exported models"
     )
     parser.add_argument("--deadline-ms", type=int, default=600)
     parser.add_argument("--out", type=Path, help="also append the lines to this file")
@@ -45,18 +45,18 @@ def with_models(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _exported(name: str, role: Role, exports: Path) -> str:
-    """The directory with a model's export, which is made if it is not there yet. int8 is measured, and accepted where that tells nothing."""
-    place = directory_for(name, role, exports)
-    if not (place / MANIFEST_NAME).exists() or not read(place).int8_accepted:
+    """The directory of a model's export, made if it is missing. int8 is measured, and accepted if that proves nothing."""
+    directory = directory_for(name, role, exports)
+    if not (directory / MANIFEST_NAME).exists() or not read(directory).int8_accepted:
         from memory_mcp.encoders.onnx import exporter, ranking_agreement  # noqa: PLC0415  takes seconds, and torch
 
-        (exporter.export_embedder if role == "embedder" else exporter.export_reranker)(name, Path(name), place)
-        ranking_agreement.measure(place, [sentence(number) for number in range(300)], own=False, accepted=True)
-    return str(place)
+        (exporter.export_embedder if role == "embedder" else exporter.export_reranker)(name, Path(name), directory)
+        ranking_agreement.measure(directory, [sentence(number) for number in range(300)], own=False, accepted=True)
+    return str(directory)
 
 
 async def settled(http: httpx2.AsyncClient) -> float:
-    """Waits until the models that are wanted are loaded and nothing waits for a vector. Returns the seconds it took.
+    """Waits until the configured models are loaded and every memory has its vector. Returns the seconds it took.
 
     Raises:
         SystemExit: a model is not there, or it takes too long.

@@ -1,11 +1,11 @@
-"""The same models as a straightforward script uses them, beside this server, in one run.
+"""The server compared with a simple script that uses the same models, in one run.
 
     python -m benchmarks.naive --embedder DIR --reranker DIR [--memories 2000] [--clients 8] [--out results.jsonl]
     python -m benchmarks.naive --embedder DIR --languages en --set DIR
 
 The script keeps texts in SQLite and vectors in LangChain's FAISS wrapper, saves the wrapper after every write, takes the top_k×3
-nearest, and scores them with `CrossEncoder.predict`: one padded batch, nothing remembered. It is called in its own process without
-HTTP, which this server is not. With --set it is the quality that is measured, without a reranker.
+nearest, and scores them with `CrossEncoder.predict`: one padded batch, no cache. It is called in its own process without
+HTTP, unlike the server. With --set, quality is measured, without a reranker.
 """
 
 import argparse

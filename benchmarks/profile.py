@@ -1,9 +1,9 @@
-"""Where a call's time goes: what holds the interpreter while several clients call, by part of the house, and the processor time of a call.
+"""Where a call's time goes: which package holds the interpreter while several clients call, and the processor time of a call.
 
     pip install -r requirements-bench.txt
     python -m benchmarks.profile [--call recall] [--memories 10000] [--clients 8] [--embedder DIR --reranker DIR] [--seconds 20]
 
-py-spy looks at the server 200 times a second. It has to be allowed to: on most Linux machines as root, or with `kernel.yama.ptrace_scope` 0.
+py-spy samples the server 200 times a second. It needs permission to: on most Linux machines as root, or with `kernel.yama.ptrace_scope` 0.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _LIBRARY = re.compile(r"site-packages/([A-Za-z0-9_]+)|/(asyncio)/")
 def part_of(stack: Iterable[str]) -> str:
     """Whose work a stack is, from its innermost frame outwards: a package of this project, the protocol's libraries, or another library's name.
 
-    What Python's own library does is done for whoever calls it; asyncio alone counts as protocol.
+    Python's standard library counts for its caller, except for asyncio, which counts as protocol.
     """
     for frame in reversed(list(stack)):
         if own := _OWN.search(frame):
@@ -74,7 +74,7 @@ async def measure(arguments: argparse.Namespace, report: Report) -> None:
 
 
 async def recorded(pid: int, call: Call, arguments: argparse.Namespace, report: Report) -> None:
-    """Calls without pause for so many seconds, with py-spy beside them."""
+    """Calls without pause for so many seconds, sampled by py-spy."""
     before, calls, ends = processor_seconds(pid), 0, time.perf_counter() + arguments.seconds
 
     async def caller(number: int) -> None:

@@ -24,9 +24,9 @@ from benchmarks.sets import QUESTIONS, RetrievalSet, loaded
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The pipeline with something changed: settings by their dotted keys, arguments of recall, fields that are not stored.
+    """A changed pipeline: settings by their dotted keys, arguments of recall, fields that are not stored.
 
-    With `guesses` only the questions are asked to which somebody guessed an answer. With `hurry` the server reranks as under load.
+    With `guesses`, only questions with a guessed answer are asked. With `hurry`, the server reranks as under load.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -58,9 +58,9 @@ CASCADE: Mapping[str, Variant] = {
 ADDITIONS: Mapping[str, Variant] = {"guesses": Variant(guesses=True), "questions": Variant(without=frozenset())}
 
 
-def measured(told: RetrievalSet, arguments: argparse.Namespace, report: Report) -> None:
-    """Asks a set once as configured and once for each ablation and addition."""
-    questions = [question for question in told.questions if arguments.half in ("both", question.half)]
+def measured(retrieval_set: RetrievalSet, arguments: argparse.Namespace, report: Report) -> None:
+    """Queries a set once as configured and once for each ablation and addition."""
+    questions = [question for question in retrieval_set.questions if arguments.half in ("both", question.half)]
     variants = {
         "full": Variant(),
         **{f"without {name}": ABLATIONS[name] for name in arguments.ablate},
@@ -68,16 +68,16 @@ def measured(told: RetrievalSet, arguments: argparse.Namespace, report: Report) 
         **(CASCADE if arguments.cascade else {}),
     }
     for without in dict.fromkeys(variant.without for variant in variants.values()):
-        with asking(told, without) as place:
+        with asking(retrieval_set, without) as runner:
             for name, variant in variants.items():
                 if variant.without == without:
                     settings = _settings(arguments, variant)
                     asked = [question for question in questions if question.guess or not variant.guesses]
-                    told_anyway = {"mode": arguments.mode} if arguments.mode else {}
-                    wanted = {**told_anyway, **variant.arguments}
-                    answers = place.answers(settings, wanted, asked, guesses=variant.guesses, hurry=variant.hurry)
-                    report.add(summary(told.name, name, answers))
-                    _complain(answers, variant)
+                    mode = {"mode": arguments.mode} if arguments.mode else {}
+                    wanted = {**mode, **variant.arguments}
+                    answers = runner.answers(settings, wanted, asked, guesses=variant.guesses, hurry=variant.hurry)
+                    report.add(summary(retrieval_set.name, name, answers))
+                    _check_not_degraded(answers, variant)
 
 
 def _settings(arguments: argparse.Namespace, variant: Variant) -> dict[str, Any]:
@@ -90,18 +90,18 @@ def _settings(arguments: argparse.Namespace, variant: Variant) -> dict[str, Any]
     }
     for key, value in {**dict(arguments.setting), **variant.settings}.items():
         *groups, name = key.split(".")
-        place = tree
+        group_values = tree
         for group in groups:
-            place = place.setdefault(group, {})
-        place[name] = value
+            group_values = group_values.setdefault(group, {})
+        group_values[name] = value
     return tree
 
 
-def _complain(answers: Iterable[Answer], variant: Variant) -> None:
-    """A run that was not the configured pipeline must not look like one. A model that nobody wanted is not missing."""
-    meant = {"rerank_shortened", "rerank_cut"} if variant.hurry else set()
-    met = {reason for answer in answers for reason in answer.degraded if not reason.endswith(("_language", "_off"))}
-    degraded = sorted(met - meant)
+def _check_not_degraded(answers: Iterable[Answer], variant: Variant) -> None:
+    """Ends the run if answers were degraded, except for the lack of a model that is turned off or does not know the language."""
+    expected = {"rerank_shortened", "rerank_cut"} if variant.hurry else set()
+    reasons = {reason for answer in answers for reason in answer.degraded if not reason.endswith(("_language", "_off"))}
+    degraded = sorted(reasons - expected)
     if degraded:
         raise SystemExit(f"answers were degraded: {', '.join(degraded)}")
 

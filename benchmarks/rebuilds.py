@@ -1,8 +1,8 @@
-"""What recall costs while the indexes of many personas are brought up to date and made anew, beside recall at rest, in one run.
+"""Recall while the indexes of many personas are updated and rebuilt, compared with recall at rest, in one run.
 
     python -m benchmarks.rebuilds --embedder DIR --reranker DIR [--personas 20] [--memories 200] [--new 50] [--clients 2]
 
-Every persona gets `--new` memories at once and is asked to make its index anew; somebody else's recalls go on meanwhile.
+Every persona gets `--new` memories at once and a request to rebuild its index, while another persona keeps recalling.
 """
 
 import argparse
@@ -59,21 +59,21 @@ def summary(waits: list[float]) -> dict[str, Any]:
 
 
 async def measure(arguments: argparse.Namespace) -> None:
-    """At rest first, then with everything to do."""
+    """Measures at rest first, then under load."""
     personas = [f"persona-{number}" for number in range(arguments.personas)]
     settings = {**with_models(arguments), "toolsets": ["core", "compat"]}
     with running(settings) as server:
         async with httpx2.AsyncClient(base_url=server.url, timeout=120) as http:
-            for place, persona in enumerate(personas):
-                await imported(http, persona, lines(place * arguments.memories, arguments.memories))
+            for number, persona in enumerate(personas):
+                await imported(http, persona, lines(number * arguments.memories, arguments.memories))
             await settled(http)
             until = time.perf_counter() + REST_SECONDS
             rest = await waits_until(server, arguments.clients, lambda: time.perf_counter() > until)
 
             begun, done = time.perf_counter(), asyncio.Event()
             busy = asyncio.create_task(waits_until(server, arguments.clients, done.is_set))
-            for place, persona in enumerate(personas):
-                await imported(http, persona, lines(10_000_000 + place * arguments.new, arguments.new))
+            for number, persona in enumerate(personas):
+                await imported(http, persona, lines(10_000_000 + number * arguments.new, arguments.new))
                 async with Tools(server.url, persona) as tools:
                     await tools.call("rebuild_vector_store", {})
             await asyncio.wait_for(settled(http), LIMIT_SECONDS)

@@ -1,4 +1,4 @@
-"""From answers to JSON lines: figures by set, half and category, one line for each question, and two results compared."""
+"""Turns answers into JSON lines: figures by set, half and category, one line for each question, and comparisons of two results."""
 
 import datetime
 import json
@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 
 from benchmarks.asking import Answer
-from benchmarks.scores import METRICS, means, of_question, paired_bootstrap, place_of, separation
+from benchmarks.scores import METRICS, means, of_question, paired_bootstrap, rank_of, separation
 from benchmarks.sets import MULTI_HOP, lines
 
 Line = dict[str, Any]
-# Lines that are kept in the file and would only hide the figures on a screen.
+# Lines that are only written to the file, because they would hide the figures on a screen.
 QUIET = frozenset({"question"})
 VECTORS = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "amx_int8")
 
 
 class Report:
-    """Where lines go: the screen, and a file if there is one."""
+    """Writes lines to the screen, and to a file if given."""
 
     def __init__(self, out: Path | None) -> None:
         self._out = out
 
-    def add(self, found: Iterable[Line]) -> None:
-        """Prints and keeps the lines."""
-        for line in found:
+    def add(self, lines: Iterable[Line]) -> None:
+        """Prints and stores the lines."""
+        for line in lines:
             text = json.dumps(line, ensure_ascii=False)
             if line["what"] not in QUIET:
                 print(text, flush=True)
@@ -41,7 +41,7 @@ class Report:
 
 
 def machine(name: str, **facts: Any) -> Line:
-    """What a result was made by: the kind of machine, the commit, the day."""
+    """The circumstances of a result: the kind of machine, the commit, the day."""
     git = shutil.which("git")
     head = subprocess.run([git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False) if git else None
     return {
@@ -56,16 +56,16 @@ def machine(name: str, **facts: Any) -> Line:
     }
 
 
-def processor(told: Path) -> str:
-    """What it is called, and how wide the vectors are that it reckons with: how fast int8 is depends on that. `told`: Linux's cpuinfo."""
-    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+def processor(cpuinfo: Path) -> str:
+    """The processor's name and its vector instructions, on which the speed of int8 depends. `cpuinfo`: Linux's cpuinfo."""
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     flags = [flag for flag in VECTORS if flag in facts.get("flags", "").split()]
     return " ".join(filter(None, [platform.machine(), facts.get("model name"), *flags]))
 
 
 def summary(name: str, variant: str, answers: Sequence[Answer]) -> Iterator[Line]:
-    """All lines of one set under one variant."""
+    """All lines of one set with one variant."""
     have = [answer for answer in answers if answer.question.relevant]
     scored = {answer.question.id: of_question(answer.question.relevant, answer.ranked) for answer in have}
     heading = {"set": name, "variant": variant}
@@ -78,8 +78,8 @@ def summary(name: str, variant: str, answers: Sequence[Answer]) -> Iterator[Line
     yield {"what": "answers", **heading, "counted": counted, **({"degraded": dict(reasons)} if reasons else {})}
     for answer in answers:
         asked = answer.question
-        told = {"id": asked.id, "category": asked.category, **({"half": asked.half} if asked.half else {}), "best": answer.best_score}
-        yield {"what": "question", **heading, **told, **_rounded(scored.get(asked.id, {}))}
+        facts = {"id": asked.id, "category": asked.category, **({"half": asked.half} if asked.half else {}), "best": answer.best_score}
+        yield {"what": "question", **heading, **facts, **_rounded(scored.get(asked.id, {}))}
 
 
 def _groups(answers: Sequence[Answer]) -> Iterator[tuple[Line, list[Answer]]]:
@@ -96,20 +96,20 @@ def _groups(answers: Sequence[Answer]) -> Iterator[tuple[Line, list[Answer]]]:
 
 
 def _chains(answers: Sequence[Answer]) -> Iterator[Line]:
-    """How often the last memory of a chain, which holds the answer, is among the first."""
-    places = [place_of(answer.question.relevant[-1:], answer.ranked) for answer in answers if answer.question.category == MULTI_HOP]
-    if places and answers[0].question.half:  # other sets don't say which one is the last
+    """How often the last memory of a chain, which contains the answer, is among the first ranks."""
+    ranks = [rank_of(answer.question.relevant[-1:], answer.ranked) for answer in answers if answer.question.category == MULTI_HOP]
+    if ranks and answers[0].question.half:  # other sets don't mark the last one
         yield {
             "what": "chains",
-            "n": len(places),
-            **{f"answer in {k}": _share(place is not None and place <= k for place in places) for k in (1, 5, 10)},
+            "n": len(ranks),
+            **{f"answer in {k}": _share(rank is not None and rank <= k for rank in ranks) for k in (1, 5, 10)},
         }
 
 
 def _changes(answers: Sequence[Answer]) -> Iterator[Line]:
-    """How often what is true now stands before what was true once."""
+    """How often a current fact ranks before an outdated one."""
     pairs = [
-        (place_of(answer.question.relevant, answer.ranked), place_of(answer.question.outdated, answer.ranked))
+        (rank_of(answer.question.relevant, answer.ranked), rank_of(answer.question.outdated, answer.ranked))
         for answer in answers
         if answer.question.outdated
     ]
@@ -122,11 +122,11 @@ def _changes(answers: Sequence[Answer]) -> Iterator[Line]:
 
 
 def _abstention(answers: Sequence[Answer]) -> Iterator[Line]:
-    """How well the best score tells questions that have an answer from those that have none."""
+    """How well the best score separates answerable questions from unanswerable ones."""
     have = [answer.best_score for answer in answers if answer.question.relevant]
     lack = [answer.best_score for answer in answers if not answer.question.relevant]
     if have and lack:
-        told = separation(have, lack)
+        separated = separation(have, lack)
         spread = {
             kind: [round(float(value), 4) for value in np.quantile(scores, (0, 0.25, 0.5, 0.75, 1))]
             for kind, scores in (("answerable", have), ("nobody said", lack))
@@ -134,38 +134,38 @@ def _abstention(answers: Sequence[Answer]) -> Iterator[Line]:
         yield {
             "what": "abstention",
             "n": len(lack),
-            "auroc": told.auroc,
-            "accuracy": told.accuracy,
-            "threshold": told.threshold,
+            "auroc": separated.auroc,
+            "accuracy": separated.accuracy,
+            "threshold": separated.threshold,
             "quartiles": spread,
         }
 
 
 def compared(before: Path, after: Path, variants: Sequence[str] | None, resamples: int) -> Iterator[Line]:
-    """The difference after − before on the questions that both results hold, per set, variant and metric."""
-    one, other = _by_question(before), _by_question(after)
-    pairs = [tuple(variants)] if variants else sorted({(variant, variant) for _, variant in one.keys() & other.keys()})
+    """The difference after − before on the questions in both results, per set, variant and metric."""
+    earlier, later = _by_question(before), _by_question(after)
+    pairs = [tuple(variants)] if variants else sorted({(variant, variant) for _, variant in earlier.keys() & later.keys()})
     for first, second in pairs:
         for name in sorted(
-            {found for found, variant in one if variant == first} & {found for found, variant in other if variant == second}
+            {set_name for set_name, variant in earlier if variant == first} & {set_name for set_name, variant in later if variant == second}
         ):
-            old, new = one[name, first], other[name, second]
+            old, new = earlier[name, first], later[name, second]
             shared = sorted(old.keys() & new.keys())
             for metric in METRICS:
-                told = paired_bootstrap([old[key][metric] for key in shared], [new[key][metric] for key in shared], resamples)
+                difference = paired_bootstrap([old[key][metric] for key in shared], [new[key][metric] for key in shared], resamples)
                 yield {
                     "what": "difference", "set": name, "before": first, "after": second, "metric": metric, "n": len(shared),
-                    "difference": told.mean, "low": told.low, "high": told.high, "p": told.p,
+                    "difference": difference.mean, "low": difference.low, "high": difference.high, "p": difference.p,
                 }  # fmt: skip
 
 
 def _by_question(file: Path) -> dict[tuple[str, str], dict[str, Line]]:
     """The lines of questions that have an answer, by (set, variant) and id. Of two runs in one file the later one counts."""
-    found: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)
+    questions: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)
     for line in lines(file):
         if line["what"] == "question" and METRICS[0] in line:
-            found[line["set"], line["variant"]][line["id"]] = line
-    return found
+            questions[line["set"], line["variant"]][line["id"]] = line
+    return questions
 
 
 def _share(held: Iterable[bool]) -> float:

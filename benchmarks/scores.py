@@ -1,4 +1,4 @@
-"""What ranked answers are worth: recall, MRR and nDCG of one question, and how well a score tells answerable questions from others."""
+"""Metrics of ranked answers: recall, MRR and nDCG of one question, and how well a score separates answerable questions from others."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -11,39 +11,39 @@ DEPTH = 10
 
 
 def of_question(relevant: Collection[str], ranked: Sequence[Collection[str]]) -> dict[str, float]:
-    """The metrics of one question. Each place of `ranked` holds the ids that its memory stands for; each id counts once.
+    """The metrics of one question. Each rank of `ranked` holds the ids of its memory; each id counts once.
 
-    R@k is the share of the relevant found in the first k, MRR the reciprocal place of the first relevant one within 10, and
+    R@k is the share of the relevant ids in the first k ranks, MRR the reciprocal rank of the first relevant one within 10, and
     nDCG@10 has gains of 0 and 1 (Järvelin and Kekäläinen 2002).
     """
     left, gains = set(relevant), []
     for ids in ranked[:DEPTH]:
-        found = left & set(ids)
-        gains.append(len(found))
-        left -= found
+        matched = left & set(ids)
+        gains.append(len(matched))
+        left -= matched
     recalls = {f"R@{k}": sum(gains[:k]) / len(relevant) for k in (1, 5, DEPTH)}
-    first = next((1 / place for place, gain in enumerate(gains, start=1) if gain), 0.0)
-    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(len(relevant), DEPTH) + 1))
-    gained = sum((gain > 0) / math.log2(place + 1) for place, gain in enumerate(gains, start=1))
+    first = next((1 / rank for rank, gain in enumerate(gains, start=1) if gain), 0.0)
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(relevant), DEPTH) + 1))
+    gained = sum((gain > 0) / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
     return {**recalls, "MRR": first, "nDCG@10": gained / ideal}
 
 
-def place_of(wanted: Collection[str], ranked: Sequence[Collection[str]]) -> int | None:
-    """The place, from 1, of the first that stands for one of these ids."""
-    return next((place for place, ids in enumerate(ranked, start=1) if set(ids) & set(wanted)), None)
+def rank_of(wanted: Collection[str], ranked: Sequence[Collection[str]]) -> int | None:
+    """The rank, from 1, of the first memory with one of these ids."""
+    return next((rank for rank, ids in enumerate(ranked, start=1) if set(ids) & set(wanted)), None)
 
 
 def means(questions: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Each metric's mean."""
+    """The mean of each metric."""
     return {metric: round(float(np.mean([question[metric] for question in questions])), 4) for metric in METRICS}
 
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """How well a score tells two kinds of questions apart.
+    """How well a score separates two kinds of questions.
 
-    `auroc`: the chance that an answerable question scores higher than an unanswerable one, ties half (0.5: says nothing).
-    `accuracy`: the best mean of both kinds' shares on their right side of one `threshold`; chosen on the same questions, so it flatters.
+    `auroc`: the probability that an answerable question scores higher than an unanswerable one, ties half (0.5: no separation).
+    `accuracy`: the best balanced accuracy of one `threshold`; chosen on the same questions, so it is optimistic.
     """
 
     auroc: float
@@ -52,7 +52,7 @@ class Separation:
 
 
 def separation(answerable: Sequence[float], unanswerable: Sequence[float]) -> Separation:
-    """Of the best scores of questions that have an answer, and of ones that have none."""
+    """The separation of the best scores of answerable questions from those of unanswerable ones."""
     have, lack = np.asarray(answerable, dtype=float), np.asarray(unanswerable, dtype=float)
     above = (have[:, None] > lack[None, :]).mean() + (have[:, None] == lack[None, :]).mean() / 2
     best = max(
@@ -60,14 +60,14 @@ def separation(answerable: Sequence[float], unanswerable: Sequence[float]) -> Se
             (((have >= threshold).mean() + (lack < threshold).mean()) / 2, threshold)
             for threshold in np.unique(np.concatenate([have, lack]))
         ),
-        key=lambda found: found[0],
+        key=lambda accuracy_and_threshold: accuracy_and_threshold[0],
     )
     return Separation(round(float(above), 4), round(float(best[0]), 4), round(float(best[1]), 4))
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The mean of B − A over pairs, with a 95 % interval and the two-sided chance of seeing it where there is none."""
+    """The mean of B − A over pairs, with a 95 % interval and the two-sided probability of such a difference by chance."""
 
     mean: float
     low: float

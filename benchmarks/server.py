@@ -1,4 +1,4 @@
-"""A server of one's own for a benchmark: a real process, a real socket, a data directory that vanishes afterwards."""
+"""Starts a server for a benchmark: a real process, a real socket, a temporary data directory."""
 
 import contextlib
 import json
@@ -76,11 +76,11 @@ def _environment() -> dict[str, str]:
 
 def _announced(process: "subprocess.Popen[str]", begun: float) -> str:
     assert process.stderr is not None
-    said = []
+    output = []
     for line in process.stderr:
-        said.append(line)
+        output.append(line)
         if line.startswith(ANNOUNCEMENT):
             return line.removeprefix(ANNOUNCEMENT).strip()
         if time.perf_counter() - begun > START_LIMIT_SECONDS:
             break
-    raise SystemExit("the server did not start:\n" + "".join(said))
+    raise SystemExit("the server did not start:\n" + "".join(output))

@@ -10,9 +10,9 @@ from typing import Any
 
 CORPUS = Path(__file__).parent / "corpus"
 QUESTION_FILES = ("questions.jsonl", "multi_hop.jsonl")
-# What answers somebody guessed who did not know them, and which questions some of the memories answer.
+# Guessed answers, written without knowing the right ones; and which questions are answered by the memories.
 GUESSES_FILE, ANSWERED_FILE = "guesses.jsonl", "answered.jsonl"
-# A field of memories that few clients fill in; no figure counts on it that doesn't say so.
+# A field of memories that few clients fill in; figures that depend on it say so.
 QUESTIONS = frozenset({"questions"})
 NONE, MULTI_HOP, CHANGE = "none", "multi-hop", "change"
 
@@ -24,8 +24,8 @@ class Asked:
     """A question. `relevant` holds the ids of the memories that answer it together, the answer itself last if they form a chain.
 
     `outdated` holds memories that were true once. `now` is when it is asked (ISO with an offset); None: any time. `half` is
-    `development` or `held-out`. `guess` is an answer that somebody guessed; empty: nobody did. `answer` is
-    the right one; empty: the set doesn't tell.
+    `development` or `held-out`. `guess` is a guessed answer; empty: none. `answer` is
+    the right one; empty: unknown.
     """
 
     id: str
@@ -126,7 +126,7 @@ def _half(question_id: str) -> str:
 
 def _memory(row: Row) -> Row:
     caption = f" [image: {row['caption']}]" if row.get("caption") else ""
-    told = {
+    memory = {
         "key": row["id"],
         "content": row["text"] + caption,
         "source": row.get("speaker"),
@@ -134,4 +134,4 @@ def _memory(row: Row) -> Row:
         "occurred_at": row.get("date"),
         "questions": row.get("questions"),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in memory.items() if value}

@@ -1,4 +1,4 @@
-"""A server whose writes go past the graph, to measure what the graph costs them.
+"""A server whose writes skip the graph, to measure how much time the graph adds to them.
 
 python -m benchmarks.ungraphed --config FILE --data DIRECTORY
 """
@@ -12,16 +12,16 @@ from memory_mcp.remember import pipeline
 
 
 class WithoutGraph:
-    """Stands where the graph's part of a write stands, and does nothing."""
+    """Replaces the graph's part of a write and does nothing."""
 
-    def check_types(self, *_: Any) -> None: ...
+    def check_relation_types(self, *_: Any) -> None: ...
 
-    def name_entities(self, *_: Any) -> None: ...
+    def link_entities(self, *_: Any) -> None: ...
 
-    def state_further(self, *_: Any) -> list[Any]:
+    def add_missing_relations(self, *_: Any) -> list[Any]:
         return []
 
-    def after_coming_or_going(self, *_: Any) -> None: ...
+    def update_after_trash(self, *_: Any) -> None: ...
 
 
 if __name__ == "__main__":
@@ -29,5 +29,7 @@ if __name__ == "__main__":
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     arguments = parser.parse_args()
-    vars(pipeline)["naming"] = WithoutGraph()
+    if "entity_linking" not in vars(pipeline):
+        raise SystemExit("remember.pipeline has no entity_linking: this benchmark would measure writes with the graph")
+    vars(pipeline)["entity_linking"] = WithoutGraph()
     serve(arguments.config, arguments.data, port=0)

@@ -1,4 +1,4 @@
-"""The composition root: builds every long-lived object, hands each what it needs, starts and stops them in order."""
+"""The composition root: creates every long-lived object with its dependencies, and starts and stops them in order."""
 
 import gc
 import ipaddress
@@ -37,8 +37,8 @@ from memory_mcp.text.tokens import forget_stems
 from memory_mcp.upkeep import encryption, legacy_adoption
 
 GRACE_SECONDS = 10
-# Clients give an idle connection up after 4 to 60 seconds. Whoever does it first must be the client: a call that it sends while
-# the server hangs up is lost, and with uvicorn's 5 seconds that happens to httpx, whose limit is the same.
+# Clients close an idle connection after 4 to 60 seconds, and the client must do so first: a call sent while the server closes
+# the connection is lost. With uvicorn's default of 5 seconds that happens to httpx, which has the same limit.
 KEEP_ALIVE_SECONDS = 75
 
 logger = logging.getLogger("memory_mcp")
@@ -51,14 +51,14 @@ def _now() -> datetime:
 def serve(
     config_path: Path, data_directory: Path, host: str | None = None, port: int | None = None, clock: Callable[[], datetime] = _now
 ) -> None:
-    """Runs the server until it is told to stop (SIGTERM, Ctrl-C). `host` and `port` go before config.json.
+    """Runs the server until SIGTERM or Ctrl-C. `host` and `port` override config.json.
 
-    `clock` answers with an aware datetime: what 昨日 means, and when a memory was stored.
+    `clock` returns an aware datetime, which determines what 昨日 means and when a memory was stored.
 
     Raises:
         ConfigError: config.json can't be used.
-        StoreError: there is a tokens.json, and it can't be read.
-        StartupError: the address or the data directory can't be had, or the key of what is encrypted.
+        StoreError: tokens.json exists and can't be read.
+        StartupError: the address or the data directory is not available, or the key of encrypted personas is missing.
     """
     native_heap.share_heaps()
     database.disable_memory_statistics()
@@ -67,10 +67,10 @@ def serve(
     settings = config.current()
     configure_logging(settings.log_level)
     address = host or settings.server_host, settings.server_port if port is None else port
-    refuse_open_door(address[0], settings, has_tokens=read_tokens(data_directory) is not None)
+    refuse_anonymous_access(address[0], settings, has_tokens=read_tokens(data_directory) is not None)
     keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
     encryption.refuse_without_key(data_directory, keys)
-    # Listening begins before the imports below, which take a second: whoever connects meanwhile waits instead of being refused.
+    # Listening starts before the imports below, which take a second: clients that connect meanwhile wait instead of being refused.
     with _listening(*address) as listener, _opened(data_directory, keys) as personas, _adopting(personas) as adopt:
         _run(listener, config, personas, adopt, clock)
 
@@ -105,9 +105,9 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
             usage=usage,
             analyses=analyses,
         )
-        server = mcp_server(settings, on_started=lambda: _begin(config, models, worker, chores, adopt))
+        server = mcp_server(settings, on_started=lambda: _start_background(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)
-        # httptools leaves blanks at the end of a header's value; h11 does not, and costs nothing measurable.
+        # httptools keeps spaces at the end of a header's value; h11 does not, at no measurable cost.
         options = uvicorn.Config(
             application,
             http="h11",
@@ -117,11 +117,11 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
             timeout_graceful_shutdown=GRACE_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
-        configure_logging(settings.log_level)  # once more: the imports have added handlers of their own
-        _announce(listener, config, personas)
+        configure_logging(settings.log_level)  # again: the imports have added handlers
+        _log_start(listener, config, personas)
         config.start()
         try:
-            with _stopping_quietly():
+            with _ignoring_repeated_signals():
                 uvicorn.Server(options).run(sockets=[listener])
         finally:
             config.stop()
@@ -134,10 +134,10 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
 def _index(
     config: LiveConfig, personas: Personas, clock: Callable[[], datetime], caches: Caches
 ) -> Iterator[tuple[ModelRegistry, IndexShelf, IndexWorker]]:
-    """The models and the worker that keeps the indexes; nothing of them runs before `_begin`."""
+    """The models and the index worker; they start in `_start_background`."""
     indexes = IndexShelf()
     pool = ModelPool()
-    models = build_registry(pool, caches, lambda: _settle(worker), exports=Exports(personas.directory / EXPORTS))
+    models = build_registry(pool, caches, lambda: _models_changed(worker), exports=Exports(personas.directory / EXPORTS))
     worker = IndexWorker(
         personas, lambda: models.current(config.current()), config.current, indexes, clock, earlier_unneeded=models.retire_earlier
     )
@@ -150,14 +150,14 @@ def _index(
 
 
 def _forget_cached(caches: Caches) -> None:
-    """After memories have been erased: what models answered about them, and the stems of their words."""
+    """Empties, after memories have been erased, the caches of model results and of stems."""
     caches.clear()
     forget_stems()
 
 
 @contextmanager
 def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime], chores: Sequence[Chore]) -> Iterator[ChoreWorker]:
-    """The worker that does the chores; nothing of it runs before `_begin`."""
+    """The worker that does the chores; it starts in `_start_background`."""
     worker = ChoreWorker(personas, chores, config.current, clock)
     try:
         yield worker
@@ -165,17 +165,19 @@ def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime
         worker.stop()
 
 
-def _settle(worker: IndexWorker) -> None:
-    """What follows when a model has come or gone."""
-    # A model brings a million objects that stay. Walked through by every full collection, they would hold up all calls for a second.
+def _models_changed(worker: IndexWorker) -> None:
+    """Adapts memory management and the index worker to a change of the loaded models."""
+    # A model adds a million permanent objects. Traversing them in every full collection would block all calls for a second.
     gc.collect()
     gc.freeze()
     native_heap.return_freed()
     worker.models_changed()
 
 
-def _begin(config: LiveConfig, models: ModelRegistry, worker: IndexWorker, chores: ChoreWorker, adopt: Callable[[], None]) -> None:
-    """Loading begins when the server answers: an import of torch that runs beside the start would delay it by seconds."""
+def _start_background(
+    config: LiveConfig, models: ModelRegistry, worker: IndexWorker, chores: ChoreWorker, adopt: Callable[[], None]
+) -> None:
+    """Starts loading models and all background work. Called when the server answers, because importing torch during the start would delay it."""
 
     def follow(settings: Settings) -> None:
         logger.setLevel(settings.log_level.upper())
@@ -189,19 +191,19 @@ def _begin(config: LiveConfig, models: ModelRegistry, worker: IndexWorker, chore
     adopt()
 
 
-def refuse_open_door(host: str, settings: Settings, *, has_tokens: bool) -> None:
-    """Listening beyond this machine without tokens hands every memory to whoever reaches the port: only when that is wanted."""
+def refuse_anonymous_access(host: str, settings: Settings, *, has_tokens: bool) -> None:
+    """Refuses to listen on other than loopback addresses without tokens, unless the user allows it."""
     if not has_tokens and not settings.allow_anonymous and not _is_loopback(host):
         raise StartupError(
             f"refusing to listen on {host}",
-            "everyone who reaches that address could read and change every memory",
-            "Make a token with `memory-mcp token create`, or listen on 127.0.0.1, "
-            "or set allow_anonymous to true in config.json if the network is yours alone",
+            "everyone who can reach that address could read and change every memory",
+            "Create a token with `memory-mcp token create`, or listen on 127.0.0.1, "
+            "or set allow_anonymous to true in config.json if you trust everyone in the network",
         )
 
 
 def configure_logging(level: str) -> None:
-    """One line for each event, on stderr, for us and for the libraries alike."""
+    """Logs one line for each event to stderr, for the product and its libraries."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.root.handlers[:] = [handler]
@@ -211,7 +213,7 @@ def configure_logging(level: str) -> None:
         library = logging.getLogger(name)
         library.handlers.clear()
         library.propagate = True
-        library.setLevel(logging.ERROR)  # their warnings tell of refused calls, which the caller is told
+        library.setLevel(logging.ERROR)  # their warnings are about refused calls, which the caller learns anyway
 
 
 def _is_loopback(host: str) -> bool:
@@ -224,10 +226,10 @@ def _is_loopback(host: str) -> bool:
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # IPPROTO_TCP said aloud: only then does asyncio turn off the delay that costs every answer 40 ms.
+    # Explicit IPPROTO_TCP: only then does asyncio turn off the delay that costs every answer 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if sys.platform != "win32":  # there it would let two servers share a port
+        if sys.platform != "win32":  # on Windows it would let two servers share a port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, port))
@@ -235,7 +237,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
             raise StartupError(
                 f"can't listen on {host}:{port}",
                 error.strerror or str(error),
-                "Stop the program that has the port, or choose another with --port",
+                "Stop the program that uses the port, or choose another with --port",
             ) from error
         listener.listen(2048)
         yield listener
@@ -254,11 +256,12 @@ def _opened(data_directory: Path, keys: Keys) -> Iterator[Personas]:
 
 @contextmanager
 def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
-    """What older servers left is moved into place before anybody is served; what is yielded starts taking over its tables, beside
-    the serving: the first takes milliseconds, the second a minute for the largest stores."""
+    """Moves the files of older versions into place before the server answers, which takes milliseconds. Yields a function that starts the
+    conversion of their tables in the background, which takes up to a minute for the largest stores.
+    """
     legacy_adoption.move_into_place(personas, _now())
     stopping = threading.Event()
-    # A daemon: what it is in the middle of is one transaction, and the next start does it again.
+    # A daemon: an interrupted conversion is one transaction, which the next start repeats.
     thread = threading.Thread(target=legacy_adoption.take_over_tables, args=(personas, stopping), name="adoption", daemon=True)
     try:
         yield thread.start
@@ -268,30 +271,28 @@ def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
             thread.join(GRACE_SECONDS)
 
 
-def _announce(listener: socket.socket, config: LiveConfig, personas: Personas) -> None:
-    """The lines that tell a person, and a script that waits for them, where the server is and what it found."""
+def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas) -> None:
+    """Logs where the server is and what it found, for users and for scripts that wait for it."""
     host, port = listener.getsockname()[:2]
     names = personas.names()
     logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), len(names), f" ({', '.join(names[:10])})" if names else "")
-    logger.info("settings from %s%s", config.path.resolve(), "" if config.path.exists() else " (not there: defaults)")
+    logger.info("settings from %s%s", config.path.resolve(), "" if config.path.exists() else " (missing: defaults)")
     if plain := personas.keys.for_new and encryption.state(personas.directory).plain:
-        logger.warning("encryption is on, and %d persona(s) are not encrypted: stop the server and run `memory-mcp encrypt`", len(plain))
+        logger.warning("encryption is on, but %d persona(s) are not encrypted: stop the server and run `memory-mcp encrypt`", len(plain))
     tokens = read_tokens(personas.directory)
-    logger.info(
-        "tokens: %s", "none, every caller reads and writes all" if tokens is None else f"wanted of every caller, {len(tokens)} known"
-    )
+    logger.info("tokens: %s", "none, every caller can read and write everything" if tokens is None else f"required, {len(tokens)} exist")
     shown = f"[{host}]" if ":" in host else host
     sys.stderr.write(f"Memory MCP listens on http://{shown}:{port}\n")
     sys.stderr.flush()
 
 
 @contextmanager
-def _stopping_quietly() -> Iterator[None]:
-    """uvicorn repeats the signal that ended it: it must not end us before everything is closed."""
-    handled = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: None) for number in handled}
+def _ignoring_repeated_signals() -> Iterator[None]:
+    """Ignores the signal that uvicorn raises again after it has stopped, so that everything is closed first."""
+    signals = (signal.SIGTERM, signal.SIGINT)
+    previous = {number: signal.signal(number, lambda *_: None) for number in signals}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

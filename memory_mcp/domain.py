@@ -1,4 +1,4 @@
-"""The product's words as frozen dataclasses: what the layers hand to each other."""
+"""The data types that the layers pass to each other, as frozen dataclasses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ Kind = Literal["fact", "conversation", "experience", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
 OtherMode = Literal["hybrid", "semantic_only", "graph_only", "entity_focused", "temporal"]
 Detail = Literal["full", "index"]
-# What an import does with a line whose key is there with other content: refuse it, keep what is there, or take it for an edit.
+# What an import does with a line whose key exists with other content: refuse it, keep the stored memory, or revise it.
 Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
 PrivacyLevel = Literal["public", "internal", "private", "secret"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
-# What other programs call the modes.
-OTHER_MODES: Mapping[str, Mode] = {
+# Names of the modes in other programs.
+MODE_ALIASES: Mapping[str, Mode] = {
     "hybrid": "auto",
     "semantic_only": "semantic",
     "graph_only": "graph",
@@ -34,7 +34,7 @@ STATE_FIELDS = ("emotion", "physical_state", "mental_state", "environment", "rel
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One stored memory. Times are aware and in UTC; `importance` runs from 0 to 1; `micro_summary` is empty where none was made yet."""
+    """One stored memory. Times are aware and in UTC; `importance` is from 0 to 1; `micro_summary` is empty until one is made."""
 
     id: int
     key: str
@@ -62,15 +62,15 @@ class Memory:
 
     @property
     def event_time(self) -> datetime:
-        """When it happened, as far as anyone said so; otherwise when it was stored."""
+        """When it happened, if that is known; otherwise when it was stored."""
         return self.occurred_at or self.created_at
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """An earlier state of a memory: what it said until it was revised at its next revision, and why it was.
+    """An earlier state of a memory, and the `reason` of the revision that replaced it.
 
-    `privacy_level` None: nobody said, and it is that of the memory.
+    `privacy_level` is None if the version has none of its own: that of the memory then applies.
     """
 
     key: str
@@ -86,9 +86,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Pieces of a memory with a vector each: its chunks, then its questions as text.
+    """The vectors of a memory: of its chunks, then of its questions.
 
-    `vectors` are float32, little-endian, of shape (number of pieces, `dimension`).
+    `vectors` are float32, little-endian, of shape (chunks + questions, `dimension`).
     """
 
     generation: str
@@ -99,8 +99,8 @@ class Embedded:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """A relation in its writer's words: `source` stands in `relation` to `target`. The types are None where nobody said them."""
+class StatedRelation:
+    """A relation stated by the writer of a memory, such as (健太, likes, 苺). The types are None if not given."""
 
     source: str
     relation: str
@@ -110,8 +110,8 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting:
-    """When a relation holds: its first and its last day as YYYY-MM-DD, None where that is open; and what else is to be said of it."""
+class RelationValidity:
+    """The first and the last day on which a relation holds, as YYYY-MM-DD (None: open), and notes about it."""
 
     valid_from: str | None = None
     valid_to: str | None = None
@@ -120,7 +120,7 @@ class Lasting:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What an export knows of a memory beyond what a caller of `remember` may say."""
+    """The fields of a memory that an import sets and a caller of `remember` can't."""
 
     key: str | None = None
     created_at: datetime | None = None
@@ -133,7 +133,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A memory that is not stored yet. `restored` and `embedded` are set when an export is read back."""
+    """A memory that is not stored yet. `restored` and `embedded` are set by an import."""
 
     content: str
     source: str | None = None
@@ -148,14 +148,14 @@ class Draft:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     category: str | None = None
     privacy_level: PrivacyLevel = "internal"
-    relations: tuple[Stated, ...] = ()
+    relations: tuple[StatedRelation, ...] = ()
     restored: Restored = Restored()
     embedded: Embedded | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The piece of a memory that gets one vector: content[start:end], in characters."""
+    """The piece of a memory that has one vector: content[start:end], in characters."""
 
     start: int
     end: int
@@ -163,9 +163,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """From `start` up to, and not including, `end`, without the moment `besides`, if there is one. All aware.
+    """The times from `start` to `end`, without `end` itself and without the moment `besides`, if given. All are aware.
 
-    What is only known by its day is kept at the midnight where that begins: a night that goes on until the next morning has none of it.
+    A memory known only by its day is stored at the midnight at which the day starts: a night that extends into the next day
+    excludes that midnight with `besides`.
     """
 
     start: datetime
@@ -178,7 +179,7 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a memory must satisfy to be a candidate at all. Tags: it carries every one of them. Upper and lower case are alike."""
+    """Conditions for a memory to be a candidate. It must have all of the tags, ignoring case."""
 
     tags: tuple[str, ...] = ()
     date_range: TimeRange | None = None
@@ -192,7 +193,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One call of recall, checked."""
+    """The validated arguments of one call of recall."""
 
     query: str = ""
     top_k: int = 5
@@ -206,7 +207,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """When a memory happened, who said it, and in which conversation. `happened` is UTC as the store writes it: text order is time order."""
+    """Time, speaker and session of a memory. `happened` is UTC in the format of the store, in which text order is time order."""
 
     happened: str
     source: str | None = None
@@ -215,13 +216,13 @@ class Origin:
 
 @dataclass(slots=True)
 class Candidate:
-    """A memory that may become a hit, with what each source thinks of it (None: it has no opinion). Each step of a search fills in its part.
+    """A memory that may become a hit, with its score from each source (None: not scored). Each step of a search fills in some fields.
 
-    `lexical` is a BM25 score, larger is better, and means nothing by itself: `lexical_share` is its part of the best one, 0 to 1.
-    `dense` is a cosine, that of `best_chunk` or, where the memory's own questions are nearer, between the two; `rerank` is the cross-encoder's score. `session_share` is what the best of the others
-    from its conversation have of the best lexical score, 0 to 1. The query names its day where `in_named_date`, and who said it
-    where `by_named_speaker`. `graph_share` is how much of what the graph leads to it is, 0 to 1; `freshness` what age, importance and
-    use add to its score.
+    `lexical` is a BM25 score, larger is better, comparable only within one search; `lexical_share` is its ratio to the best one, 0 to 1.
+    `dense` is a cosine: that of `best_chunk`, or, if the memory's own questions are more similar, between the two. `rerank` is the
+    cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
+    `in_named_date` and `by_named_speaker`: the query names its date or its speaker. `graph_share` is its ratio to the best graph score,
+    0 to 1; `freshness` is what age, importance and use add to its score.
     """
 
     memory_id: int
@@ -240,9 +241,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory in an answer: `text` is its content or the part of it that the budget allows, as is whether its metadata are shown.
+    """A memory in an answer. The token budget decides how much of its content is in `text`, and whether its metadata are shown.
 
-    `best_part` is where in a long content the answer is, in characters; (0, 0) where nobody knows.
+    `best_part` is the (start, end) of the most relevant part of a long content, in characters; (0, 0) if unknown.
     """
 
     memory: Memory
@@ -256,11 +257,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What recall answers. `mode` is the pipeline that ran; `degraded` says what was missing from the configured one.
+    """The result of recall. `mode` is the pipeline that ran; `degraded` lists what was missing from the configured one.
 
-    `more` counts further memories that matched and did not fit; `missing` the keys that were asked for and do not exist. `meant` are the
-    names of entities that the query was taken to mean, each with its cosine, where it names nobody. `relations` are what the graph states
-    of whom it names, each a line such as `健太 > likes > 苺`.
+    `more` counts further matching memories that did not fit; `missing` lists requested keys that do not exist. If the query names no
+    entity, `meant` lists those that it probably means, each with its cosine. `relations` are the graph's relations of the entities that
+    the query names, each a line such as `健太 > likes > 苺`.
     """
 
     hits: tuple[Hit, ...]
@@ -277,7 +278,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """A stored memory that says nearly the same; `similarity` runs from 0 to 1."""
+    """A stored memory with nearly the same content; `similarity` is from 0 to 1."""
 
     key: str
     similarity: float
@@ -286,10 +287,10 @@ class Similar:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What remember answers. `stored` is False when the very same write is already there under `key`.
+    """The result of remember. `stored` is False if the same write is already stored under `key`.
 
-    `rivals` are other current memories that replace the same one as this. `redacted` and `flagged` count what was private in it, by kind.
-    `related` counts the relations that were added to the one that is already there.
+    `rivals` are other current memories that supersede the same one. `redacted` and `flagged` count private data in it, by kind.
+    `related` counts the relations that were added to the already stored memory.
     """
 
     key: str
@@ -303,7 +304,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one key: `outcome` is one word, `reason` says more where there is more to say; and what was private in it, by kind."""
+    """The result for one key: `outcome` is one word, `reason` an optional explanation; `redacted` and `flagged` count private data, by kind."""
 
     key: str
     outcome: str

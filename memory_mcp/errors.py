@@ -1,42 +1,42 @@
-"""Every error that the product raises on purpose, on one page.
+"""The exception classes of the product.
 
     MemoryMCPError
     ├── InvalidInput            the caller sent something that can't be used
-    │   └── InvalidPersonaName
+    │   └── InvalidPersonaName  a persona name is not allowed
     ├── PersonaConflict         one request names two personas
-    ├── PersonaRequired         the server wants a persona and the request names none
-    ├── TokenRefused            the request has no token, or one that is not good
-    ├── NotAllowed              the request's token does not reach so far (scopes, personas)
-    ├── TooManyCalls            the caller has used up its calls for now; worth a retry
+    ├── PersonaRequired         the server requires a persona and the request names none
+    ├── TokenRefused            the request has no valid token
+    ├── NotAllowed              the token is valid but not for this (scopes, personas)
+    ├── TooManyCalls            the caller has reached its rate limit; retry later
     ├── MemoryNotFound          no memory of this persona has that key
-    ├── EntityNotFound          nobody and nothing that this persona's memories speak of is called so
+    ├── EntityNotFound          no entity of this persona has that name
     ├── ConfigError             config.json (or an environment variable) can't be used
-    ├── StartupError            the server can't start here (port, lock, bind)
-    ├── StoreError              a persona's files can't be used now
-    │   ├── StoreDamaged        SQLite or a persona file is not what it should be
-    │   ├── StoreReadOnly       the disk or the file refuses writing
-    │   ├── StoreFull           the disk has no room
-    │   └── KeyRefused          what is encrypted can't be opened: no key, or another one
-    ├── EncoderFailed           a model could not be asked (an API that is down, a device out of memory)
-    ├── ChatFailed              the chat model could not be asked; only upkeep does so
-    ├── AnalysisUnfinished      an analysis of the graph took longer than one may, or broke off
-    ├── Overloaded              more work is waiting than may wait; worth a retry
-    │   └── TooManyOfOne        all of it is one persona's
+    ├── StartupError            the server can't start (port, lock, address)
+    ├── StoreError              a persona's files can't be used
+    │   ├── StoreDamaged        the database or another file is damaged
+    │   ├── StoreReadOnly       the disk or the file is read-only
+    │   ├── StoreFull           the disk is full
+    │   └── KeyRefused          encrypted data can't be opened: no key, or the wrong one
+    ├── EncoderFailed           a model failed (an API that is down, a device out of memory)
+    ├── ChatFailed              the chat model failed; only background work uses it
+    ├── AnalysisUnfinished      an analysis of the graph exceeded its time limit, or was ended
+    ├── Overloaded              too many calls are waiting; retry later
+    │   └── PersonaOverloaded   too many calls of one persona are waiting
     ├── ServerUnreachable       a client command found no usable server
-    └── PersonaUnknown          somebody wants something of a persona that does not exist
+    └── PersonaUnknown          the persona does not exist
 
-An error says what happened, why, and what to do about it. All three are safe to show to a client:
-no paths of other personas, no tracebacks, no library links. `server/refusals.py` maps them to the wire.
+An error states what happened, why, and what to do about it. All three are safe to show to a client:
+no paths of other personas, no tracebacks, no links of libraries. `server/refusals.py` maps them to the wire.
 """
 
 
 class MemoryMCPError(Exception):
-    """`what` happened, `why`, and what to `do`; each a clause that reads well on its own."""
+    """`what` happened, `why`, and what to `do`: each a clause."""
 
     def __init__(self, what: str, why: str = "", do: str = "") -> None:
         self.what, self.why, self.do = what, why, do
-        fact = f"{what}: {why}." if why else f"{what}."
-        super().__init__(f"{fact} {do}." if do else fact)
+        sentence = f"{what}: {why}." if why else f"{what}."
+        super().__init__(f"{sentence} {do}." if do else sentence)
 
 
 class InvalidInput(MemoryMCPError):
@@ -44,7 +44,7 @@ class InvalidInput(MemoryMCPError):
 
 
 class InvalidPersonaName(InvalidInput):
-    """A persona name that can't become a canonical name."""
+    """The persona name is not allowed."""
 
 
 class PersonaConflict(MemoryMCPError):
@@ -52,19 +52,19 @@ class PersonaConflict(MemoryMCPError):
 
 
 class PersonaRequired(MemoryMCPError):
-    """The server is configured to want a persona, and the request names none."""
+    """The server is configured to require a persona, and the request names none."""
 
 
 class TokenRefused(MemoryMCPError):
-    """The server wants a token, and the request has none that is good."""
+    """The server requires a token, and the request has no valid one."""
 
 
 class NotAllowed(MemoryMCPError):
-    """The token of the request is good, but not for this."""
+    """The token of the request is valid, but does not allow this."""
 
 
 class TooManyCalls(MemoryMCPError):
-    """The caller has used up its calls for now; after `retry_after_seconds` there is one again."""
+    """The caller has reached its rate limit; the next call is possible after `retry_after_seconds`."""
 
     def __init__(self, what: str, why: str = "", retry_after_seconds: int = 1) -> None:
         super().__init__(what, why, f"Try again in {retry_after_seconds} s")
@@ -76,7 +76,7 @@ class MemoryNotFound(MemoryMCPError):
 
 
 class EntityNotFound(MemoryMCPError):
-    """Nobody and nothing that this persona's memories speak of is called so."""
+    """No entity of this persona has that name."""
 
 
 class ConfigError(MemoryMCPError):
@@ -84,52 +84,52 @@ class ConfigError(MemoryMCPError):
 
 
 class StartupError(MemoryMCPError):
-    """The server can't start on this machine as it was asked to."""
+    """The server can't start with these options on this machine."""
 
 
 class StoreError(MemoryMCPError):
-    """A persona's files can't be used at the moment."""
+    """A persona's files can't be used."""
 
 
 class StoreDamaged(StoreError):
-    """A file of the persona is not what it should be. Other personas are not affected."""
+    """A file of the persona is damaged. Other personas are not affected."""
 
 
 class StoreReadOnly(StoreError):
-    """The disk, or the file, refuses to be written."""
+    """The disk or the file is read-only."""
 
 
 class StoreFull(StoreError):
-    """The disk has no room left."""
+    """The disk is full."""
 
 
 class KeyRefused(StoreError):
-    """What is encrypted can't be opened: there is no key, or it is another one. Nothing is damaged."""
+    """Encrypted data can't be opened: the key is missing or wrong. Nothing is damaged."""
 
 
 class EncoderFailed(MemoryMCPError):
-    """A model could not be asked. Recall goes on without it and says so."""
+    """A model failed. Recall goes on without it and reports that."""
 
 
 class ChatFailed(MemoryMCPError):
-    """The configured chat model could not be asked. What is made without one is made instead."""
+    """The configured chat model failed. Its work is done without a model instead."""
 
 
 class AnalysisUnfinished(MemoryMCPError):
-    """An analysis of the graph was given up, as it took longer than one may, or its process was ended."""
+    """An analysis of the graph exceeded its time limit, or its process was ended."""
 
 
 class Overloaded(MemoryMCPError):
-    """More work is waiting than may wait."""
+    """Too many calls are waiting."""
 
 
-class TooManyOfOne(Overloaded):
-    """The calls of one persona fill all the places that one may have."""
+class PersonaOverloaded(Overloaded):
+    """Too many calls of one persona are waiting."""
 
 
 class ServerUnreachable(MemoryMCPError):
-    """A client command found no server that it can talk to."""
+    """A client command found no usable server."""
 
 
 class PersonaUnknown(MemoryMCPError):
-    """Somebody wants something of a persona as which nothing was ever stored."""
+    """The persona does not exist: nothing was ever stored for it."""

@@ -1,4 +1,4 @@
-"""What the C library's allocator is told: to keep few heaps, and to give back what is free. Only glibc has to be asked."""
+"""Configures the allocator of the C library to use few heaps and to return free memory. Only glibc needs it."""
 
 import ctypes
 import sys
@@ -10,15 +10,15 @@ HEAPS = 2
 def share_heaps() -> None:
     """Lets all threads that start from now on allocate from two heaps.
 
-    By itself glibc makes up to eight for each core, and what is freed in one is of no use to another: 10 to 20 MB more with fifty
-    callers. Python's own objects, nearly all of what is allocated, don't come from them, so that the threads hardly wait for each other.
+    By default glibc makes up to eight for each core, and memory freed in one can't be used by another: 10 to 20 MB more with fifty
+    callers. Python's own objects, nearly all allocations, don't come from these heaps, so that threads hardly wait for each other.
     """
     if library := _glibc():
         library.mallopt(M_ARENA_MAX, HEAPS)
 
 
 def return_freed() -> None:
-    """Gives the system back what loading a model needed for a moment: 75 MB."""
+    """Returns to the system the memory that loading a model needed temporarily: 75 MB."""
     if library := _glibc():
         library.malloc_trim(0)
 

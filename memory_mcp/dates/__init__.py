@@ -1,1 +1,1 @@
-"""Dates in words: finds date expressions in a text and says which days they mean."""
+"""Dates in words: finds date expressions in a text and resolves them to days."""

@@ -1,24 +1,110 @@
-"""Days that have a name: クリスマス, 大晦日, 敬老の日, 来年の母の日, Halloween, Easter."""
+"""Holidays: クリスマス, 敬老の日, Easter, ゴールデンウィーク, 年末年始, 夏休み, 三連休, 連休明け.
+
+The public holidays of Japan come from the package `holidays`, Easter from `dateutil`. Golden Week and the other holiday periods are ours.
+"""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from calendar import isleap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import lru_cache
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
-from memory_mcp.dates import moving_days
-from memory_mcp.dates.nested_days import Days
-from memory_mcp.dates.relative import Pattern
-from memory_mcp.dates.yearless import each_year
+from dateutil.easter import easter
 
-# What is said, and its first day in a year: month and day, or a rule; and how many days.
-_Festival = tuple[str, tuple[int, int] | Callable[[int], date], int]
+from memory_mcp.dates.expressions import Expression, Resolver, of_kind
+from memory_mcp.dates.numerals import MONTHS_BACK, NUMBER, YEARS_BACK, named_group, number_of
+from memory_mcp.dates.seasons import YEAR_BEFORE, year_before
+from memory_mcp.dates.spans import ONE_DAY, SATURDAY, YEARS_CONSIDERED, DaySpan, each_year, months_back, nth_weekday
+
+named_day, _ = of_kind("holidays and other days with a name")
+period, _ = of_kind("holiday periods")
+alone, _ = of_kind("holiday periods, as an argument")
+days_off, _ = of_kind("days off in a row, and the first days after them")
+
+_MONDAY, _THURSDAY, _SUNDAY = 0, 3, 6
+_CALENDARS_REPEAT_AFTER = 28
+
+
+@lru_cache(maxsize=1)
+def _japan() -> Any:
+    """The class of Japan's holidays. Importing `holidays.countries` would load 250 countries: 17 MB and half a second instead of 10 MB and 0.15 s."""
+    import holidays  # noqa: PLC0415  only a text that names a holiday of Japan needs it
+
+    spec = spec_from_file_location("holidays_of_japan", Path(holidays.__file__).parent / "countries" / "japan.py")
+    if spec is None or spec.loader is None:
+        raise ImportError("the package holidays has no countries/japan.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Japan
+
+
+@lru_cache(maxsize=64)
+def _holidays_of(year: int) -> Mapping[str, date]:
+    """The public holidays of Japan by name. For a year that the package does not cover they are those of a late year with the same calendar.
+
+    Raises:
+        ValueError: there is no such year.
+    """
+    japan = _japan()
+    known = year
+    if not japan.start_year <= year <= japan.end_year:
+        first = date(year, 1, 1)
+        late = range(japan.end_year, japan.end_year - _CALENDARS_REPEAT_AFTER, -1)
+        known = next(other for other in late if date(other, 1, 1).weekday() == first.weekday() and isleap(other) == isleap(year))
+    by_name: dict[str, date] = {}
+    for day, names in japan(years=known, language="ja").items():
+        for name in names.split("; "):
+            by_name[name if name not in by_name else f"{name} {day}"] = day.replace(year=year)
+    return by_name
+
+
+def public_holidays(year: int) -> frozenset[date]:
+    """The public holidays of Japan, with 振替休日 and 国民の休日."""
+    return frozenset(_holidays_of(year).values())
+
+
+def _public_holiday(*names: str) -> Callable[[int], date]:
+    """The day of a public holiday, under the first of its names that it has in a year."""
+
+    def day_in(year: int) -> date:
+        by_name = _holidays_of(year)
+        for name in names:
+            if name in by_name:
+                return by_name[name]
+        raise ValueError(f"{year} has no {names[0]}")
+
+    return day_in
+
+
+def end_of_golden_week(year: int) -> date:
+    """The first day after Golden Week: the one after 5 May, or after the day in lieu of a Sunday."""
+    after, off = date(year, 5, 6), public_holidays(year)
+    while after in off:
+        after += ONE_DAY
+    return after
+
+
+def _in_month(month: int, weekday: int, nth: int) -> Callable[[int], date]:
+    return lambda year: nth_weekday(year, month, weekday, nth)
+
+
+def _after_thanksgiving(year: int) -> date:
+    return nth_weekday(year, 11, _THURSDAY, 4) + ONE_DAY
+
+
+# What is written, its first day in a year (month and day, or a rule), and its length in days.
+_NamedDay = tuple[str, tuple[int, int] | Callable[[int], date], int]
 _NO_WEEKDAY = "(?![曜常々差没記課])"
-# A tray is called the same.
+# A tray is written the same.
 _BON = (
     "お盆(?!休|明け|に[乗の載置盛並]|の上|を(?:持|運|拭|洗|割|買|置|出|下げ)|[でと](?:運|皿|湯|茶))"
     "|(?<![初おァ-ヺ一-龥])盆(?=過ぎ|前(?![に後])|の(?:墓|帰省|送り|迎え|入り|間|[0-9]))"
 )
-_JAPANESE: list[_Festival] = [
+_JAPANESE_DAYS: list[_NamedDay] = [
     ("元日|元旦", (1, 1), 1),
     ("お?正月(?!休|明け)(?:三が日)?|三が日", (1, 1), 3),
     # The eve of spring moves by a day.
@@ -44,19 +130,19 @@ _JAPANESE: list[_Festival] = [
     ("大晦日|大みそか", (12, 31), 1),
     ("冬至", (12, 21), 2),
     ("夏至", (6, 21), 1),
-    (f"成人の日{_NO_WEEKDAY}", moving_days.coming_of_age_day, 1),
-    ("春分(?:の日)?(?![曜常々点])", moving_days.spring_equinox, 1),
-    (f"海の日{_NO_WEEKDAY}", moving_days.marine_day, 1),
-    (f"山の日{_NO_WEEKDAY}", moving_days.mountain_day, 1),
-    ("敬老の日", moving_days.respect_for_the_aged_day, 1),
-    ("秋分(?:の日)?(?![曜常々点])", moving_days.autumn_equinox, 1),
-    ("(?:スポーツ|体育)の日(?![曜常々])", moving_days.sports_day, 1),
-    (f"母の日{_NO_WEEKDAY}", moving_days.mothers_day, 1),
-    (f"父の日{_NO_WEEKDAY}", moving_days.fathers_day, 1),
-    ("イースター(?!島|エッグ)", moving_days.easter, 1),
-    ("ブラックフライデー", lambda year: moving_days.thanksgiving(year) + timedelta(days=1), 1),
+    (f"成人の日{_NO_WEEKDAY}", _public_holiday("成人の日"), 1),
+    ("春分(?:の日)?(?![曜常々点])", _public_holiday("春分の日"), 1),
+    (f"海の日{_NO_WEEKDAY}", _public_holiday("海の日"), 1),
+    (f"山の日{_NO_WEEKDAY}", _public_holiday("山の日"), 1),
+    ("敬老の日", _public_holiday("敬老の日"), 1),
+    ("秋分(?:の日)?(?![曜常々点])", _public_holiday("秋分の日"), 1),
+    ("(?:スポーツ|体育)の日(?![曜常々])", _public_holiday("スポーツの日", "体育の日"), 1),
+    (f"母の日{_NO_WEEKDAY}", _in_month(5, _SUNDAY, 2), 1),
+    (f"父の日{_NO_WEEKDAY}", _in_month(6, _SUNDAY, 3), 1),
+    ("イースター(?!島|エッグ)", easter, 1),
+    ("ブラックフライデー", _after_thanksgiving, 1),
 ]
-_ENGLISH: list[_Festival] = [
+_ENGLISH_DAYS: list[_NamedDay] = [
     ("new year['’]?s day", (1, 1), 1),
     ("(?:st\\.? )?valentine['’]?s day", (2, 14), 1),
     ("april fools?['’]?s? day", (4, 1), 1),
@@ -66,52 +152,206 @@ _ENGLISH: list[_Festival] = [
     ("christmas(?! eve)(?: day)?(?![a-z])", (12, 25), 1),
     ("boxing day", (12, 26), 1),
     ("new year['’]?s eve", (12, 31), 1),
-    ("mother['’]?s['’]? day(?![a-z])", moving_days.mothers_day, 1),
-    ("father['’]?s['’]? day(?![a-z])", moving_days.fathers_day, 1),
-    ("good friday", lambda year: moving_days.easter(year) - timedelta(days=2), 1),
-    ("easter monday", lambda year: moving_days.easter(year) + timedelta(days=1), 1),
-    ("easter(?: sunday)?(?! (?:island|egg|bunny|monday)|[a-z])", moving_days.easter, 1),
-    ("thanksgiving(?! (?:break|vacation|holiday|week))(?: day)?(?![a-z])", moving_days.thanksgiving, 1),
-    ("black friday", lambda year: moving_days.thanksgiving(year) + timedelta(days=1), 1),
-    ("labou?r day", lambda year: moving_days.nth_weekday(year, 9, 0, 1), 1),
-    ("memorial day", lambda year: moving_days.nth_weekday(year, 5, 0, -1), 1),
+    ("mother['’]?s['’]? day(?![a-z])", _in_month(5, _SUNDAY, 2), 1),
+    ("father['’]?s['’]? day(?![a-z])", _in_month(6, _SUNDAY, 3), 1),
+    ("good friday", lambda year: easter(year) - 2 * ONE_DAY, 1),
+    ("easter monday", lambda year: easter(year) + ONE_DAY, 1),
+    ("easter(?: sunday)?(?! (?:island|egg|bunny|monday)|[a-z])", easter, 1),
+    ("thanksgiving(?! (?:break|vacation|holiday|week))(?: day)?(?![a-z])", _in_month(11, _THURSDAY, 4), 1),
+    ("black friday", _after_thanksgiving, 1),
+    ("labou?r day", _in_month(9, _MONDAY, 1), 1),
+    ("memorial day", _in_month(5, _MONDAY, -1), 1),
 ]
-_YEARS_ON = {"来年": 1, "再来年": 2, "next": 1}
-# A year that is past is told by what narrows the day: it may be said of several.
+_YEARS_AHEAD = {"来年": 1, "再来年": 2, "next": 1}
+# Only a year to come is part of the expression: a year that is past narrows the day, which may be named with several.
 _YEAR_TO_COME = r"(?:(?<!\d)(?P<year>20\d{2})年|(?P<named>再?来年))の?"
 _YEAR_BEHIND = r"(?:,?\s+(?:(?:of |in )?(?P<year>(?:19|20)\d{2})(?![\d年])|(?P<named>next) year))?"
 
 
-def _names(festivals: Sequence[_Festival]) -> str:
-    return "(?:" + "|".join(f"(?P<f{place}>{words})" for place, (words, _, _) in enumerate(festivals)) + ")"
+def _alternatives(patterns: Iterable[str], prefix: str) -> str:
+    """One pattern for all, with a group for each: its prefix and its index."""
+    return "(?:" + "|".join(f"(?P<{prefix}{index}>{pattern})" for index, pattern in enumerate(patterns)) + ")"
 
 
-def _meaning(festivals: Sequence[_Festival]) -> Callable[[re.Match[str], date], Iterator[Days]]:
-    """What a pattern of these found, in its year, else in each of the last years; after `last` the latest that is over, after `next` the first
-    that is to come."""
+def _named_days(days: Sequence[_NamedDay]) -> Resolver:
+    """A day in the year that is named, else in each of the last years; after `last` the latest that is over, after `next` the first to come."""
 
-    def meant(found: re.Match[str], today: date) -> Iterator[Days]:
-        _, begins, length = next(one for place, one in enumerate(festivals) if found[f"f{place}"])
+    def resolve(match: re.Match[str], today: date) -> Iterator[DaySpan]:
+        _, first_day, length = next(day for index, day in enumerate(days) if match[f"f{index}"])
 
-        def in_year(year: int) -> Days:
-            first = begins(year) if callable(begins) else date(year, *begins)
+        def in_year(year: int) -> DaySpan:
+            first = first_day(year) if callable(first_day) else date(year, *first_day)
             return first, first + timedelta(days=length)
 
-        said = found.groupdict()
-        if said.get("year") or said.get("named"):
-            year = int(said["year"]) if said["year"] else today.year + _YEARS_ON[said["named"]]
-            return iter([in_year(year)] if year > today.year or "which" in said else [])
-        if said.get("which") == "next":
+        groups = match.groupdict()
+        if groups.get("year") or groups.get("named"):
+            year = int(groups["year"]) if groups["year"] else today.year + _YEARS_AHEAD[groups["named"]]
+            return iter([in_year(year)] if year > today.year or "which" in groups else [])
+        if groups.get("which") == "next":
             coming = (in_year(year) for year in (today.year, today.year + 1))
             return islice((span for span in coming if span[0] > today), 1)
         years = each_year(today, in_year)
-        return islice((span for span in years if span[1] <= today), 1) if said.get("which") else years
+        return islice((span for span in years if span[1] <= today), 1) if groups.get("which") else years
 
-    return meant
+    return resolve
 
 
-FESTIVALS: list[Pattern] = [
-    (re.compile(_YEAR_TO_COME + _names(_JAPANESE)), _meaning(_JAPANESE)),
-    (re.compile(_names(_JAPANESE)), _meaning(_JAPANESE)),
-    (re.compile(rf"(?<![a-z])(?:(?P<which>last|next) )?(?=[nsaihcbmfgetlv]){_names(_ENGLISH)}{_YEAR_BEHIND}"), _meaning(_ENGLISH)),
+# A look at the first character makes the search several times faster.
+_JAPANESE_NAMES = "(?=[元お正三節建バ天ひ雛桃ホエ昭憲みこ子端七盆ハ文勤ク大冬夏成春海山敬秋ス体母父イブ])" + _alternatives(
+    (pattern for pattern, *_ in _JAPANESE_DAYS), "f"
+)
+NAMED_DAYS: list[Expression] = [
+    named_day(_YEAR_TO_COME + _JAPANESE_NAMES, _named_days(_JAPANESE_DAYS), "来年の母の日"),
+    named_day(_JAPANESE_NAMES, _named_days(_JAPANESE_DAYS), "クリスマス", "大晦日", "敬老の日", "春分の日", "お正月", "お盆"),
+    named_day(
+        rf"(?<![a-z])(?:(?P<which>last|next) )?(?=[nsaihcbmfgetlv]){_alternatives((pattern for pattern, *_ in _ENGLISH_DAYS), 'f')}{_YEAR_BEHIND}",
+        _named_days(_ENGLISH_DAYS),
+        "Halloween",
+        "New Year's Eve",
+        "last Christmas",
+        "Easter 2024",
+        "Black Friday",
+    ),
 ]
+
+# Holiday periods: what is written, the first day, and the length in days.
+
+_GOLDEN_WEEK = (4, 29)
+_PERIODS: dict[str, tuple[tuple[int, int], int]] = {
+    "夏休み": ((7, 20), 43),
+    "冬休み": ((12, 23), 16),
+    "春休み": ((3, 20), 19),
+    "ゴールデンウィーク|gw|大型連休|golden week": (_GOLDEN_WEEK, 7),
+    "シルバーウィーク": ((9, 19), 5),
+    "お?盆休み": ((8, 10), 7),
+    "年末年始": ((12, 27), 10),
+    "年末|年の暮れ|年の瀬|(?<![夕日])暮れ": ((12, 21), 11),
+    "年始(?![まめ])|年初(?!め)|年頭|年明け|正月休み": ((1, 1), 10),
+    "年越し(?!蕎麦|そば)": ((12, 31), 2),
+    "梅雨(?!前線|[入明]り?け?)": ((6, 1), 50),
+    "new year(?:['’]?s)?": ((12, 31), 4),
+    "thanksgiving (?:break|vacation|holidays?|week(?:end)?)": ((11, 22), 7),
+}
+# Each name has one of these.
+_PERIOD_WORDS = ("休", "年", "暮れ", "梅雨", "ウィーク", "gw", "golden", "new year", "thanksgiving")
+_PERIOD_NAMES = _alternatives(_PERIODS, "v") + "(?![a-z])"
+
+
+def _period(match: re.Match[str], year: int) -> DaySpan:
+    (month, day), length = next(dated for index, dated in enumerate(_PERIODS.values()) if match[f"v{index}"])
+    first = date(year, month, day)
+    return first, end_of_golden_week(year) if (month, day) == _GOLDEN_WEEK else first + timedelta(days=length)
+
+
+# 昨年末 is 昨年 and 年末 at once.
+PERIOD_OF_YEAR = period(
+    rf"(?:{YEAR_BEFORE}|(?P<short>一昨|[昨去今来])(?=年)){_PERIOD_NAMES}",
+    lambda match, today: [_period(match, year_before(match, today))],
+    "去年の年末",
+    "昨年末",
+    "2024年の夏休み",
+    "去年のゴールデンウィーク",
+    needs=_PERIOD_WORDS,
+)
+PERIOD_ALONE = alone(
+    _PERIOD_NAMES,
+    lambda match, today: each_year(today, lambda year: _period(match, year)),
+    "夏休み",
+    "GW",
+    "年末年始",
+    "梅雨",
+    "New Year",
+    needs=_PERIOD_WORDS,
+)
+BON_ALONE = alone("盆(?!休)", lambda match, today: each_year(today, lambda year: (date(year, 8, 13), date(year, 8, 17))), "盆")
+
+# Three days off or more: Saturdays, Sundays and public holidays.
+
+_SHORTEST_ROW = 3
+_REACH = 8
+_YEAR_IN_FRONT = re.compile(rf"(?:\d{{4}}年|{'|'.join(YEARS_BACK)})の?\Z")
+_AFTER_GOLDEN_WEEK = (5, 6)
+_FIRST_DAYS_AFTER = {
+    "お?盆(?:休み)?": (8, 17),
+    "お?正月(?:休み)?|年末年始": (1, 4),
+    "gw|ゴールデンウィーク|大型連休": _AFTER_GOLDEN_WEEK,
+    "夏休み": (9, 1),
+    "冬休み": (1, 8),
+    "春休み": (4, 8),
+}
+
+
+@lru_cache(maxsize=8)  # a text may contain the word thousands of times
+def _rows(today: date) -> tuple[DaySpan, ...]:
+    """The rows of three days off or more of the last years and the next, the latest first."""
+    years = range(today.year - YEARS_CONSIDERED + 1, today.year + 2)
+    off = frozenset().union(*(public_holidays(year) for year in years))
+    day, end = date(years[0], 1, 1), date(years[-1] + 1, 1, 1)
+    rows, first = [], None
+    while day < end:
+        if day.weekday() >= SATURDAY or day in off:
+            first = first or day
+        else:
+            if first and (day - first).days >= _SHORTEST_ROW:
+                rows.append((first, day))
+            first = None
+        day += ONE_DAY
+    return tuple(rows[::-1])
+
+
+def _rows_of_days_off(match: re.Match[str], today: date) -> Iterator[DaySpan]:
+    """The rows of the month that is named, or all after a year, which narrows them; else the current or last row and the next one, or one of them
+    where the words tell which."""
+    least = number_of(match["long"]) if match["long"] else _SHORTEST_ROW
+    seen_from = date(int(match["year"]), 12, 31) if match["year"] else today
+    rows: Iterable[DaySpan] = (row for row in _rows(seen_from) if (row[1] - row[0]).days >= least and _is_in_month(match, row, today))
+    year_in_front = _YEAR_IN_FRONT.search(match.string[max(match.start() - _REACH, 0) : match.start()])
+    if not (match["month"] or match["near"] or year_in_front):
+        rows = _last_and_next(rows, today, with_last=not match["next"], with_next=not match["last"])
+    return ((row[1], row[1] + ONE_DAY) if match["after"] else row for row in rows)
+
+
+def _last_and_next(rows: Iterable[DaySpan], today: date, *, with_last: bool, with_next: bool) -> list[DaySpan]:
+    """Of rows, the latest first, the one that has begun and the next."""
+    coming: list[DaySpan] = []
+    for row in rows:
+        if row[0] <= today:
+            return [*([row] if with_last else []), *(coming if with_next else [])]
+        coming = [row]
+    return coming if with_next else []
+
+
+def _is_in_month(match: re.Match[str], row: DaySpan, today: date) -> bool:
+    first, last = row[0], row[1] - ONE_DAY
+    if match["year"] and int(match["year"]) != last.year:
+        return False
+    if match["near"]:
+        wanted, _ = months_back(today, MONTHS_BACK[match["near"]])
+        return wanted in (first.replace(day=1), last.replace(day=1))
+    return not match["month"] or int(match["month"]) in (first.month, last.month)
+
+
+def _after_days_off(match: re.Match[str], today: date) -> Iterator[DaySpan]:
+    """The three days after, in each of the last years."""
+    month, day = next(first for index, first in enumerate(_FIRST_DAYS_AFTER.values()) if match[f"d{index}"])
+
+    def after(year: int) -> DaySpan:
+        first = end_of_golden_week(year) if (month, day) == _AFTER_GOLDEN_WEEK else date(year, month, day)
+        return first, first + 3 * ONE_DAY
+
+    return each_year(today, after)
+
+
+ROW_OF_DAYS_OFF = days_off(
+    rf"(?:(?:(?:(?P<year>\d{{4}})年の?)?(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(MONTHS_BACK)}))の?"
+    r"|(?:(?P<next>次|今度|来る|来たる|きたる)|(?P<last>前|この前|この間|こないだ|前回|先日)|この)の?)?"
+    rf"{named_group(NUMBER, 'long')}?(?<!大型)連休(?P<after>明け)?",
+    _rows_of_days_off,
+    "三連休",
+    "次の連休",
+    "先先月の連休",
+    "2025年5月の連休",
+    "連休明け",
+    needs=("連休",),
+)
+AFTER_DAYS_OFF = days_off(_alternatives(_FIRST_DAYS_AFTER, "d") + "明け", _after_days_off, "お盆明け", "GW明け", needs=("明け",))

@@ -1,10 +1,10 @@
-"""Moments as ISO writes them, and local days in UTC."""
+"""ISO 8601 dates and moments, and local days in UTC."""
 
 import re
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from memory_mcp.dates.nested_days import Days
+from memory_mcp.dates.spans import DaySpan
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
 
@@ -24,7 +24,7 @@ _END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
 
 
 def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
-    """A moment, and as much after it as it leaves open: an hour, a minute, a second. A day of eight digits is left to the words.
+    """The span of an ISO date or moment, to its precision: a day, an hour, a minute. A date of eight digits is a date expression.
 
     Raises:
         InvalidInput: it is outside the calendar.
@@ -49,7 +49,7 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
 
 
 def _in_full(text: str) -> tuple[str, int]:
-    """With the zone as an offset, and without the hour 24, which is the first one so many days later."""
+    """The text with its zone as an offset and its hour 24 as the hour 0, and how many days later that is."""
     zone = _ZONE.search(text)
     if zone:
         text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])
@@ -57,8 +57,12 @@ def _in_full(text: str) -> tuple[str, int]:
     return (f"{text[: midnight.start()]}00:00{text[midnight.end() :]}", 1) if midnight else (text, 0)
 
 
-def in_utc(span: Days, zone: ZoneInfo) -> TimeRange:
-    """Local days as a span of UTC. Raises InvalidInput where they are outside the calendar."""
+def in_utc(span: DaySpan, zone: ZoneInfo) -> TimeRange:
+    """Local days as a span of UTC.
+
+    Raises:
+        InvalidInput: they are outside the calendar.
+    """
     try:
         start, end = (datetime.combine(day, time(), tzinfo=zone).astimezone(UTC) for day in span)
     except OverflowError:
@@ -67,7 +71,7 @@ def in_utc(span: Days, zone: ZoneInfo) -> TimeRange:
 
 
 def is_iso(text: str) -> bool:
-    """Whether a date is written so that it can be read in one way only."""
+    """Whether a date is in ISO 8601, which can be read in one way only."""
     try:
         datetime.fromisoformat(text.strip())
     except ValueError:
@@ -76,5 +80,5 @@ def is_iso(text: str) -> bool:
 
 
 def outside_calendar() -> InvalidInput:
-    """The refusal of a day that UTC has no time for."""
+    """The error for a day that UTC cannot represent."""
     return InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31")

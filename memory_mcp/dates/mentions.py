@@ -1,8 +1,7 @@
-"""Days and months that a text names, as ISO writes them: 2025年10月17日, 令和7年10月17日, 10月17日, 10/17, 来年4月, October 17.
+"""Days and months that a statement names, as ISO writes them: 2025年10月17日, 令和7年10月17日, 10月17日, 10/17, 来年4月, October 17.
 
-A date without its year is the next one where its sentence speaks of what is to come (unless it has just passed), the last one where it speaks
-of what is past, and else the one nearest to when that was said: 10月17日 of this year and of the last are two days. What is of every year, such as a birthday,
-keeps no year. 明日 and 明後日 name nothing: what was meant is told by when the memory was stored.
+The year of a date without one follows from its sentence (`missing_year`). What recurs every year, such as a birthday, has no year. 明日 and 明後日
+name nothing: what they mean depends on the time at which a memory is stored.
 """
 
 import re
@@ -11,32 +10,25 @@ from dataclasses import dataclass
 from datetime import date
 from typing import ClassVar
 
-from memory_mcp.dates.tense import Direction, direction, direction_of_relation
-from memory_mcp.dates.written_day import Written
-from memory_mcp.dates.written_days import written_days
+from memory_mcp.dates.calendar_dates import CalendarDate, calendar_dates
+from memory_mcp.dates.missing_year import year_of_day
+from memory_mcp.dates.tense import Direction, direction, direction_of_relation, sentence_around
 
-# Told by these rules alone: the same words are another day a year later, so they are never looked for as a known name.
+# The subtype of the graph's days. They are found by their date alone, never by a known name: the same words are another day a year later.
 DAY = "day"
-LEAP_YEAR = 2000
+_LEAP_YEAR = 2000
 _EVERY_YEAR = re.compile("誕生日|記念日|命日|毎年|例年|生まれ|祝日|何の日")
 _EVERY_YEAR_IN_ENGLISH = re.compile(r"birthday|anniversary|(?<![a-z])born(?![a-z])|(?:every|each)[_ ]year|annually", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[。！？!?\n]|(?<!\d)\.(?=\s|$)")
-# Between two days of which one thing is said.
+# Between the two days of a range.
 _TO = re.compile(r"(?:の?[月火水木金土日]曜日?|\s?[(（][^)）]{1,8}[)）])?\s?(?:から|より|[〜～~–—-]|\bto\b|through|until|till)\s?")
 _AND = re.compile(r"(?:[とや、,・〜~～–-]|から|まで|か|または|及び|および|and|\s|[(（][^)）]*[)）])*")
-# A sentence is looked at so far around a day.
-_REACH = 60
-# In which years there may be such a day, from when it was said on: the 29th of February may be eight years off.
-_YEARS_OFF = range(9)
-# 10/17(金) tells the year by itself: in three that follow each other it is another day of the week.
-_DAY_OF_WEEK = re.compile(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)）]|の?([月火水木金土日])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
-# Nobody leaves out the year of a plan that is so nearly a year off: it is of this one, and written down late.
-_LATE_DAYS = 45
+# 10/17(金) determines the year: in three consecutive years it is another day of the week.
+_WEEKDAY_BESIDE = re.compile(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)）]|の?([月火水木金土日])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedDay:
-    """`text[start:end]` names a day or a month. `name` is the date as ISO writes it, `aliases` are further names of it."""
+    """`text[start:end]` names a day or a month. `name` is its date as ISO writes it, `aliases` are further names of it."""
 
     type: ClassVar = "TimeUnit"
     subtype: ClassVar = DAY
@@ -47,78 +39,87 @@ class NamedDay:
     aliases: tuple[str, ...] = ()
 
 
-def days(text: str, said_on: date | None, ahead: Direction | None = None) -> Iterator[NamedDay]:
-    """The days and months that a text names. `said_on`: from when a date without a year is reckoned; where it is not known, such a date has none.
-    `ahead`: which one it is where that is known otherwise than by the sentence."""
-    written = written_days(text)
+def days(text: str, reference_day: date | None, known_direction: Direction | None = None) -> Iterator[NamedDay]:
+    """The days and months that a text names. `reference_day`: the day from which the year of a date without one is computed; without it, such a date has none.
+    `known_direction`: whether it is to come, where that is known otherwise than from the sentence."""
+    dates = calendar_dates(text)
     year = None
-    for place, one in enumerate(written):
-        year = _year_told(text, written, place, said_on, ahead, year)
-        if (one.day is None and year is None) or not _exists(year, one.month, one.day):
+    for index, written in enumerate(dates):
+        year = _year_of(text, dates, index, reference_day, known_direction, year)
+        if (written.day is None and year is None) or not is_date(year, written.month, written.day):
             continue
-        name, aliases = _names(text, one, year)
-        yield NamedDay(name, one.start, one.end, aliases)
+        name, aliases = _names(text, written, year)
+        yield NamedDay(name, written.start, written.end, aliases)
 
 
-def day_called(name: str, said_on: date | None, relation: str = "", beside: str = "") -> NamedDay | None:
-    """The day or month that a name is of as a whole; None where it is another name. `relation`: the type of the one that has it at an end;
-    `beside`: its other end. They may tell that it comes back each year, or is to come."""
-    said = f"{relation} {beside}"
-    if _EVERY_YEAR.search(said) or _EVERY_YEAR_IN_ENGLISH.search(said):
-        said_on = None
-    ahead = direction_of_relation(relation, beside) if said_on else None
-    return next((day for day in days(name, said_on, ahead) if (day.start, day.end) == (0, len(name))), None)
+def day_called(name: str, reference_day: date | None, relation: str = "", other_end: str = "") -> NamedDay | None:
+    """The day or month that is the whole of a name; None where it is another name.
+
+    `relation`: the type of the relation that has it at one end; `other_end`: the name at its other end. They may show that it recurs every
+    year, or is to come.
+    """
+    context = f"{relation} {other_end}"
+    if _is_every_year(context):
+        reference_day = None
+    known_direction = direction_of_relation(relation, other_end) if reference_day else None
+    return next((day for day in days(name, reference_day, known_direction) if (day.start, day.end) == (0, len(name))), None)
 
 
-def _year_told(
-    text: str, written: Sequence[Written], place: int, said_on: date | None, ahead: Direction | None, before: int | None
+def is_date(year: int | None, month: int, day: int | None) -> bool:
+    """Whether there is such a day, or month; without `year`, in any year."""
+    try:
+        date(_LEAP_YEAR if year is None else year, month, day or 1)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_every_year(context: str) -> bool:
+    return _EVERY_YEAR.search(context) is not None or _EVERY_YEAR_IN_ENGLISH.search(context) is not None
+
+
+def _year_of(
+    text: str,
+    dates: Sequence[CalendarDate],
+    index: int,
+    reference_day: date | None,
+    known_direction: Direction | None,
+    year_before: int | None,
 ) -> int | None:
-    """The year of one of the days that are `written`; None where it has none. `before`: that of the one in front of it."""
-    one = written[place]
-    if one.year is not None or (one.joined and place):
-        return one.year if one.year is not None else before
-    if one.years_on is not None:
-        return said_on.year + one.years_on if said_on else None
-    last = written[place - 1] if place else None
-    if last and last.day and one.day and before and _TO.fullmatch(text, last.end, one.start):
-        return before + ((one.month, one.day) < (last.month, last.day))
-    return _year_of(text, written, place, said_on, ahead) if said_on else None
+    """The year of one of the dates; None where it has none. `year_before`: the year of the date in front of it."""
+    written = dates[index]
+    if written.year is not None:
+        return written.year
+    if written.joined and index:
+        return year_before
+    if written.years_back is not None:
+        return reference_day.year - written.years_back if reference_day else None
+    last = dates[index - 1] if index else None
+    if last and last.day and written.day and year_before and _TO.fullmatch(text, last.end, written.start):
+        return year_before + ((written.month, written.day) < (last.month, last.day))
+    return _year_from_sentence(text, dates, index, reference_day, known_direction) if reference_day else None
 
 
-def _year_of(text: str, written: Sequence[Written], place: int, said_on: date, ahead: Direction | None) -> int | None:
-    """The year that the sentence means; None where that is each year, or there is no such day."""
-    _, month, day, start, end, *_ = written[place]
+def _year_from_sentence(
+    text: str, dates: Sequence[CalendarDate], index: int, reference_day: date, known_direction: Direction | None
+) -> int | None:
+    """The year that the sentence implies; None where it is every year, or there is no such day."""
+    _, month, day, start, end, *_ = dates[index]
     if day is None:
         return None
-    before = _SENTENCE_END.split(text[max(start - _REACH, 0) : start])[-1]
-    after = _SENTENCE_END.split(text[end : end + _REACH])[0]
-    if _EVERY_YEAR.search(before + after) or _EVERY_YEAR_IN_ENGLISH.search(before + after):
+    before, after = sentence_around(text, start, end)
+    if _is_every_year(before + after):
         return None
-    ahead = ahead or direction(before, _of_this_day(text, written, place, end + len(after)))
-    nearest = _nearest(said_on, month, day)
-    year = _on_its_day_of_week(text, end, said_on, month, day)
-    if year and (ahead is None or (ahead == "next") is (date(year, month, day) >= said_on) or year == nearest):
-        return year
-    if ahead is None or (ahead == "next" and nearest and 0 < (said_on - date(nearest, month, day)).days <= _LATE_DAYS):
-        return nearest
-    return _next_or_last(said_on, month, day, ahead)
+    ahead = known_direction or direction(before, _clause_after(text, dates, index, end + len(after)))
+    beside = _WEEKDAY_BESIDE.match(text, end)
+    weekday = "月火水木金土日".index(beside[1] or beside[2]) if beside else None
+    return year_of_day(month, day, reference_day, ahead, weekday)
 
 
-def _on_its_day_of_week(text: str, end: int, said_on: date, month: int, day: int) -> int | None:
-    """The year around then in which that day is on the day of the week that stands behind it; None where none stands there, or it never is.
-    A slip of the pen is no year: it counts only where the sentence does not speak of the other side of then."""
-    named = _DAY_OF_WEEK.match(text, end)
-    if named is None:
-        return None
-    wanted = "月火水木金土日".index(named[1] or named[2])
-    return next((there.year for there in _around(said_on, month, day) if there.weekday() == wanted), None)
-
-
-def _of_this_day(text: str, written: Sequence[Written], place: int, end: int) -> str:
-    """What follows a day, up to `end`, where its sentence does, or to the next one, unless of both the same is said."""
-    begin = written[place].end
-    for later in range(place + 1, len(written)):
-        other = written[later]
+def _clause_after(text: str, dates: Sequence[CalendarDate], index: int, end: int) -> str:
+    """What follows a date, up to `end` or to the next date, unless the two are a list or a range."""
+    begin = dates[index].end
+    for other in (dates[later] for later in range(index + 1, len(dates))):  # a slice would copy thousands of dates for each
         if other.start >= end:
             break
         if not other.joined and _AND.fullmatch(text, begin, other.start) is None:
@@ -127,43 +128,15 @@ def _of_this_day(text: str, written: Sequence[Written], place: int, end: int) ->
     return text[begin:end]
 
 
-def _next_or_last(said_on: date, month: int, day: int, ahead: Direction) -> int | None:
-    """The year of the next such day, or the last; the day itself when it was said is both."""
-    towards = 1 if ahead == "next" else -1
-    years = (said_on.year + towards * off for off in _YEARS_OFF)
-    there = (year for year in years if 0 < year <= date.max.year and _exists(year, month, day))
-    return next((year for year in there if (date(year, month, day) - said_on).days * towards >= 0), None)
-
-
-def _nearest(said_on: date, month: int, day: int) -> int | None:
-    """The year in which that day is nearest to when it was said; None where there is no such day."""
-    near = [(abs((there - said_on).days), there.year) for there in _around(said_on, month, day)]
-    return min(near)[1] if near else None
-
-
-def _around(said_on: date, month: int, day: int) -> list[date]:
-    """That day of the year before, of the one in which it was said, and of the one after, as far as there is such a day."""
-    years = range(max(said_on.year - 1, 1), said_on.year + 2)
-    return [date(year, month, day) for year in years if _exists(year, month, day)]
-
-
-def _exists(year: int | None, month: int, day: int | None) -> bool:
-    try:
-        date(LEAP_YEAR if year is None else year, month, day or 1)
-    except ValueError:
-        return False
-    return True
-
-
-def _names(text: str, one: Written, year: int | None) -> tuple[str, tuple[str, ...]]:
-    """What it is called, and how else: never by a word that is another day tomorrow."""
-    month, day = one.month, one.day
+def _names(text: str, written: CalendarDate, year: int | None) -> tuple[str, tuple[str, ...]]:
+    """The name and the aliases of a date: never a word that means another day tomorrow."""
+    month, day = written.month, written.day
     if year is None:
         name, others = f"{month}月{day}日", []
     elif day is None:
         name, others = f"{year}-{month:02}", [f"{year}年{month}月"]
     else:
         name, others = f"{year}-{month:02}-{day:02}", [f"{year}年{month}月{day}日", f"{month}月{day}日"]
-    if one.years_on is None and not one.joined:
-        others.append(text[one.start : one.end])
+    if written.years_back is None and not written.joined:
+        others.append(text[written.start : written.end])
     return name, tuple(dict.fromkeys(other for other in others if other != name))

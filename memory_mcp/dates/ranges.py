@@ -1,93 +1,97 @@
-"""Ranges that a question names: 5月から7月まで is what lies between its two dates, too, and 10月3日から5日 are three days."""
+"""Ranges in arguments: 先週..昨日, 10月1日〜17日, since last week, 昨日と一昨日."""
 
 import re
-from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
-from itertools import pairwise
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
-from memory_mcp.dates.nested_days import Days, narrowed
-from memory_mcp.dates.spans import WEEKDAYS, month_of
-from memory_mcp.dates.weeks import next_weekday
+from memory_mcp.dates.iso import in_utc
+from memory_mcp.dates.single_date import CLOCK_ALONE, DAY_NAMES, MONTH_NAMES, span_of_date
+from memory_mcp.dates.spans import MONTHS, WEEKDAYS, day_of
+from memory_mcp.dates.weeks import WEEKDAY
+from memory_mcp.domain import TimeRange
 
-Found = tuple[int, int, list[Days]]  # where a date begins and ends in the text, and the days that it may mean
-
-_TO = r"\s*(?:から|〜|~|–|-|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
-_RANGE = re.compile(_TO)
-_AND = re.compile(r"\s+and\s+")
-_BETWEEN = re.compile(r"(?<![a-z])between\s+\Z")
-_WITHIN = re.compile(r"\s*(?:の|of|in|,)?\s*")
-_LAST_WEEKDAY = re.compile(rf"{_TO}([月火水木金土日])曜(?:日(?!曜))?")
-_LAST_DAY = re.compile(rf"{_TO}(\d{{1,2}})日(?!間|前|目)|[-–](\d{{1,2}})(?![\w/:.-])")
-
-
-def with_ranges(plain: str, found: Sequence[Found]) -> list[list[Days]]:
-    """What each date of a text may mean; two with から between them are one range, which may leave the month of its end unsaid."""
-    meanings: list[list[Days]] = []
-    clauses = [_with_last_day(plain, clause) for clause in _clauses(plain, sorted(found, key=lambda one: one[:2]))]
-    joined = False
-    for one, other in pairwise([*clauses, None]):
-        if joined or one is None:
-            joined = False
-            continue
-        begin, end, days, parts = one
-        spans = list(_spans(days, other[2])) if other and _is_range(plain[:begin], plain[end : other[0]]) else []
-        meanings += [spans] if spans else parts
-        joined = bool(spans)
-    return meanings
-
-
-def _is_range(before: str, between: str) -> bool:
-    return _RANGE.fullmatch(between) is not None or (_AND.fullmatch(between) is not None and _BETWEEN.search(before) is not None)
+EVER = TimeRange(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+_NAME_ENDS = "|".join(sorted({name[-3:] for name in MONTHS} | {"day", *DAY_NAMES.split("|")}))
+SEPARATOR = re.compile(
+    r"\.\.|〜|~|–|から| to | until | through | - |(?<=[\d日月])-(?=\d{1,2}日?\Z)|(?<=\d{4}-\d\d-\d\d)/(?=\d{4}-)|(?<=[a-z\d]) and (?=.)"
+    rf"|(?<=\d)-(?=\d{{1,2}}/\d{{1,2}}\Z)|(?<={_NAME_ENDS})-(?={DAY_NAMES}|{MONTH_NAMES})"
+)
+_BESIDE = re.compile(r"と|、|,|&|及び|(?<=[a-z\d]) and (?=.)")
+# A range with one end: what comes before or after its date, and which end of the date bounds it.
+_BOUNDS: list[tuple[re.Pattern[str], Callable[[TimeRange], TimeRange]]] = [
+    (re.compile("(?:since|from|starting) (.+)|(.+?)(?:以降|以来|以後)"), lambda span: TimeRange(span.start, EVER.end)),
+    (re.compile("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.besides or span.end, EVER.end)),
+    (
+        re.compile("(?:up )?(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"),
+        lambda span: TimeRange(EVER.start, span.end, span.besides),
+    ),
+    (re.compile("before (.+)|(.+?)(?:よりも?前|の前)"), lambda span: TimeRange(EVER.start, span.start)),
+]
+_HALF_A_DAY = timedelta(hours=12)
+_LATE = re.compile("夜|晩|夕|午後|night|evening|afternoon|pm")
+_LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
+_DAY_OF_MONTH = re.compile(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?")
+_WEEKDAY_ALONE = re.compile(rf"([月火水木金土日])曜日?|{WEEKDAY}")
 
 
-Clause = tuple[int, int, list[Days], list[list[Days]]]
+def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
+    """The span of a range with both ends, with one of them, or of two dates side by side."""
+    beside = _side_by_side(plain, today, zone)
+    if beside:
+        return beside
+    first, *last = (part.strip() for part in SEPARATOR.split(re.sub("^(?:from|between) ", "", plain), maxsplit=1))
+    if last and (first or last[0]):
+        return _from_to(first, last[0], today, zone)
+    for words, bound in _BOUNDS:
+        match = words.fullmatch(plain)
+        span = span_of_date((match[1] or match[2]).strip(), today, zone) if match else None
+        if span:
+            return bound(span)
+    return None
 
 
-def _clauses(plain: str, found: Sequence[Found]) -> Iterator[Clause]:
-    """Dates that belong together, as in 去年の10月, with what they mean together and each for itself."""
-    group: list[Found] = []
-    for one in found:
-        if group and not _WITHIN.fullmatch(plain[group[-1][1] : one[0]]):
-            yield _clause(group)
-            group = []
-        group.append(one)
-    if group:
-        yield _clause(group)
-
-
-def _clause(group: Sequence[Found]) -> Clause:
-    parts = [days for _, _, days in group]
-    return group[0][0], group[-1][1], parts[0] if len(parts) == 1 else narrowed(parts), parts
-
-
-def _with_last_day(plain: str, clause: Clause) -> Clause:
-    """The same to the day of the month that follows it, if one does."""
-    begin, end, days, _ = clause
-    weekday, last = _LAST_WEEKDAY.match(plain, end), _LAST_DAY.match(plain, end)
-    if not (last or weekday) or any(after - first != timedelta(days=1) for first, after in days):
-        return clause
-    if weekday:
-        spans = [(first, next_weekday(first, WEEKDAYS[weekday[1]])[1]) for first, _ in days if first.year < date.max.year]
-        return begin, weekday.end(), spans, [spans]
-    if not last:
-        return clause
-    number = int(last[1] or last[2])
-    spans = [(first, until) for first, _ in days if (until := _day_after(first, number))]
-    return (begin, last.end(), spans, [spans]) if spans else clause
-
-
-def _day_after(first: date, number: int) -> date | None:
-    """What follows the day of that number, if that is a later one of the same month."""
-    try:
-        after = first + timedelta(days=number - first.day + 1)
-        return after if first.day < number and after <= month_of(first.year, first.month)[1] else None
-    except (ValueError, OverflowError):  # at the end of the calendar
+def _from_to(first: str, last: str, today: date, zone: ZoneInfo) -> TimeRange | None:
+    """Either end may be empty."""
+    start = span_of_date(first, today, zone) if first else EVER
+    if start is None:
         return None
+    last = re.sub("まで$|にかけて$", "", last).strip() if last else last
+    end = _end_of(last, start, today, zone, late=bool(_LATE.search(first))) if last else EVER
+    return TimeRange(start.start, end.end, end.besides) if end else None
 
 
-def _spans(begins: Sequence[Days], ends: Sequence[Days]) -> Iterator[Days]:
-    """From each beginning to the next end."""
-    for first, _ in begins:
-        later = [after for start, after in ends if start >= first]
-        if later:
-            yield first, min(later)
+def _side_by_side(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
+    """昨日と一昨日, in whichever order; the two must touch."""
+    parts = [part.strip() for part in _BESIDE.split(plain, maxsplit=1)]
+    spans = [span for part in parts if part and (span := span_of_date(part, today, zone))]
+    if len(spans) != 2:
+        return None
+    earlier, later = sorted(spans, key=lambda span: span.start)
+    longest = max(earlier, later, key=lambda span: span.end)
+    return TimeRange(earlier.start, longest.end, longest.besides) if later.start <= earlier.end else None
+
+
+def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: bool) -> TimeRange | None:
+    """The end of a range, which may leave out the month or year of its beginning. A clock time is the last moment; `late`: the beginning is in the
+    second half of a day."""
+    begun = start.start.astimezone(zone).date() if start.start != EVER.start else None
+    try:
+        if begun and (day := _DAY_OF_MONTH.fullmatch(plain)):
+            if start.end - start.start > _LONGEST_MONTH:  # 2026-13 is no thirteenth of anything
+                return None
+            return in_utc(day_of(begun.replace(day=int(day[1]))), zone)
+        if begun and (weekday := _WEEKDAY_ALONE.fullmatch(plain)):
+            ahead = (WEEKDAYS[weekday[1] or weekday[2]] - begun.weekday()) % 7
+            return in_utc(day_of(begun + timedelta(days=ahead)), zone)
+    except (ValueError, OverflowError):
+        return None
+    if begun and CLOCK_ALONE.search(plain):
+        span = span_of_date(f"{begun.isoformat()} {plain}", today, zone)
+        if span and span.end <= start.start:
+            later = _HALF_A_DAY if late and span.start + _HALF_A_DAY > start.start else 2 * _HALF_A_DAY
+            span = TimeRange(span.start + later, span.end + later)
+    else:
+        span = span_of_date(plain, today, zone, begun)
+    is_clock_time = span is not None and span.end - span.start <= timedelta(hours=1)
+    return TimeRange(span.start, span.start + timedelta(microseconds=1)) if span and is_clock_time else span

@@ -1,15 +1,21 @@
-"""Whether a sentence speaks of a day that is to come or of one that is past: 10月17日に会う, 10月17日に会った, due on 10月17日.
+"""Whether a sentence is about a day to come or a day in the past: 10月17日に会う, 10月17日に会った, due on 10月17日.
 
-What decides is the first verb behind the day, as in 10月17日に行った店にまた行く予定, in English the last one before it; then what is planned.
-Rules of a few words: what they don't know says neither.
+The first verb behind the day decides, as in 10月17日に行った店にまた行く予定, in English the last one before it; then words for plans.
+The rules know a few words: a sentence without them shows neither.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 from memory_mcp.characters import KANJI
 
 Direction = Literal["next", "last"]
+
+_SENTENCE_END = re.compile(r"[。！？!?\n]|(?<!\d)\.(?=\s|$)")
+# How far around a day a sentence is read.
+_REACH = 60
+_HABIT = re.compile(r"毎|いつも|よく|普段|ふだん|(?<![a-z])(?:every|always|usually|often|each)(?![a-z])")
 
 PLANNED = "予定|締切|締め切り|締切り|〆切|しめきり|納期|期限|期日|までに|本番|予約|約束|発売|開催|公開|リリース|開幕|開業|オープン|納品|提出|実施|入籍|まで有効|まであと|空いて|支払い?日?[はが：:]"
 _EVENTS = (
@@ -19,7 +25,7 @@ _EVENTS = (
 _SPEECH = re.compile(
     r"(?:だ|です)?(?:と|って)(?:の?こと|いう(?:話|連絡|こと)|聞|き[いか]|言|い[わっ]|教え|伝え|知|連絡|メモ|書|返事|話し|約束|思[いうっ]|決ま|決め|考え|頼|誘)"
 )
-# Behind a verb in its plain form: the end, a noun, or what goes on from a whole sentence.
+# What follows a verb in its plain form: the end, a noun, or a conjunction.
 _GOES_ON = rf"(?=\s*(?:$|[{KANJI}ァ-ヶ、，,.)）」』…ー~〜！!？?]|こと|の[はをでがに]|ので|から|けど|が|し|よ|ね|な[ぁあ]?$|か|ため|そう|らしい|みたい|はず|つもり|とき|まえ|んだ|んで|って|わ|ぞ))"
 _TO_COME = re.compile(
     rf"(?:[行書聞着働歩続開届動弾引描泣置招磨咲]く|[{KANJI}かもらま]う|[{KANJI}ご]す|[立待持勝打育]つ|[{KANJI}]む|[{KANJI}]ぶ|[泳急継注]ぐ|死ぬ"
@@ -31,7 +37,7 @@ _TO_COME = re.compile(
 _WAS = re.compile(
     rf"(?:[っいしきえけせてめれべねげみりちびじ]|[{KANJI}])た(?![いちくぶりめだほ]|ら(?!しい)|方が|が[りるっ])|[{KANJI}しらこ]んだ(?!ろ)|[{KANJI}なそ]いだ(?!ろ)|でした|てる?た"
 )
-# What was done so that something comes.
+# An action in the past that prepares an event to come.
 _PLAN_MADE = re.compile(
     r"(?:予約|約束|予定|申し?込み?|エントリー|チケット|切符|航空券|席|宿|ホテル|部屋|便)[^、]{0,8}?(?:した|しました|取[っれ]|とっ|とれ|買っ|入[れっ]|立て|でき|押さえ|決ま|決め)"
     r"|申し込[んみ]|応募し|エントリーし|登録し|延期|リスケ|ずら[しれさ]|繰り下げ|繰り上げ"
@@ -49,7 +55,7 @@ _OF_IT = re.compile(rf"^の|^(?:[がに]|\s)?(?:{PLANNED})(?:の|を|、)")
 _IT_WAS = re.compile(r"(?:は|も|で|では|が)[^、]*$")
 _TAKEN_PART = re.compile("に(?:勝|負|出た|行[っき]|参加)")
 _SINCE = re.compile(r"^(?:以来|から[^、]*(?:(?:て|で)(?:い(?:る|ます|ない|ません)|る|ます|ない)|[がも]な(?:い|かった)|[がも]ありません))")
-# What was to be, and was not, or was otherwise: on that day or not, nobody can tell.
+# A plan that changed: it is unclear whether it was on that day.
 _CONTRAST = re.compile(r"(?:のに|けど|けれど|(?<=[たいだる])が)[、\s]*(?P<rest>[^。]*)$")
 _SEEN = re.compile(r"のを[^、]{0,6}(?:見た|見て|見まし|聞いた|聞こえ|手伝っ|忘れ|待っ)")
 _RECORD = re.compile("^(?:の[^、]*)?(?:議事録|感想|写真|日記|振り返り|反省)")
@@ -85,17 +91,35 @@ _RELATION_PLANNED = re.compile(rf"{PLANNED}|due|deadline|schedule|plan|appointme
 
 
 def direction(before: str, after: str) -> Direction | None:
-    """Whether the sentence that goes on `before` and `after` a day takes it for the next such day or the last; None where it says neither."""
+    """Whether a sentence, given its text before and after a day, means the next such day or the last one; None where it shows neither."""
     return _english(before, after) or _japanese(before, after)
 
 
-def direction_of_relation(type_: str, beside: str) -> Direction | None:
-    """The same for a day at the end of a relation, which has no sentence: deadlines and plans are of the next one. `beside`: its other end."""
+def direction_of_relation(type_: str, other_end: str) -> Direction | None:
+    """The same for a day at one end of a relation, which has no sentence: deadlines and plans mean the next one."""
     words = type_.replace("_", " ")
-    if _RELATION_PLANNED.search(words) or _PLANS.search(beside):
+    if _RELATION_PLANNED.search(words) or _PLANS.search(other_end):
         return "next"
-    found = _ENGLISH.search(words)
-    return ("next" if found["plan"] else "last") if found else _tense(words)
+    verb = _ENGLISH.search(words)
+    return ("next" if verb["plan"] else "last") if verb else _first_tense(words)
+
+
+def direction_of_text(text: str, positions: Iterable[tuple[int, int]]) -> Direction | None:
+    """Whether the sentences around the days at `positions`, else those of the whole text, are about the future or the past; None where they show
+    neither, or both."""
+    directions = {direction(*sentence_around(text, start, end)) for start, end in positions} - {None}
+    if not directions:
+        directions = {_of_sentence(sentence.strip()) for sentence in _SENTENCE_END.split(text)} - {None}
+    return directions.pop() if len(directions) == 1 else None
+
+
+def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
+    """What the sentence of `text[start:end]` has before and after it."""
+    return _SENTENCE_END.split(text[max(start - _REACH, 0) : start])[-1], _SENTENCE_END.split(text[end : end + _REACH])[0]
+
+
+def _of_sentence(sentence: str) -> Direction | None:
+    return None if not sentence or _HABIT.search(sentence) else direction("", sentence) or direction(sentence, "")
 
 
 def _japanese(before: str, after: str) -> Direction | None:
@@ -108,28 +132,28 @@ def _japanese(before: str, after: str) -> Direction | None:
         return "next"
     if _SINCE.match(after):
         return "last"
-    told = _tense(after)
-    if told == "next" and after.startswith("のこと"):
+    tense = _first_tense(after)
+    if tense == "next" and after.startswith("のこと"):
         return None
-    if told == "next" and _SEEN.search(after):
+    if tense == "next" and _SEEN.search(after):
         return "last"
-    if told == "last":
-        told = _though_it_was(after)
-    told = told or _without_a_verb(before, after)
-    otherwise = _CONTRAST.search(whole) if told == "next" else None
-    return None if otherwise and _WAS.search(otherwise["rest"]) else told
+    if tense == "last":
+        tense = _past_or_plan(after)
+    tense = tense or _without_a_verb(before, after)
+    contrast = _CONTRAST.search(whole) if tense == "next" else None
+    return None if contrast and _WAS.search(contrast["rest"]) else tense
 
 
-def _tense(after: str) -> Direction | None:
-    """By the first verb that has one."""
+def _first_tense(after: str) -> Direction | None:
+    """The tense of the first verb that has one."""
     was, comes = _WAS.search(after), _TO_COME.search(after)
     if was and (comes is None or was.start() <= comes.start()):
         return "last"
     return "next" if comes else None
 
 
-def _though_it_was(after: str) -> Direction | None:
-    """Something was done: on that day, for it, or nobody can tell."""
+def _past_or_plan(after: str) -> Direction | None:
+    """Of a verb in the past: something happened on that day, something was planned for it, or it is unclear."""
     made, was = _PLAN_MADE.search(after), _WAS.search(after)
     if made and was and was.start() >= made.start() and not _CALLED_OFF.search(after):
         return "next"
@@ -153,17 +177,17 @@ def _without_a_verb(before: str, after: str) -> Direction | None:
 
 
 def _english(before: str, after: str) -> Direction | None:
-    """By the last verb before the day in its clause, else the first behind it, else by those of the whole sentence."""
+    """The tense of the last verb before the day in its clause, else of the first behind it, else of those of the whole sentence."""
     if not re.search("[a-z]{2}", before + after, re.IGNORECASE) or _KANA.search(before + after):
         return None
     if _SINCE_IN_ENGLISH.search(before):
         return "last"
     near = _ENGLISH_CLAUSE.split(before)[-1], _ENGLISH_CLAUSE.split(after)[0]
-    for one, other in (near, (before, after)):
-        found = [*reversed(list(_ENGLISH.finditer(one))), *_ENGLISH.finditer(other)]
-        if found:
-            if found[0]["plan"] is None:
-                return None if _BY.search(one) else "last"
-            otherwise = _BUT.split(before + " " + after, maxsplit=1)[1:]
-            return None if otherwise and any(verb["past"] for verb in _ENGLISH.finditer(otherwise[0])) else "next"
+    for left, right in (near, (before, after)):
+        verbs = [*reversed(list(_ENGLISH.finditer(left))), *_ENGLISH.finditer(right)]
+        if verbs:
+            if verbs[0]["plan"] is None:
+                return None if _BY.search(left) else "last"
+            contrast = _BUT.split(before + " " + after, maxsplit=1)[1:]
+            return None if contrast and any(verb["past"] for verb in _ENGLISH.finditer(contrast[0])) else "next"
     return "next" if _BY.search(before) else None

@@ -15,7 +15,7 @@ from memory_mcp.store.graph.entities import entity_merges
 from memory_mcp.store.graph.entities.lookup import visible
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.text import name_similarity
-from memory_mcp.text.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, SLIP, Likeness, surest
+from memory_mcp.text.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, TYPO, Similarity, surest
 from memory_mcp.text.names import bare
 
 # So many entities are compared, those that count most.
@@ -68,7 +68,7 @@ def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDL
     return found[:limit], len(found)
 
 
-def _judged(similarity: Likeness | None, around: "_Around", pair: Pair) -> tuple[float, tuple[str, ...]]:
+def _judged(similarity: Similarity | None, around: "_Around", pair: Pair) -> tuple[float, tuple[str, ...]]:
     share, names = around.shared(pair)
     why = [similarity.why] if similarity else []
     score = similarity.score if similarity else 0.3 + 0.2 * share
@@ -81,17 +81,17 @@ def _judged(similarity: Likeness | None, around: "_Around", pair: Pair) -> tuple
     return round(min(score, 0.99), 2), tuple(why)
 
 
-def _by_names(entities: Iterable[Entity], deadline: Deadline) -> dict[Pair, Likeness]:
+def _by_names(entities: Iterable[Entity], deadline: Deadline) -> dict[Pair, Similarity]:
     """The pairs of one type whose names are alike."""
     names, of_several = _names(entities)
-    found: dict[Pair, list[Likeness]] = defaultdict(list)
+    found: dict[Pair, list[Similarity]] = defaultdict(list)
     for pair, says in (*of_several, *_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
         deadline.check()
         found[pair].append(says)
     return {pair: surest(says) for pair, says in found.items()}
 
 
-def _names(entities: Iterable[Entity]) -> tuple[list[Name], list[tuple[Pair, Likeness]]]:
+def _names(entities: Iterable[Entity]) -> tuple[list[Name], list[tuple[Pair, Similarity]]]:
     """The names that tell whose they are; and the pairs that share a further name with each other or with more: ケン, of 健太 and of 健二."""
     own, further = [], []
     # 10月17日 is a name of that day in each year, and no two of them are one.
@@ -113,8 +113,8 @@ def _carriers(names: Iterable[Name]) -> dict[tuple[str, str], set[int]]:
     return found
 
 
-def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
-    sharing: dict[tuple[str, str, Likeness], set[int]] = defaultdict(set)
+def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
+    sharing: dict[tuple[str, str, Similarity], set[int]] = defaultdict(set)
     for entity, name, type_ in names:
         for form, says in name_similarity.forms(name, type_):
             sharing[type_, form, says].add(entity)
@@ -123,19 +123,19 @@ def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
             yield pair, says
 
 
-def _one_letter_apart(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
+def _one_letter_apart(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
     sharing: dict[tuple[str, str], dict[int, str]] = defaultdict(dict)
     for entity, name, type_ in names:
-        spelled = name_similarity.spelled(name, type_)
-        for slip in name_similarity.slips(spelled):
+        spelled = name_similarity.spelling(name, type_)
+        for slip in name_similarity.typo_keys(spelled):
             sharing[type_, slip][entity] = spelled
     for spellings in sharing.values():
         for one, other in _pairs(spellings):
-            if name_similarity.is_slip(spellings[one], spellings[other]):
-                yield (one, other), SLIP
+            if name_similarity.is_typo(spellings[one], spellings[other]):
+                yield (one, other), TYPO
 
 
-def _shorter(names: Sequence[Name]) -> Iterator[tuple[Pair, Likeness]]:
+def _shorter(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
     whole: dict[tuple[str, str], set[int]] = defaultdict(set)
     longer: dict[tuple[str, str], set[int]] = defaultdict(set)
     for entity, name, type_ in names:

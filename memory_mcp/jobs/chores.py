@@ -7,8 +7,8 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
 from memory_mcp.graph.extract.dictionary import Dictionary
 from memory_mcp.graph.update import consistency_check, llm_extraction
-from memory_mcp.graph.update.background_links import link_alike
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.background_links import link_similar
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.entity_embedding import embed_entities
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.usage import Usage
@@ -38,13 +38,13 @@ def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexShelf,
 
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
         name_dictionary = dictionary.get() if settings.graph.names_by == "sudachi" else None
-        return weave(persona, now.astimezone(settings.zone), name_dictionary) or embed_entities(persona, models_for(settings))
+        return update_graph(persona, now.astimezone(settings.zone), name_dictionary) or embed_entities(persona, models_for(settings))
 
     return [
         Chore("graph", keep_graph, only_after_writes=True),
         Chore(
             "links",
-            lambda persona, now, settings: link_alike(persona, indexes, settings.graph.alike_from, now),
+            lambda persona, now, settings: link_similar(persona, indexes, settings.graph.alike_from, now),
             lambda settings: settings.graph.link_alike,
             lambda _: LINKS_INTERVAL,
             only_after_writes=True,

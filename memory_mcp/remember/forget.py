@@ -64,7 +64,7 @@ def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], 
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
     bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
-    entity_linking.after_coming_or_going(connection, ids, now)
+    entity_linking.update_after_trash(connection, ids, now)
 
 
 def _outcome(key: str, memory: Memory | None, done: str) -> Outcome:

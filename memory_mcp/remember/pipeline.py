@@ -97,7 +97,7 @@ def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
 def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None, int]:
-    entity_linking.check_types(connection, draft.relations)
+    entity_linking.check_relation_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
         return (known.key, *_related_further(connection, known.key, draft, now.astimezone(zone)))
@@ -111,7 +111,7 @@ def _related_further(connection: apsw.Connection, key: str, draft: Draft, now: d
     if not draft.relations:
         return None, 0
     memory_id = memories.by_keys(connection, [key])[key].id
-    added = entity_linking.state_further(connection, memory_id, draft.relations, now)
+    added = entity_linking.add_missing_relations(connection, memory_id, draft.relations, now)
     if not added:
         return None, 0
     bm25_index.refresh(connection, [memory_id])
@@ -175,8 +175,8 @@ def _insert(
         stored_vectors.take_over(connection, memory_id, draft.embedded)
     replaced = _superseded_ids(connection, draft)
     index_queue.enqueue(connection, [memory_id, *replaced])
-    entity_linking.name_entities(connection, names, memory_id, draft, now.astimezone(zone))
-    entity_linking.after_coming_or_going(connection, replaced, now)
+    entity_linking.link_entities(connection, names, memory_id, draft, now.astimezone(zone))
+    entity_linking.update_after_trash(connection, replaced, now)
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return memory_id, operation

@@ -11,7 +11,7 @@ from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS, Draft, Kind, 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 from memory_mcp.text.labels import few, json_object, label, labels
-from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.text.unstorable import storable
 
 CONTENT_LIMIT = 200_000
@@ -55,7 +55,7 @@ def draft(
         metadata=json_object(metadata or {}, "metadata"),
         category=label(category, "category"),
         privacy_level=checked_privacy_level(privacy_level) if privacy_level and privacy_level.strip() else "internal",
-        relations=tuple(stated(storable(relation, "relations"), ENTITY_TYPE_NAMES) for relation in few(relations, "relations")),
+        relations=tuple(parse_relation(storable(relation, "relations"), ENTITY_TYPE_NAMES) for relation in few(relations, "relations")),
     )
 
 

@@ -1,4 +1,4 @@
-"""Where candidates come from, beside the model: the words of the query and the dates that it names; and all sources as one set."""
+"""Candidates from the words and the named dates of a query, and the union of all sources."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,28 +19,28 @@ CANDIDATES_PER_NAMED_DATE = 10
 def from_words(
     connection: apsw.Connection, counts: WordCounts, question: Question, limit: int, others: Sequence[int] = ()
 ) -> dict[int, float]:
-    """The best lexical matches of the query and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25."""
-    query = _sought(question)
+    """The best lexical matches of the query and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score."""
+    query = _search_tokens(question)
     if query:
         return dict(bm25_index.search(connection, query, question.filters, limit, others, counts))
     return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
 
 
 def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> list[int]:
-    """The latest memories of the days that the query names, as far as they are among those that the caller chose."""
+    """The latest memories of the days that the query names, within the caller's date range."""
     chosen = filters.date_range
     wanted = [replace(chosen, start=max(span.start, chosen.start), end=min(span.end, chosen.end)) for span in spans] if chosen else spans
-    found = [
+    memory_ids = [
         memory_id
         for span in wanted
         if span.start < span.end
         for memory_id in memories.ids_in_range(connection, replace(filters, date_range=span), CANDIDATES_PER_NAMED_DATE)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(memory_ids))
 
 
 def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, float], *others: Iterable[int]) -> list[Candidate]:
-    """Every candidate once, with both scores: one that is counted as absent would be ranked as worst.
+    """Every candidate once, with both scores: a missing score would rank it last.
 
     `words` has the lexical score of all that match. Only a memory that has no vector yet has no cosine.
     """
@@ -53,8 +53,8 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, flo
     return candidates
 
 
-def _sought(question: Question) -> list[str]:
-    """The tokens to look up. Beside a guess, which may be wrong, those of the query count twice (docs/decisions/0016-questions-and-guesses.md)."""
+def _search_tokens(question: Question) -> list[str]:
+    """The tokens to search. The guessed answer may be wrong, so the tokens of the query count twice (docs/decisions/0016-questions-and-guesses.md)."""
     asked = query_tokens(question.query)
     known = set(asked)
     guessed = [token for token in query_tokens(question.hypothetical) if token not in known]

@@ -1,4 +1,4 @@
-"""What a conversation starts with, in layers and within a budget: the latest, what fits the topic, the summaries."""
+"""The context of a new conversation, in layers and within a budget: the topic, the latest memories, summaries."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from memory_mcp.text.low_value import low_value
 from memory_mcp.text.tokens import jaccard, query_tokens, tokens
 
 AT_MOST = 10
-# So many more matches than places for them: the most diverse are chosen. Each costs the cross-encoder three pairs.
+# Extra matches from which the most diverse are chosen. Each costs the cross-encoder three pairs.
 SPARE_MATCHES = 3
-# Among so many of the latest those are looked for that say something: among more where the first few don't say enough. And among so many
-# summaries those that are of different things.
+# The number of latest memories among which informative ones are looked for, more where the first few are not enough; and the number of
+# summaries among which different ones are looked for.
 LATEST_POOLS, SUMMARIES_POOL = (20, 60), 20
 SAME_SUMMARY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The layers, each hit with the one it came from, and what recall said of the topical layer (None without a query)."""
+    """The hits with their layers, and the recall of the topical layer (None without a query)."""
 
     hits: tuple[Layered, ...]
     recalled: Recalled | None
@@ -47,27 +47,27 @@ def context(
 ) -> Context:
     """At most 10 memories for a new conversation, none twice. Topical ones come first: they are the reason for the query.
 
-    The places that no summary takes are the topic's: docs/decisions/0017-layers-of-a-context.md.
+    The topic gets the hits that summaries leave: docs/decisions/0017-layers-of-a-context.md.
     """
     layers = settings.context
     with persona.database.read_briefly() as connection:
-        fresh = _telling(connection, AT_MOST + layers.recent)
-        summaries = _unlike(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries)
-    places = layers.semantic + layers.summaries - len(summaries)
+        fresh = _latest_informative(connection, AT_MOST + layers.recent)
+        summaries = _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries)
+    topical_count = layers.semantic + layers.summaries - len(summaries)
     recalled = None
-    if query and places:
-        question = Question(query=query, top_k=places + SPARE_MATCHES, max_tokens=100_000)
+    if query and topical_count:
+        question = Question(query=query, top_k=topical_count + SPARE_MATCHES, max_tokens=100_000)
         recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
-    telling = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
-    topical = diverse(telling, places, layers.mmr_lambda)
+    informative = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
+    topical = diverse(informative, topical_count, layers.mmr_lambda)
     layered = _distinct(topical, summaries, fresh, layers.recent)[:AT_MOST]
     return Context(shared(layered, max_tokens, query_tokens(query)), recalled)
 
 
 def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hit]:
-    """The `count` hits that are relevant and unlike each other: maximal marginal relevance (Carbonell & Goldstein 1998).
+    """The `count` hits that are relevant and different from each other: maximal marginal relevance (Carbonell & Goldstein 1998).
 
-    `relevance_weight` is its λ, from 0 to 1; likeness is the share of the tokens that two contents have in common.
+    `relevance_weight` is its λ, from 0 to 1; similarity is the share of the tokens that two contents have in common.
     """
     words = {hit.memory.id: set(tokens(hit.memory.content)) for hit in hits}
     top = max((hit.score for hit in hits), default=0.0) or 1.0
@@ -75,8 +75,8 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
     waiting = list(hits)
 
     def marginal(hit: Hit) -> float:
-        sameness = max((jaccard(words[hit.memory.id], words[other.memory.id]) for other in chosen), default=0.0)
-        return relevance_weight * hit.score / top - (1 - relevance_weight) * sameness
+        similarity = max((jaccard(words[hit.memory.id], words[other.memory.id]) for other in chosen), default=0.0)
+        return relevance_weight * hit.score / top - (1 - relevance_weight) * similarity
 
     while waiting and len(chosen) < count:
         best = max(waiting, key=marginal)
@@ -85,19 +85,19 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
     return chosen
 
 
-def _telling(connection: apsw.Connection, wanted: int) -> list[Memory]:
-    """The latest memories that say something: so many as are `wanted`, or as there are among the latest."""
-    telling: list[Memory] = []
+def _latest_informative(connection: apsw.Connection, wanted: int) -> list[Memory]:
+    """The latest memories that are informative: as many as are `wanted`, or as there are among the latest."""
+    informative: list[Memory] = []
     for pool in LATEST_POOLS:
         latest = memories.recent(connection, Filters(), pool, without_summaries=True)
-        telling = [memory for memory in latest if not low_value(memory.content)]
-        if len(telling) >= wanted or len(latest) < pool:
+        informative = [memory for memory in latest if not low_value(memory.content)]
+        if len(informative) >= wanted or len(latest) < pool:
             break
-    return telling
+    return informative
 
 
-def _unlike(summaries: Sequence[Memory], count: int) -> list[Memory]:
-    """The latest summaries, without those that say what a later one says: a day may consist of one conversation."""
+def _dissimilar(summaries: Sequence[Memory], count: int) -> list[Memory]:
+    """The latest summaries without those similar to a later one: a day may consist of one conversation."""
     chosen: list[Memory] = []
     for summary in summaries:
         words = set(tokens(summary.content))

@@ -1,4 +1,4 @@
-"""What a hit must reach to be one: a floor for any answer, or one on the own scale of the model that judged it."""
+"""The score that a candidate needs to be a hit: `min_score`, or a value of `min_scores` on the scale of the model that scored it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,24 +12,24 @@ from memory_mcp.search.meaning import Meaning
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """`least` is a score, or a cosine where `by_cosine`. 0 lets everything pass."""
+    """`least` is a score, or a cosine with `by_cosine`. 0 passes everything."""
 
     least: float = 0.0
     by_cosine: bool = False
 
     def measure(self, candidate: Candidate) -> float:
-        """What of a candidate is held against the floor. A cosine that is not known yet keeps nothing out, and a named date speaks for it."""
+        """The value to compare with the floor. A candidate without a cosine yet passes, and so does one of a named date."""
         if not self.by_cosine:
             return candidate.score
         return 1.0 if candidate.dense is None or candidate.in_named_date else candidate.dense
 
     def passing(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-        """Those that reach it, in their order."""
+        """The candidates that reach it, in their order."""
         return [candidate for candidate in candidates if self.measure(candidate) >= self.least] if self.least else candidates
 
 
 def floor_for(settings: Settings, models: Models, meaning: Meaning, *, reranked: bool) -> Floor:
-    """The floor of an answer: that of the cross-encoder where it ordered the hits, of the embedding model where that was asked, else `min_score`."""
+    """The floor of an answer: of the cross-encoder if it ordered the hits, of the embedding model if that was used, else `min_score`."""
     embedder = models.of_generation(meaning.generation) if meaning.index else None
     if reranked and models.reranker:
         return Floor(_of_model(settings, models.reranker.name, settings.min_score))

@@ -1,4 +1,4 @@
-"""What age, importance and use add to a candidate's score where `decay.weight` asks for it: they order, and never leave out."""
+"""The part of a score for age, importance and use, with `decay.weight`: it changes the order and never excludes a candidate."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from memory_mcp.text.forgetting_curve import forgetting_curve
 
 
 def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Decay, now: datetime) -> Mapping[int, float]:
-    """For each of these memories `decay.weight` x its retention; nothing, and no look at the database, while the weight is 0."""
+    """For each of these memories `decay.weight` x its retention; nothing, and no query, while the weight is 0."""
     if not decay.weight:
         return {}
     found = memory_usage.touches(connection, memory_ids)

@@ -1,9 +1,8 @@
-"""One order out of several scores.
+"""The fusion formula: one score out of several.
 
     a·minmax(cosine) + (1−a)·(share + the session term) + the date term + the speaker term + the graph term + freshness,    share = bm25/max(bm25)
 
-over the union of the candidates, with both scores for every one of them. Why not reciprocal ranks, and what else was
-tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; the graph: docs/graph.md.
+over the union of the candidates, with both scores for every one of them. Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; the graph: docs/graph.md.
 """
 
 from collections import defaultdict
@@ -14,13 +13,13 @@ from memory_mcp.config.settings import Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
 from memory_mcp.store.timestamps import to_text
 
-# How many others of its conversation speak for a memory.
+# The number of other memories of its session that support a memory.
 WITNESSES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the query names beside its words; by a candidate's id where it comes from, and how much of what the graph leads to it is; and what `decay` adds to each."""
+    """The dates and speakers that the query names; and by candidate id: its origin, its share from the graph, and what `decay` adds."""
 
     dates: Sequence[TimeRange]
     speakers: Collection[str]
@@ -30,10 +29,9 @@ class Hints:
 
 
 def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float | None = None) -> list[Candidate]:
-    """The same candidates, their scores set, best first; of equals the later one in time.
+    """The candidates with their scores, best first; of equals the later one in time.
 
-    A candidate that has no vector yet is judged by its words alone; where none has one, all are. `dense_weight` goes before the
-    one of the settings.
+    A candidate without a vector is scored by its words alone. `dense_weight` overrides the one of the settings.
     """
     lexical = [candidate.lexical or 0.0 for candidate in candidates]
     cosines = [candidate.dense for candidate in candidates if candidate.dense is not None]
@@ -53,8 +51,8 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
         named = settings.date_boost * candidate.in_named_date + settings.speaker_boost * candidate.by_named_speaker
-        led = graph_weight * candidate.graph_share
-        candidate.score = weight * meaning + (1 - weight) * words + named + led + candidate.freshness
+        associated = graph_weight * candidate.graph_share
+        candidate.score = weight * meaning + (1 - weight) * words + named + associated + candidate.freshness
     return best_first(candidates, hints.origins)
 
 
@@ -64,7 +62,7 @@ def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -
 
 
 def _happened_in(dates: Iterable[TimeRange], origins: Collection[Origin]) -> set[str]:
-    """Those of their moments that are in one of the dates."""
+    """The moments of these origins that are in one of the dates."""
     days = [(to_text(date.start), to_text(date.end)) for date in dates]
     return {origin.happened for start, end in days for origin in origins if start <= origin.happened < end}
 
@@ -74,7 +72,11 @@ def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[
     by_session = defaultdict(list)
     for share, origin in zip(shares, origins, strict=True):
         by_session[origin.session_id].append(share)
-    best = {session: sorted(found, reverse=True)[: WITNESSES + 1] for session, found in by_session.items() if session and len(found) > 1}
+    best = {
+        session: sorted(of_session, reverse=True)[: WITNESSES + 1]
+        for session, of_session in by_session.items()
+        if session and len(of_session) > 1
+    }
     return [
         _sum_of_others(best[origin.session_id], share) / WITNESSES if origin.session_id in best else 0.0
         for share, origin in zip(shares, origins, strict=True)
@@ -82,6 +84,6 @@ def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[
 
 
 def _sum_of_others(best: Sequence[float], own: float) -> float:
-    """Of the best of a session, the sum of the first few beside its own."""
+    """The sum of the best shares of a session without its own."""
     own_is_among = own >= best[-1]
     return sum(best[:-1] if not own_is_among and len(best) > WITNESSES else best) - (own if own_is_among else 0.0)

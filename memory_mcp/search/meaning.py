@@ -1,4 +1,4 @@
-"""The query as vectors, and the memories whose vectors are near: the source of candidates that needs a model."""
+"""The query as vectors, and the memories with near vectors: the candidates that need a model."""
 
 from dataclasses import dataclass
 
@@ -13,18 +13,18 @@ from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex
 from memory_mcp.store.vectors.index_cache import IndexShelf
 
-# A memory may have several vectors: so many more chunks than memories are asked for.
+# A memory may have several vectors: the number of chunks requested for each candidate.
 CHUNKS_PER_CANDIDATE = 3
-# A question is nearer to questions than any statement is. So much of what a memory's own questions have over its content counts:
-# all of it would put memories that were stored with questions before the others (docs/decisions/0016-questions-and-guesses.md).
+# A question is nearer to questions than to any statement. This share of what a memory's own questions exceed its content by counts:
+# all of it would rank memories that were stored with questions before the others (docs/decisions/0016-questions-and-guesses.md).
 QUESTION_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What was asked, as vectors of the generation that answers for this persona, and its index.
+    """The query as vectors of the generation that serves this persona, and its index.
 
-    Without an index `skipped` says why, unless no model is wanted. `generation` is what vectors are, or will be, of.
+    Without an index `skipped` is the reason, unless no model is wanted. `generation` is that of the vectors, present or future.
     """
 
     vectors: tuple[Vectors, ...] = ()
@@ -34,7 +34,7 @@ class Meaning:
 
 
 def meaning_of(persona: Persona, question: Question, models: Models, indexes: IndexShelf | None) -> Meaning:
-    """Asks the model for the vectors of the query and of the guessed answer. Holds no database meanwhile."""
+    """Embeds the query and the guessed answer. No database connection is held meanwhile."""
     state = models.embedder_state.state
     unwanted = question.mode not in ("auto", "semantic", "graph") or (state == "off" and question.mode != "semantic")
     if unwanted or (models.embedder and not persona.exists):
@@ -65,21 +65,20 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     among = chunks.passing_filters(connection, filters) if filters else None
     asked = limit * CHUNKS_PER_CANDIDATE
     nearest = sorted((hit for vector in meaning.vectors for hit in meaning.index.search(vector, asked, among)), key=lambda hit: -hit[1])
-    found: dict[int, None] = {}
+    memory_ids: dict[int, None] = {}
     for start in range(0, len(nearest), limit):  # nearly always the first ones are of as many memories
         chunk_ids = [chunk for chunk, _ in nearest[start : start + limit]]
         owners = chunks.owners(connection, chunk_ids)
-        found.update((owners[chunk], None) for chunk in chunk_ids if chunk in owners)
-        if len(found) >= limit:
+        memory_ids.update((owners[chunk], None) for chunk in chunk_ids if chunk in owners)
+        if len(memory_ids) >= limit:
             break
-    return list(found)[:limit]
+    return list(memory_ids)[:limit]
 
 
 def cosines(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, tuple[float, int]]:
-    """For each of these memories how near it is, and which piece of its content is the nearest. One whose content has no vector is left out.
+    """The cosine of each of these memories and its nearest chunk. A memory without vectors is left out.
 
-    Near is the mean cosine with the vectors of the query and of the guess, raised by `QUESTION_WEIGHT` of what the memory's own
-    questions have more.
+    The cosine is the mean with the vectors of the query and of the guess, raised by `QUESTION_WEIGHT` of what the memory's own questions exceed it by.
     """
     if meaning.index is None:
         return {}
@@ -87,15 +86,15 @@ def cosines(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]
     known, vectors = meaning.index.reconstruct(owners)
     if not known:
         return {}
-    said: dict[int, tuple[float, int]] = {}
-    asked: dict[int, float] = {}
+    by_content: dict[int, tuple[float, int]] = {}
+    by_question: dict[int, float] = {}
     for chunk, cosine in zip(known, (vectors @ np.mean(meaning.vectors, axis=0)).tolist(), strict=True):
         memory_id, is_question = owners[chunk]
         if is_question:
-            asked[memory_id] = max(cosine, asked.get(memory_id, cosine))
+            by_question[memory_id] = max(cosine, by_question.get(memory_id, cosine))
         else:
-            said[memory_id] = max((cosine, chunk), said.get(memory_id, (cosine, chunk)))
+            by_content[memory_id] = max((cosine, chunk), by_content.get(memory_id, (cosine, chunk)))
     return {
-        memory_id: (cosine + QUESTION_WEIGHT * max(asked.get(memory_id, cosine) - cosine, 0.0), chunk)
-        for memory_id, (cosine, chunk) in said.items()
+        memory_id: (cosine + QUESTION_WEIGHT * max(by_question.get(memory_id, cosine) - cosine, 0.0), chunk)
+        for memory_id, (cosine, chunk) in by_content.items()
     }

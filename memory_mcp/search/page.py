@@ -1,4 +1,4 @@
-"""From ranked candidates to the hits that fit an answer."""
+"""Chooses and cuts the hits that fit the token budget of an answer."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +10,10 @@ from memory_mcp.text.chunk import CHUNK_CHARACTERS
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, excerpt
 from memory_mcp.text.micro_summary import micro_summary
 
-# What a hit costs beside its text: key, dates, score and punctuation.
+# Tokens of a hit besides its text: key, dates, score and punctuation.
 HIT_OVERHEAD_TOKENS = 60
 WORTH_CUTTING_TOKENS = 40
-# So much of the first hit's text is shown, whatever its labels cost: an answer of an ellipsis says nothing.
+# Tokens of the first hit's text that are always shown, whatever its labels cost.
 LEAST_TEXT_TOKENS = 12
 NOWHERE: Span = (0, 0)
 
@@ -27,14 +27,14 @@ def within_budget(
     words: Sequence[str] = (),
     with_metadata: bool = False,
 ) -> tuple[Hit, ...]:
-    """As many hits, in order, as `max_tokens` allows; at least one, cut if need be. `index` shows one line of each.
+    """As many hits, in order, as `max_tokens` allows; at least one, cut if necessary. `detail="index"` shows one line of each.
 
-    Of a memory that is cut the part around its best span is shown, where somebody knows it, and of a span that is too long where most of
-    `words` are, else its beginning. A long one that others follow gets half of the room. Metadata are shown where they are wanted and fit as a whole.
+    A cut memory shows the part around its best span if that is known (of a span that is too long the part with most of `words`), else its
+    beginning. A long memory with others after it gets half of the rest. Metadata are shown if wanted and if they fit as a whole.
     """
     hits: list[Hit] = []
     left = max_tokens
-    for place, (memory, score, why) in enumerate(ranked, start=1):
+    for rank, (memory, score, why) in enumerate(ranked, start=1):
         text = (memory.micro_summary or micro_summary(memory.content)) if detail == "index" else memory.content
         part = best_part(memory) if best_part and detail == "full" and len(text) > WINDOW_CHARACTERS else NOWHERE
         overhead = labels_cost(memory)
@@ -42,13 +42,13 @@ def within_budget(
         cost = estimate_tokens(text)
         if hits and room < min(cost, WORTH_CUTTING_TOKENS):
             break
-        halved = detail == "full" and len(text) > CHUNK_CHARACTERS and place < len(ranked)
+        halved = detail == "full" and len(text) > CHUNK_CHARACTERS and rank < len(ranked)
         budget = max(room // 2 if halved else room, 1 if hits else LEAST_TEXT_TOKENS)
         shown = _cut(text, part, budget, words)
         left -= overhead + estimate_tokens(shown)
-        beside = estimate_tokens(json.dumps(memory.metadata, ensure_ascii=False)) if with_metadata and memory.metadata else 0
-        fits = 0 < beside <= left
-        left -= beside if fits else 0
+        metadata_tokens = estimate_tokens(json.dumps(memory.metadata, ensure_ascii=False)) if with_metadata and memory.metadata else 0
+        fits = 0 < metadata_tokens <= left
+        left -= metadata_tokens if fits else 0
         hits.append(Hit(memory, round(score, 4), why, shown, truncated=shown != memory.content, with_metadata=fits, best_part=part))
         if shown != text and not halved:
             break
@@ -56,14 +56,14 @@ def within_budget(
 
 
 def labels_cost(memory: Memory) -> int:
-    """What a hit of this memory costs beside its text, in tokens."""
+    """The tokens of a hit of this memory besides its text."""
     return HIT_OVERHEAD_TOKENS + estimate_tokens(
         "".join([memory.source or "", memory.session_id or "", memory.category or "", *memory.tags])
     )
 
 
 def cut_to(hit: Hit, budget: int, words: Sequence[str]) -> str:
-    """What of a hit's memory costs at most `budget` tokens: the part around its best, where that is known, else its beginning."""
+    """The part of a hit's memory that costs at most `budget` tokens: around its best span if that is known, else its beginning."""
     return _cut(hit.memory.content, hit.best_part, budget, words)
 
 
@@ -72,8 +72,8 @@ def _cut(text: str, around: Span, budget: int, words: Sequence[str]) -> str:
 
 
 def why(candidate: Candidate) -> dict[str, Any]:
-    """What each source thought of a candidate, for a reader who wonders why it is here."""
-    opinions = {
+    """The parts of a candidate's score by source, as the answer explains it."""
+    shares = {
         "lexical": candidate.lexical_share,
         "session": candidate.session_share or None,
         "graph": candidate.graph_share or None,
@@ -81,6 +81,6 @@ def why(candidate: Candidate) -> dict[str, Any]:
         "rerank": candidate.rerank,
         "freshness": candidate.freshness or None,
     }
-    told: dict[str, Any] = {name: round(value, 3) for name, value in opinions.items() if value is not None}
+    explained: dict[str, Any] = {name: round(value, 3) for name, value in shares.items() if value is not None}
     named = {"date": candidate.in_named_date, "speaker": candidate.by_named_speaker}
-    return {**told, **{name: True for name, is_named in named.items() if is_named}}
+    return {**explained, **{name: True for name, is_named in named.items() if is_named}}

@@ -1,8 +1,8 @@
-"""How a question is answered: candidates (meaning · words · named dates) → fuse → what the graph leads to from the best → fuse → pool of
-top_k×3 → rerank → page.
+"""The steps of a recall: candidates (meaning · words · named dates) → fuse → memories associated by the graph → fuse → pool of top_k×3 → rerank
+→ page.
 
-The database is read in one snapshot, between the two models: none is held open while a model works. The answer names the
-pipeline that ran and what was missing.
+The database is read in one snapshot between the two models; no connection is held while a model works. The answer names the pipeline that ran
+and what was missing.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ from memory_mcp.dates.resolve import named_dates
 from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.pool import on_behalf_of
-from memory_mcp.graph.query.entities_by_meaning import Meant, meant
-from memory_mcp.graph.query.relation_lines import budget_beside, stated_around, tells_relations
-from memory_mcp.graph.query.retrieval import Named, along_the_graph, led_to, named_by_the_best, named_in
+from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning, entities_by_meaning
+from memory_mcp.graph.query.relation_lines import relation_lines
+from memory_mcp.graph.query.retrieval import QueryEntities, associated_memories, entities_in_query, memories_near_entities
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.floor import Floor, floor_for
@@ -31,20 +31,21 @@ from memory_mcp.store import memories
 from memory_mcp.store.lexical.token_frequencies import WordCounts
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.text.budget import line_cost
 from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import named_speakers
 from memory_mcp.text.tokens import query_tokens
 
 POOL_FACTOR = 3
-# `mode=graph`: what the question says counts once, how near a memory is along the graph half as much (docs/graph.md#in-a-search).
+# `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph.md#in-a-search).
 NEARNESS_WEIGHT = 0.5
-# Modes in which the time or the graph decides, and no cross-encoder.
-_ORDERED_OTHERWISE = ("recent", "graph")
+# Modes that the time or the graph orders, and no cross-encoder.
+_NOT_RERANKED = ("recent", "graph")
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """What one snapshot of the database gave: all candidates in fused order, and of the best of them everything the rest needs."""
+    """The result of one snapshot of the database: all candidates in fused order, and what the later steps need of the best."""
 
     candidates: list[Candidate]
     pool: list[Candidate]
@@ -54,7 +55,7 @@ class _Ranked:
     relations: tuple[str, ...] = ()
 
     def best_part(self, query: str) -> Callable[[Memory], Span]:
-        """Where in a memory the answer is: in the piece that came nearest, if it has several, and there where the query's words are."""
+        """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
         nearest = {candidate.memory_id: self.spans.get(candidate.best_chunk or 0) for candidate in self.pool}
         return lambda memory: best_window(memory.content, query_tokens(query), nearest.get(memory.id) or (0, len(memory.content)))
 
@@ -69,19 +70,19 @@ def recall(
     indexes: IndexShelf | None = None,
     deadline: float | None = None,
 ) -> Recalled:
-    """The memories of this persona that answer the question best. Past `deadline`, in `time.monotonic`'s seconds, nothing is reranked."""
+    """The memories of this persona that answer the question best. After `deadline`, in seconds of `time.monotonic`, nothing is reranked."""
     if question.keys:
         return _fetched(persona, question)
     if question.mode == "recent" and not question.query:
         return _recent(persona, question)
     with on_behalf_of(persona.name):
         meaning = meaning_of(persona, question, models, indexes)
-        guided = _guided(persona, question, models)
+        by_meaning = _entities_by_meaning(persona, question, models)
         with persona.database.read_briefly() as connection:
-            ranked = _ranked(persona, connection, question, models, meaning, settings, now, guided)
+            ranked = _ranked(persona, connection, question, models, meaning, settings, now, by_meaning)
         reranked = _reranked(ranked, question, models, settings, deadline)
     floor = floor_for(settings, models, meaning, reranked=reranked.done)
-    return _answer(question, floor, meaning, ranked, reranked, guided)
+    return _answer(question, floor, meaning, ranked, reranked, by_meaning)
 
 
 def _ranked(
@@ -92,27 +93,29 @@ def _ranked(
     meaning: Meaning,
     settings: Settings,
     now: datetime,
-    guided: Meant,
+    by_meaning: EntitiesByMeaning,
 ) -> _Ranked:
-    named = named_in(connection, persona.names, question.query) if question.mode == "graph" or tells_relations(question) else Named()
+    is_related = _has_relations(question)
+    named = entities_in_query(connection, persona.names, question.query) if question.mode == "graph" or is_related else QueryEntities()
     hints, ranked = (
-        _by_graph(connection, persona.words, question, meaning, settings, now, guided, named)
+        _by_graph(connection, persona.words, question, meaning, settings, now, by_meaning, named)
         if question.mode == "graph"
         else _fused(connection, persona.words, question, meaning, settings, now)
     )
     by_meaning_alone = question.mode == "semantic" and meaning.index is not None
-    led = settings.fusion.graph_weight_dense if meaning.index else settings.fusion.graph_weight
-    if led and question.mode not in _ORDERED_OTHERWISE and not by_meaning_alone:
+    graph_weight = settings.fusion.graph_weight_dense if meaning.index else settings.fusion.graph_weight
+    if graph_weight and question.mode not in _NOT_RERANKED and not by_meaning_alone:
         hints, ranked = _associated(connection, question, meaning, settings, now, hints, ranked)
     if question.mode == "recent":
         ranked.sort(key=lambda candidate: hints.origins[candidate.memory_id].happened, reverse=True)
     pool = ranked[: question.top_k * POOL_FACTOR]
-    # Without a cross-encoder, which reads the whole pool, only what is shown is read.
+    # Only a cross-encoder needs the whole pool.
     read = pool if _may_rerank(question, models) else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k]
-    found = memories.by_ids(connection, [candidate.memory_id for candidate in read])
+    by_id = memories.by_ids(connection, [candidate.memory_id for candidate in read])
     spans = chunks.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
-    return _Ranked(ranked, pool, found, spans, lag, stated_around(connection, question, named))
+    lines = relation_lines(connection, named, question.max_tokens) if is_related and named.shares else ()
+    return _Ranked(ranked, pool, by_id, spans, lag, lines)
 
 
 def _fused(
@@ -139,26 +142,26 @@ def _associated(
     hints: Hints,
     ranked: list[Candidate],
 ) -> tuple[Hints, list[Candidate]]:
-    """The same with what the graph leads to from the best of them, newcomers with their cosines."""
-    led = led_to(connection, question, ranked, settings.fusion.candidates_per_source)
-    if not led:
+    """The candidates with the memories that the graph associates with the best of them, new ones with their cosines."""
+    associated = associated_memories(connection, question, ranked, settings.fusion.candidates_per_source)
+    if not associated:
         return hints, ranked
-    newcomers = list(led.keys() - hints.origins.keys())
-    # What the words found is among the others already; to look once more for how little they find in these would double the work.
-    candidates = [*ranked, *union(connection, meaning, {}, newcomers)]
-    origins = {**hints.origins, **memories.origins(connection, newcomers)}
-    fresh = {**hints.freshness, **freshness(connection, newcomers, settings.decay, now)}
-    hints = replace(hints, origins=origins, graph=led, freshness=fresh)
+    added = list(associated.keys() - hints.origins.keys())
+    # The lexical matches are among the ranked already; searching these few again would double the work.
+    candidates = [*ranked, *union(connection, meaning, {}, added)]
+    origins = {**hints.origins, **memories.origins(connection, added)}
+    fresh = {**hints.freshness, **freshness(connection, added, settings.decay, now)}
+    hints = replace(hints, origins=origins, graph=associated, freshness=fresh)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
 
 
-def _guided(persona: Persona, question: Question, models: Models) -> Meant:
-    """Whom a question for the graph means that names nobody."""
+def _entities_by_meaning(persona: Persona, question: Question, models: Models) -> EntitiesByMeaning:
+    """The entities that a query of `mode=graph` means if it names none."""
     if question.mode != "graph":
-        return Meant()
+        return EntitiesByMeaning()
     with persona.database.read() as connection:
-        named = named_in(connection, persona.names, question.query)
-    return Meant() if named.shares else meant(persona, question.query, models)
+        named = entities_in_query(connection, persona.names, question.query)
+    return EntitiesByMeaning() if named.shares else entities_by_meaning(persona, question.query, models)
 
 
 def _by_graph(
@@ -168,22 +171,25 @@ def _by_graph(
     meaning: Meaning,
     settings: Settings,
     now: datetime,
-    guided: Meant,
-    named: Named,
+    by_meaning: EntitiesByMeaning,
+    named: QueryEntities,
 ) -> tuple[Hints, list[Candidate]]:
-    """The memories around whom the question names, or means; what else it says puts them in order."""
-    start = named.shares or guided.shares or named_by_the_best(connection, _fused(connection, counts, question, meaning, settings, now)[1])
-    led = along_the_graph(connection, start, question)
-    words = from_words(connection, counts, replace(question, query=named.rest), 0, list(led))
-    hints = replace(_hints(connection, question, named_dates(question.query, now, settings.zone), list(led), settings, now), graph=led)
+    """The memories near the entities that the query names or means, ordered by the rest of the query."""
+
+    def ranked_by_words() -> list[Candidate]:
+        return _fused(connection, counts, question, meaning, settings, now)[1]
+
+    near = memories_near_entities(connection, question, named.shares or by_meaning.shares, ranked_by_words)
+    words = from_words(connection, counts, replace(question, query=named.rest), 0, list(near))
+    hints = replace(_hints(connection, question, named_dates(question.query, now, settings.zone), list(near), settings, now), graph=near)
     weights = settings.fusion.model_copy(update={"graph_weight": NEARNESS_WEIGHT, "graph_weight_dense": NEARNESS_WEIGHT})
-    return hints, fuse(union(connection, meaning, words, led), weights, hints)
+    return hints, fuse(union(connection, meaning, words, near), weights, hints)
 
 
 def _hints(
     connection: apsw.Connection, question: Question, dates: Sequence[TimeRange], ids: Sequence[int], settings: Settings, now: datetime
 ) -> Hints:
-    """What the question names beside its words, and where these memories come from."""
+    """The dates and speakers that the query names, and the origins of these memories."""
     origins = memories.origins(connection, ids)
     speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
     return Hints(dates, speakers, origins, freshness=freshness(connection, ids, settings.decay, now))
@@ -193,44 +199,51 @@ def _dense_weight(question: Question) -> float | None:
     return 1.0 if question.mode == "semantic" else None
 
 
+def _has_relations(question: Question) -> bool:
+    """Whether an answer has relations beside its hits: filters do not apply to relations, so with a filter none is shown."""
+    return question.mode != "recent" and not question.filters
+
+
 def _may_rerank(question: Question, models: Models) -> bool:
-    return models.reranker is not None and question.mode not in _ORDERED_OTHERWISE
+    return models.reranker is not None and question.mode not in _NOT_RERANKED
 
 
 def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
-    """The pool as the cross-encoder orders it, unless the time or the graph decides."""
-    if question.mode in _ORDERED_OTHERWISE:
+    """The pool in the order of the cross-encoder, unless the mode has another order."""
+    if question.mode in _NOT_RERANKED:
         return Reranked(ranked.pool)
     best_part = ranked.best_part(question.query)
     passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
     return rerank(ranked.pool, question, passages, models, settings, deadline)
 
 
-def _answer(question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked, guided: Meant) -> Recalled:
+def _answer(
+    question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked, by_meaning: EntitiesByMeaning
+) -> Recalled:
     passing = floor.passing(reranked.pool)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
     words = query_tokens(question.query)
-    budget = budget_beside(question, ranked.relations)
+    budget = question.max_tokens - sum(map(line_cost, ranked.relations))
     hits = within_budget(shown, question.detail, budget, ranked.best_part(question.query), words=words)
-    # The scores of what was not reranked are on another scale than a floor for reranked ones.
+    # A floor for reranked scores does not apply to the scores of candidates that were not reranked.
     comparable = not (reranked.done and floor.least)
     rest = len(floor.passing(ranked.candidates[len(reranked.pool) :])) if comparable else 0
     return Recalled(
         hits=hits,
         mode=_mode(question, meaning),
         reranked=reranked.done,
-        degraded=tuple(dict.fromkeys(reason for reason in (meaning.skipped, guided.skipped, reranked.skipped) if reason)),
+        degraded=tuple(dict.fromkeys(reason for reason in (meaning.skipped, by_meaning.skipped, reranked.skipped) if reason)),
         index_lag=ranked.index_lag,
         more=len(passing) + rest - len(hits),
         relations=ranked.relations,
-        meant=tuple((entity.name, near) for entity, near in guided.entities),
+        meant=tuple((entity.name, near) for entity, near in by_meaning.entities),
         best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
     )
 
 
 def _mode(question: Question, meaning: Meaning) -> str:
     """The pipeline that ran, not the one that was asked for."""
-    if question.mode in _ORDERED_OTHERWISE:
+    if question.mode in _NOT_RERANKED:
         return question.mode
     if meaning.index is None:
         return "keyword"
@@ -238,18 +251,18 @@ def _mode(question: Question, meaning: Meaning) -> str:
 
 
 def _fetched(persona: Persona, question: Question) -> Recalled:
-    """The memories with the keys that the caller named, in that order, whatever their state."""
+    """The memories with these keys, in that order, also from the trash."""
     with persona.database.read_briefly() as connection:
-        found = memories.by_keys(connection, question.keys)
-    present = [(found[key], 1.0, {"key": True}) for key in question.keys if key in found]
+        by_key = memories.by_keys(connection, question.keys)
+    present = [(by_key[key], 1.0, {"key": True}) for key in question.keys if key in by_key]
     hits = within_budget(present, question.detail, question.max_tokens, with_metadata=question.detail == "full")
-    missing = tuple(key for key in question.keys if key not in found)
+    missing = tuple(key for key in question.keys if key not in by_key)
     return Recalled(hits, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
 
 
 def _recent(persona: Persona, question: Question) -> Recalled:
     """The latest memories that pass the filters."""
     with persona.database.read_briefly() as connection:
-        found = memories.recent(connection, question.filters, question.top_k + 1)
-    hits = within_budget([(memory, 1.0, {"recent": True}) for memory in found[: question.top_k]], question.detail, question.max_tokens)
-    return Recalled(hits, "recent", False, (), 0, more=len(found) - len(hits))
+        latest = memories.recent(connection, question.filters, question.top_k + 1)
+    hits = within_budget([(memory, 1.0, {"recent": True}) for memory in latest[: question.top_k]], question.detail, question.max_tokens)
+    return Recalled(hits, "recent", False, (), 0, more=len(latest) - len(hits))

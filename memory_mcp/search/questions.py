@@ -1,4 +1,4 @@
-"""From what a caller asks to a `Question`, or a refusal that says what to mend."""
+"""Validates the arguments of a recall and makes them a `Question`."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.dates.resolve import parse_range
-from memory_mcp.domain import DETAILS, MODES, OTHER_MODES, Filters, Question
+from memory_mcp.domain import DETAILS, MODE_ALIASES, MODES, Filters, Question
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
@@ -40,14 +40,14 @@ def question(
     """A checked question. `top_k` left out means `reranker_top_n`.
 
     Raises:
-        InvalidInput: something in it can't be used; says what.
+        InvalidInput: an argument can't be used; names it.
     """
-    private = Redaction(settings.privacy)  # what is not stored can't be found, and need not reach a model or its cache
+    private = Redaction(settings.privacy)  # what is never stored can't be found, and must not reach a model or its cache
     asked = private.text(storable((query or "").strip(), "query"))
     wanted = (mode or "").strip().casefold() or "auto"
-    mode = OTHER_MODES.get(wanted, wanted)
+    mode = MODE_ALIASES.get(wanted, wanted)
     if not asked and mode == "auto" and (tags or category or date_range or min_importance):
-        mode = "recent"  # what happened yesterday? The filters are the question.
+        mode = "recent"  # the filters alone are the question: what happened yesterday
     if not asked and not keys and mode != "recent":
         raise InvalidInput(
             "query is empty",

@@ -1,6 +1,7 @@
-"""The cross-encoder's step, between the pool and the page: it reads query and memory together, and its order stands.
+"""Reranking: a cross-encoder reads query and memory together and orders the pool, within a deadline.
 
-Without a reranker, or in time for none, the pool keeps its fused order, and the answer says why.
+Without a reranker, or without time for one, the pool keeps its fused order, and the answer gives the reason. The deadline is `rerank_deadline_ms`
+of the configuration, counted from the start of the call.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,16 +14,16 @@ from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.budget import estimate_tokens
 from memory_mcp.text.excerpt import Span, excerpt
 
-# With a question of usual length before it, what a cross-encoder's 512 tokens hold.
+# The 512 tokens of a cross-encoder without those of a query of usual length.
 PASSAGE_TOKENS = 480
 
-# What is read of a memory where there is no time for more. Most memories are shorter.
+# Characters of a memory that are read where there is no time for more. Most memories are shorter.
 BEGINNING_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """The pool in its order. `done` tells whether a cross-encoder made it; `skipped` why not, or not whole, where one is configured."""
+    """The pool in its order. `done`: whether a cross-encoder ordered it. `skipped`: why a configured one did not, or not completely."""
 
     pool: Sequence[Candidate]
     done: bool = False
@@ -32,7 +33,7 @@ class Reranked:
 def rerank(
     pool: Sequence[Candidate], question: Question, passages: Mapping[int, str], models: Models, settings: Settings, deadline: float | None
 ) -> Reranked:
-    """The pool by the cross-encoder's score, plus the date term: a model that reads no calendar must not undo it."""
+    """The pool by the score of the cross-encoder plus the date term, which a model without a calendar must not undo."""
     reranker = models.reranker
     if reranker is None:
         state = models.reranker_state.state
@@ -51,13 +52,13 @@ def rerank(
         replace(candidate, rerank=score, score=score + settings.fusion.date_boost * candidate.in_named_date + candidate.freshness)
         for candidate, score in zip(pool, scores, strict=False)
     ]
-    # What was not read is left out: its score is on another scale.
+    # Candidates that were not read are left out: their scores have another scale.
     shortened = "rerank_cut" if cut else "rerank_shortened" if len(scored) < len(pool) else None
     return Reranked(sorted(scored, key=lambda candidate: -candidate.score), done=True, skipped=shortened)
 
 
 def _scores(reranker: Reranker, question: Question, texts: Sequence[str], deadline: float | None) -> tuple[list[float] | None, bool]:
-    """The scores of all, or, short of time, of what the page can show; whether only the beginnings of long ones were read for them."""
+    """The scores of all candidates, or, without time for all, of those that the page can show; and whether only beginnings were read."""
     scores = reranker.score(question.query, texts, deadline, question.top_k)
     shown = texts[: question.top_k]
     beginnings = [text[:BEGINNING_CHARACTERS] for text in shown]
@@ -67,7 +68,7 @@ def _scores(reranker: Reranker, question: Question, texts: Sequence[str], deadli
 
 
 def passage(memory: Memory, best_part: Callable[[Memory], Span]) -> str:
-    """What of a memory the cross-encoder reads: who said it and what; of a long one the best part, and as much around it as it reads."""
+    """The text of a memory that the cross-encoder reads: its source and content; of a long one the best part and what fits around it."""
     whole = estimate_tokens(memory.content) <= PASSAGE_TOKENS
-    said = memory.content if whole else excerpt(memory.content, best_part(memory), PASSAGE_TOKENS)
-    return f"{memory.source}: {said}" if memory.source else said
+    content = memory.content if whole else excerpt(memory.content, best_part(memory), PASSAGE_TOKENS)
+    return f"{memory.source}: {content}" if memory.source else content

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from memory_mcp.config.settings import Calls
-from memory_mcp.errors import Overloaded, TooManyOfOne
+from memory_mcp.errors import Overloaded, PersonaOverloaded
 
 # A flood is one event, not one for each call that it refuses.
 QUIET_SECONDS = 60.0
@@ -37,7 +37,7 @@ class Places:
         """Room for one more call, running or waiting.
 
         Raises:
-            TooManyOfOne: this caller has as many as one may have.
+            PersonaOverloaded: this caller has as many as one may have.
             Overloaded: there are as many as there may be.
         """
         limits = self._latest = self._limits()
@@ -46,7 +46,7 @@ class Places:
             raise Overloaded("too many calls are waiting", "the server answers as fast as it can", "Try again in a moment")
         if self._present[caller] >= limits.at_once_per_persona + limits.waiting_per_persona:
             self._complain()
-            raise TooManyOfOne(
+            raise PersonaOverloaded(
                 "too many calls of this persona are waiting",
                 "one persona may not keep the others waiting",
                 "Send fewer at once, or try again in a moment",

@@ -7,7 +7,7 @@ import apsw
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.merge_proposals import proposals
-from memory_mcp.graph.query.entities_by_meaning import meant
+from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.graph_arguments import name as name_of
@@ -17,7 +17,7 @@ from memory_mcp.server.graph_views import entity_view
 from memory_mcp.server.request_persona import Call
 from memory_mcp.server.views import heading, local, told
 from memory_mcp.store.graph import types
-from memory_mcp.store.graph.entities import editing, entity_merges, lookup, records
+from memory_mcp.store.graph.entities import entity_merges, lookup, records
 from memory_mcp.store.graph.entities.entity_merges import Merge
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.types import Type
@@ -50,7 +50,7 @@ def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool,
         if undo is not None:
             if not 0 < undo <= NUMBER_LIMIT:
                 raise InvalidInput(f"undo is {undo}", "it is the number of a merge", "Look at the merges that are listed")
-            one, other = entity_edits.take_apart(persona, undo, now=call.now)
+            one, other = entity_edits.undo_merge(persona, undo, now=call.now)
             return {
                 **heading(call, persona),
                 "undone": undo,
@@ -58,9 +58,9 @@ def merged(call: Call, entity: str, into: str, undo: int | None, distinct: bool,
             }
         why, privacy = label(reason, "reason"), call.settings.privacy
         if distinct:
-            entity_edits.keep_apart(persona, name, kept, reason=why, now=call.now, privacy=privacy)
+            entity_edits.mark_distinct(persona, name, kept, reason=why, now=call.now, privacy=privacy)
             return {**heading(call, persona), "distinct": [name, kept]}
-        done = entity_edits.make_one(persona, name, kept, reason=why, now=call.now, privacy=privacy)
+        done = entity_edits.merge_entities(persona, name, kept, reason=why, now=call.now, privacy=privacy)
         return {**heading(call, persona), "merge": done.number, "into": _entity(done.kept, call)}
 
 
@@ -89,7 +89,7 @@ def entities_view(call: Call, query: str, type_: str, limit: int, offset: int) -
     """Entities by their names, the most mentioned first."""
     with call.reading() as persona, persona.database.read() as connection:
         wanted = "".join(known_types([type_], records.entity_types(connection))) if type_.strip() else ""
-        found, total = editing.listed(connection, query.strip(), wanted, limit, offset)
+        found, total = lookup.listed(connection, query.strip(), wanted, limit, offset)
         return {**heading(call, persona), "entities": [_entity(one, call) for one in found], "in_all": total}
 
 
@@ -105,7 +105,7 @@ def of_whom(call: Call, persona: Persona, name: str, view: Callable[[apsw.Connec
             return view(connection, name), {}
     except EntityNotFound as error:
         unknown = error
-    found = meant(persona, name, call.models)
+    found = entities_by_meaning(persona, name, call.models)
     if not found.entities:
         asked = f"by meaning nobody could be looked for ({found.skipped})" if found.skipped else "nobody is near by meaning"
         raise EntityNotFound(unknown.what, f"{unknown.why}; {asked}", unknown.do) from unknown

@@ -6,7 +6,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.analytics.centrality import MEASURES
 from memory_mcp.graph.analytics.growth import INTERVALS, Interval
 from memory_mcp.graph.query.paths import ALGORITHMS, Algorithm
-from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.entity_types import type_of_word
 
 DEPTH_LIMIT, PATH_LIMIT = 3, 6
 NEIGHBOURS_LIMIT, SNAPSHOT_LIMIT = 100, 500
@@ -46,7 +46,7 @@ def types(wanted: Sequence[str], known: Collection[str]) -> list[str]:
     """Types of entities by their names: `Person` for person, 人物 and 人."""
     found = []
     for one in wanted:
-        type_ = type_called(one, known)
+        type_ = type_of_word(one, known)
         if type_ is None:
             raise InvalidInput(f"there is no type {one[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or none")
         found.append(type_)

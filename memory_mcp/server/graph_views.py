@@ -14,7 +14,7 @@ from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.neighbors import HOPS_LIMIT, Step
 from memory_mcp.store.graph.overview import Relation
-from memory_mcp.text.relation_notation import days
+from memory_mcp.text.relation_notation import validity
 
 DEFAULT_COLOR = "#adb5bd"
 
@@ -116,7 +116,7 @@ def paths_view(found: Paths, note: str | None = None) -> dict[str, Any]:
                 "length": len(path.steps),
                 "strength": path.strength,
                 "entities": [found.source.name, *(found.named[step.there] for step in path.steps)],
-                "steps": [f"{step_view(step, found.named)}{days(step.valid_from, step.valid_to)}" for step in path.steps],
+                "steps": [f"{step_view(step, found.named)}{validity(step.valid_from, step.valid_to)}" for step in path.steps],
             }
             for path in found.paths
         ],

@@ -27,13 +27,13 @@ from memory_mcp.errors import (
     NotAllowed,
     Overloaded,
     PersonaConflict,
+    PersonaOverloaded,
     PersonaRequired,
     PersonaUnknown,
     StoreError,
     StoreFull,
     TokenRefused,
     TooManyCalls,
-    TooManyOfOne,
 )
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -57,7 +57,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (EncoderFailed, 503),
     (ChatFailed, 503),
     (AnalysisUnfinished, 503),
-    (TooManyOfOne, 429),
+    (PersonaOverloaded, 429),
     (Overloaded, 503),
     (StoreFull, 507),
     (StoreError, 500),

@@ -2,6 +2,8 @@
 
 import re
 
+LINE_OVERHEAD_TOKENS = 3
+
 _WIDE = re.compile("[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
 
 _WIDE_RUN = re.compile(f"{_WIDE.pattern}+")
@@ -12,6 +14,11 @@ def estimate_tokens(text: str) -> int:
     """Counts a quarter token per character and one per Japanese (or other wide) character: an upper estimate for current models."""
     wide = sum(map(len, _WIDE_RUN.findall(text)))
     return wide + -(-(len(text) - wide) // 4)
+
+
+def line_cost(line: str) -> int:
+    """The tokens of a line in a list, with its quotes and comma."""
+    return estimate_tokens(line) + LINE_OVERHEAD_TOKENS
 
 
 def estimated_spans(text: str) -> list[tuple[int, int]]:

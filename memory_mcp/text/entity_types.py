@@ -1,8 +1,8 @@
-"""What a type of entities may be called by whoever names it: 人物 and 人 are a Person, as [[田中|人物]] says."""
+"""Words for the types of entities: 人物 and 人 mean Person, as in [[田中|人物]]."""
 
 from collections.abc import Collection, Mapping
 
-# Each word is of one type alone; 場 or 件, which may be several, are of none.
+# Each word means one type; 場 or 件, which may mean several, are left out.
 _WORDS = {
     "Person": "人物 人 人間 ひと キャラ キャラクター 登場人物 human character people",
     "Location": "場所 地名 地点 土地 建物 place spot building",
@@ -18,11 +18,10 @@ _WORDS = {
 _TYPES = {word: type_ for type_, words in _WORDS.items() for word in words.split()}
 
 
-def type_called(word: str, types: Collection[str]) -> str | None:
-    """The type that a word is the name of, or another word for; None where it is none.
+def type_of_word(word: str, types: Collection[str]) -> str | None:
+    """The type with this name, or for which this is another word; None where there is none.
 
-    `types`: by their names, how they are shown. Where only names are told there may be others, such as a type Pet that somebody has added, and
-    no other word is taken for one.
+    `types`: display names by type, or type names alone. The list of names may be incomplete, so other words are recognized with a mapping only.
     """
     wanted = word.strip().casefold()
     for known in types:
@@ -31,4 +30,4 @@ def type_called(word: str, types: Collection[str]) -> str | None:
     if not isinstance(types, Mapping):
         return None
     shown = next((known for known, display_name in types.items() if str(display_name).casefold() == wanted), None)
-    return shown or (found if (found := _TYPES.get(wanted)) in types else None)
+    return shown or (synonym if (synonym := _TYPES.get(wanted)) in types else None)

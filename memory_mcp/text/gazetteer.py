@@ -1,4 +1,4 @@
-"""Names that are known already, found in a text by an Aho-Corasick automaton, Japanese without word boundaries included."""
+"""Finds known names in a text by an Aho-Corasick automaton, also in Japanese, which has no word boundaries."""
 
 import re
 import unicodedata
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
+from memory_mcp.characters import EVERY_KANJI
 from memory_mcp.text.names import fold
-from memory_mcp.text.scripts import EVERY_KANJI
 
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]")
 _KANJI = re.compile(f"[{EVERY_KANJI}]")
-# What may stand directly before and after a name of hiragana: anything but hiragana, or a particle.
+# The hiragana that may be next to a name in hiragana: particles.
 _BEFORE_HIRAGANA = "はがのをにでともへやかねよ"
 _AFTER_HIRAGANA = "はがのをにでともへやかねよっだじさちくた"
-# Names that are also how a sentence ends, or that stand behind any noun: いいのかな, 東京から.
+# Names that also end a sentence or follow any noun: いいのかな, 東京から.
 _NAMES_LIKE_ENDINGS = frozenset("かな かも かね よね".split())
 _NAMES_LIKE_PARTICLES = frozenset("から まで だけ など より ほど さえ なの".split())
 _HONORIFIC_AFTER = re.compile("さん|さま|様|くん|君|ちゃん|たん|先生|先輩")
@@ -28,13 +28,13 @@ _LIKE_A_PERSON = re.compile(
 # 静かな, 豊かな; 誰かな, 何かな.
 _WORDS_IN_KANA = "静確豊僅愚遥微厳密細柔暖和清鮮滑朗賑誰何"
 # 妹はさえです, 親友のよりが結婚した.
-_TOLD_TO_BE = re.compile("です|だ(?:よ|ね|。|$)|という|って")
+_IS_STATED = re.compile("です|だ(?:よ|ね|。|$)|という|って")
 _DOES_SOMETHING = re.compile("[がにと](?![かもは])")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Somebody who is called so: the number of the entity, its name and type. `is_own`: it is its name, and not a further one."""
+    """An entity with the matched name: row id, name and type. `is_own`: the match is its own name, not an alias."""
 
     entity: int
     name: str
@@ -43,8 +43,8 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """`text[start:end]` is a known name of each of the `candidates`, the one that is mentioned most first."""
+class Match:
+    """`text[start:end]` is a known name of each of the `candidates`, the one mentioned most first."""
 
     start: int
     end: int
@@ -55,27 +55,26 @@ class Gazetteer:
     """The names of one persona's entities. Immutable; built anew when names come or go (10,000 names: some 10 ms)."""
 
     def __init__(self, names: Iterable[tuple[str, int]]) -> None:
-        """`names`: what is called so, and the entity's number. What is called by one letter is not looked for."""
+        """`names`: pairs of a name and an entity. Names that are too short are left out."""
         known: dict[str, list[int]] = {}
         for name, entity in names:
-            if is_looked_for(folded := fold(name)):
+            if is_searchable(folded := fold(name)):
                 known.setdefault(folded, []).append(entity)
         self._known = list(known.items())
         self._automaton = AhoCorasick(list(known), matchkind=MatchKind.Standard) if known else None
 
-    def find(self, folded: str, places: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
-        """Each place in a text (as `folded_with_places` gives it) where a known name may stand, with the numbers of those who are called so.
-        They may overlap."""
+    def find(self, folded: str, offsets: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
+        """Start, end and entities of each known name in a text that `folded_with_offsets` gives. Matches may overlap."""
         if self._automaton is None:
             return
         for pattern, start, end in self._automaton.find_matches_as_indexes(folded, overlapping=True):
             name, entities = self._known[pattern]
-            if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name) and _is_somebody(folded, start, end, name):
-                yield places[start], places[end], entities
+            if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name) and _is_a_name(folded, start, end, name):
+                yield offsets[start], offsets[end], entities
 
 
-def is_looked_for(name: str) -> bool:
-    """Whether a name can be told from the words around it: it is long enough, as one kanji is, and no nickname without its honorific."""
+def is_searchable(name: str) -> bool:
+    """Whether a name is long enough to be recognized in a text (one kanji is), and no nickname without its honorific."""
     return _KANJI.match(name) is not None if len(name) == 1 else not name.endswith(("っ", "ッ"))
 
 
@@ -87,27 +86,27 @@ def _ends(after: str, name: str) -> bool:
     return not after or _is_apart(after, name, name[-1], _AFTER_HIRAGANA)
 
 
-def _is_somebody(text: str, start: int, end: int, name: str) -> bool:
-    """Whether a name that is also an everyday word is no such word there."""
+def _is_a_name(text: str, start: int, end: int, name: str) -> bool:
+    """Whether a name that is also an everyday word is a name there."""
     if name not in _NAMES_LIKE_ENDINGS and name not in _NAMES_LIKE_PARTICLES:
         return True
     before = text[start - 1 : start]
     if not before or before in _PAUSES or _HONORIFIC_AFTER.match(text, end):
         return True
     if name in _NAMES_LIKE_PARTICLES:
-        return bool((before in "はが" and _TOLD_TO_BE.match(text, end)) or (before == "の" and _DOES_SOMETHING.match(text, end)))
+        return bool((before in "はが" and _IS_STATED.match(text, end)) or (before == "の" and _DOES_SOMETHING.match(text, end)))
     return before in "はが" or (before not in _WORDS_IN_KANA and _LIKE_A_PERSON.match(text, end) is not None)
 
 
-def _is_apart(beside: str, name: str, edge: str, particles: str) -> bool:
-    """Whether the name's edge and what stands beside it are not one word. A name of one kanji stands beside no other: 森 is not in 森林."""
+def _is_apart(neighbor: str, name: str, edge: str, particles: str) -> bool:
+    """Whether the edge of a name and its neighbor are not one word. A name of one kanji has no kanji as neighbor: 森 is not in 森林."""
     if _KATAKANA.match(edge):
-        return _KATAKANA.match(beside) is None
+        return _KATAKANA.match(neighbor) is None
     if _HIRAGANA.match(edge):
-        return _HIRAGANA.match(beside) is None or beside in particles
+        return _HIRAGANA.match(neighbor) is None or neighbor in particles
     if _KANJI.match(edge):
-        return len(name) > 1 or _KANJI.match(beside) is None
-    return not (beside.isalnum() and _is_spaced(beside))
+        return len(name) > 1 or _KANJI.match(neighbor) is None
+    return not (neighbor.isalnum() and _is_spaced(neighbor))
 
 
 def _is_spaced(character: str) -> bool:

@@ -1,4 +1,4 @@
-"""One entity as a text names it, and which of two that overlap is kept."""
+"""A mention of an entity in a text, and which of two overlapping mentions is kept."""
 
 from bisect import bisect
 from collections.abc import Iterable
@@ -7,18 +7,18 @@ from typing import Literal
 
 Method = Literal["marked", "stated", "known", "rule", "dictionary", "model"]
 
-# What an entity is when nothing tells: something one speaks of.
+# The type of an entity of which nothing shows a type.
 UNKNOWN_TYPE = "Concept"
-# How far a finding is trusted, 0 to 1, and the order in which findings that overlap are kept.
+# Confidence by method, 0 to 1; of overlapping mentions the more trusted one is kept.
 TRUST: dict[Method, float] = {"marked": 1.0, "stated": 1.0, "known": 0.9, "model": 0.8, "dictionary": 0.6, "rule": 0.6}
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """`text[start:end]` names an entity. `name` is what it is called, `type` one of the entity types, None where nothing tells it.
+    """`text[start:end]` names an entity with this name and type (None: unknown).
 
-    `likely` is the type that it has where nobody has told one; `aliases` are further names that the text itself gives; `entity` is the
-    number of the one that is meant, where that is known.
+    `likely` is its type unless one is stated elsewhere, `aliases` are further names that the text gives, `entity` is its row id where it is
+    known already.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Mention:
 
 
 def without_overlaps(mentions: Iterable[Mention]) -> list[Mention]:
-    """The more trusted of two that overlap, and of two that are trusted alike the longer; in the order of the text."""
-    kept: list[Mention] = []  # in the order of the text: only the two beside it can overlap with another one
-    for mention in sorted(mentions, key=lambda one: (-one.confidence, one.start - one.end, one.start)):
-        place = bisect(kept, mention.start, key=lambda one: one.start)
-        beside = kept[max(place - 1, 0) : place + 1]
-        if all(mention.end <= other.start or mention.start >= other.end for other in beside):
-            kept.insert(place, mention)
+    """Of overlapping mentions the most trusted one, of equally trusted ones the longest; in the order of the text."""
+    kept: list[Mention] = []  # sorted by start: only the two neighbors can overlap with a new one
+    for mention in sorted(mentions, key=lambda mention: (-mention.confidence, mention.start - mention.end, mention.start)):
+        index = bisect(kept, mention.start, key=lambda other: other.start)
+        neighbors = kept[max(index - 1, 0) : index + 1]
+        if all(mention.end <= other.start or mention.start >= other.end for other in neighbors):
+            kept.insert(index, mention)
     return kept

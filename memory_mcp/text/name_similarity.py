@@ -1,6 +1,6 @@
-"""Whether two names may be of one person, place or thing, and why: for a proposal, which somebody has to agree to.
+"""Whether two names may belong to one entity, and why: for merge proposals, which a person has to confirm.
 
-Kanji tell no reading without a dictionary: 田中 and たなか are alike only where one of the two has the other as a further name.
+Kanji have no reading without a dictionary: 田中 and たなか are similar only if one is an alias of the other.
 """
 
 import re
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from memory_mcp.characters import HIRAGANA
 from memory_mcp.text.names import bare
 
-# Names of days and hours differ by one character, and mean something else.
+# Names of days and hours that differ by one character are different.
 EXACT_TYPES = frozenset({"TimeUnit"})
-# A name that is a part of another is a shorter form of it for a person; 渋谷 and 渋谷駅 are two places.
+# Of a person, a name that is a part of another is its shorter form; 渋谷 and 渋谷駅 are two places.
 SHORTENED_TYPES = frozenset({"Person"})
-# So many letters a name needs before one of them may be a slip.
-SLIP_LENGTH = 4
+# Letters that a name needs before one of them may be a typo.
+TYPO_LENGTH = 4
 _VARIANTS = str.maketrans(
     {
         old: new
@@ -36,27 +36,27 @@ _SEPARATORS = re.compile(r"[\s・･=＝\-_.,'’]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """How likely two names are of one, 0 to 1, and why."""
+class Similarity:
+    """How likely two names belong to one entity, 0 to 1, and why."""
 
     score: float
     why: str
 
 
-SAME = Likeness(0.95, "the same but for honorifics, width or case")
-COMPANY = Likeness(0.9, "the same but for the form of the company")
-KANA = Likeness(0.9, "the same in hiragana and katakana")
-VARIANT = Likeness(0.85, "the same with another form of a kanji")
-SPACED = Likeness(0.85, "the same but for spaces and signs")
-LONG_VOWEL = Likeness(0.8, "the same but for a long vowel")
-SHORTER = Likeness(0.6, "one is a part of the other")
-AMBIGUOUS = Likeness(0.45, "one is a part of the other, and of others too")
-AMBIGUOUS_NAME = Likeness(0.45, "a further name of both, or of others too")
-SLIP = Likeness(0.55, "one letter apart")
+SAME = Similarity(0.95, "the same but for honorifics, width or case")
+COMPANY = Similarity(0.9, "the same but for the form of the company")
+KANA = Similarity(0.9, "the same in hiragana and katakana")
+VARIANT = Similarity(0.85, "the same with another form of a kanji")
+SPACED = Similarity(0.85, "the same but for spaces and signs")
+LONG_VOWEL = Similarity(0.8, "the same but for a long vowel")
+SHORTER = Similarity(0.6, "one is a part of the other")
+AMBIGUOUS = Similarity(0.45, "one is a part of the other, and of others too")
+AMBIGUOUS_NAME = Similarity(0.45, "a further name of both, or of others too")
+TYPO = Similarity(0.55, "one letter apart")
 
 
-def forms(name: str, type_: str) -> Iterator[tuple[str, Likeness]]:
-    """What names have in common that may be of one: each form with what it says where two names share it, the surest first."""
+def forms(name: str, type_: str) -> Iterator[tuple[str, Similarity]]:
+    """Forms under which names are compared, each with the similarity of names that share it, the surest first."""
     plain = bare(name)
     yield f"same {plain}", SAME
     if type_ in EXACT_TYPES:
@@ -72,33 +72,33 @@ def forms(name: str, type_: str) -> Iterator[tuple[str, Likeness]]:
         yield f"vowel {short}", LONG_VOWEL
 
 
-def spelled(name: str, type_: str) -> str:
-    """The name as it is compared letter by letter; empty where one letter may be what tells it apart: Project A, プロジェクトB, 10月17日,
-    kanji, too few letters."""
+def spelling(name: str, type_: str) -> str:
+    """The name for a comparison letter by letter; empty where one letter may be the difference: Project A, プロジェクトB, 10月17日, kanji, too few
+    letters."""
     plain = _hiragana(bare(name))
     close = _SEPARATORS.sub("", plain)
-    is_told_by_letters = all(map(_is_kana, close)) or all(map(_is_latin, close))
-    has_a_sign = any(len(word) == 1 for word in _SEPARATORS.split(plain))
-    return close if type_ not in EXACT_TYPES and len(close) >= SLIP_LENGTH and is_told_by_letters and not has_a_sign else ""
+    is_spelled = all(map(_is_kana, close)) or all(map(_is_latin, close))
+    has_single_letter = any(len(word) == 1 for word in _SEPARATORS.split(plain))
+    return close if type_ not in EXACT_TYPES and len(close) >= TYPO_LENGTH and is_spelled and not has_single_letter else ""
 
 
-def slips(spelling: str) -> Iterator[str]:
-    """Itself, and without each one of its letters: two that are one letter apart share one of these."""
+def typo_keys(spelling: str) -> Iterator[str]:
+    """The spelling itself, and without each one of its letters: two that are one letter apart share one of these."""
     if spelling:
         yield spelling
-    for place in range(len(spelling)):
-        yield spelling[:place] + spelling[place + 1 :]
+    for index in range(len(spelling)):
+        yield spelling[:index] + spelling[index + 1 :]
 
 
-def is_slip(one: str, other: str) -> bool:
-    """Whether one letter is another, missing, or has changed places with the next."""
-    start = next((place for place, (here, there) in enumerate(zip(one, other, strict=False)) if here != there), min(len(one), len(other)))
-    here, there = one[start:], other[start:]
+def is_typo(first: str, second: str) -> bool:
+    """Whether one letter is different, missing, or swapped with the next."""
+    start = next((index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
+    here, there = first[start:], second[start:]
     return here[1:] in (there, there[1:]) or here == there[1:] or (here[:2] == there[1::-1] and here[2:] == there[2:])
 
 
 def parts(name: str, type_: str) -> Iterator[str]:
-    """Shorter names that this one may have: its beginning or end in kanji, its words in letters."""
+    """Possible shorter forms: beginnings and ends of a Japanese name, the words of others."""
     if type_ not in SHORTENED_TYPES:
         return
     plain = bare(name)
@@ -122,6 +122,6 @@ def _is_latin(letter: str) -> bool:
     return unicodedata.name(letter, "").startswith("LATIN")
 
 
-def surest(found: Iterable[Likeness]) -> Likeness:
-    """The one that says most."""
-    return max(found, key=lambda one: one.score)
+def surest(similarities: Iterable[Similarity]) -> Similarity:
+    """The one with the highest score."""
+    return max(similarities, key=lambda similarity: similarity.score)

@@ -1,4 +1,4 @@
-"""Names as they are compared: width, case and honorifics aside; and a text folded so that places in it can be found again."""
+"""Compares names without regard to width, case and honorifics, and folds a text so that offsets in it can be mapped back."""
 
 import re
 import unicodedata
@@ -15,39 +15,39 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
 
 # A character with the marks that belong to it: half-width kana carry theirs apart.
 _MARKS = "[\uff9e\uff9f\u3099\u309a\u0300-\u036f]"
-_MARK, _SIGN = re.compile(_MARKS), re.compile(f"(?s:.){_MARKS}*")
+_MARK, _CHARACTER = re.compile(_MARKS), re.compile(f"(?s:.){_MARKS}*")
 
 
 def fold(name: str) -> str:
-    """NFKC, case-folded, blanks within made one: two names that fold alike are the same name."""
+    """NFKC, case-folded, with single blanks: names that fold alike are the same name."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def is_invisible(name: str) -> bool:
-    """Whether nothing of a name can be seen: blanks, marks of direction, control characters. A sign that Python does not know yet may be seen."""
-    return all(unicodedata.category(sign) in _INVISIBLE for sign in fold(name))
+    """Whether a name has only invisible characters: blanks, direction marks, control characters. Characters unknown to Python count as visible."""
+    return all(unicodedata.category(character) in _INVISIBLE for character in fold(name))
 
 
 def bare(name: str) -> str:
-    """The folded name without what politeness adds: 田中さん, 田中様, 田中部長 → 田中."""
+    """The folded name without an honorific: 田中さん, 田中様, 田中部長 → 田中."""
     folded = fold(name)
     return _HONORIFIC.sub("", folded).strip() or folded
 
 
 def is_polite(name: str) -> bool:
-    """Whether an honorific is a part of the name: 田中さん, and あっくん, who is nobody without it."""
+    """Whether the name has an honorific: 田中さん, and あっくん, which is no name without it."""
     return _HONORIFIC.search(fold(name)) is not None or _NICKNAME.search(fold(name)) is not None
 
 
-def folded_with_places(text: str) -> tuple[str, Sequence[int]]:
-    """The text folded sign by sign, and for each character of that its place in the text (one more for the end)."""
+def folded_with_offsets(text: str) -> tuple[str, Sequence[int]]:
+    """The text folded character by character, and for each folded character its offset in the text (and one for the end)."""
     if unicodedata.is_normalized("NFKC", text) and not _MARK.search(text) and len(cases := text.casefold()) == len(text):
         return cases, range(len(text) + 1)  # nearly every text: a tenth of the time
     parts: list[str] = []
-    places: list[int] = []
-    for sign in _SIGN.finditer(text):
-        folded = unicodedata.normalize("NFKC", sign[0]).casefold()
+    offsets: list[int] = []
+    for match in _CHARACTER.finditer(text):
+        folded = unicodedata.normalize("NFKC", match[0]).casefold()
         parts.append(folded)
-        places += [sign.start()] * len(folded)
-    places.append(len(text))
-    return "".join(parts), places
+        offsets += [match.start()] * len(folded)
+    offsets.append(len(text))
+    return "".join(parts), offsets

@@ -1,11 +1,11 @@
-"""Relations as a caller states them: 「田中 > works_on > プロジェクトA」, with a type after a bar where one is known."""
+"""The notation of stated relations: 「田中 > works_on > プロジェクトA」, with an optional type after a bar: 田中|Person."""
 
 import re
 from collections.abc import Collection
 
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.entity_types import type_of_word
 from memory_mcp.text.names import NAME_LIMIT, is_invisible
 from memory_mcp.text.unstorable import storable
 
@@ -15,12 +15,12 @@ _FORM = 'Write it as "A > works_on > B"'
 _ONE_EACH = 'Send a list with one relation in each entry: ["A > works_on > B", "B > knows > C"]'
 
 
-def stated(text: str, types: Collection[str]) -> Stated:
-    """One relation out of its text.
+def parse_relation(text: str, types: Collection[str]) -> StatedRelation:
+    """A relation from its notation.
 
     Raises:
-        InvalidInput: it is not three names with `>` between them; one is empty or too long, or can't be stored; both ends are the same, and not
-            of two types.
+        InvalidInput: it is not three names with `>` between them; one is empty, too long or can't be stored; both ends are the same and of
+            one type.
     """
     parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(storable(text, "the relation").strip())]
     if len(parts) > 3 and any(sign in text for sign in ",;、；\n"):
@@ -47,36 +47,36 @@ def stated(text: str, types: Collection[str]) -> Stated:
             "",
             "Name two different ones, or say of what type each is: A|Person > born_in > A|Location",
         )
-    return Stated(source, relation, target, source_type, target_type)
+    return StatedRelation(source, relation, target, source_type, target_type)
 
 
-def with_types(relation: Stated, types: Collection[str]) -> Stated:
-    """The relation with the types behind bars that are known only where it is stored: those that somebody added."""
+def with_types(relation: StatedRelation, types: Collection[str]) -> StatedRelation:
+    """The relation with the types after its bars, of those that the persona has added itself."""
     source = (relation.source, relation.source_type) if relation.source_type else _typed(relation.source, types)
     target = (relation.target, relation.target_type) if relation.target_type else _typed(relation.target, types)
     if not (source[0] and target[0]):
         return relation
-    return Stated(source[0], relation.relation, target[0], source[1], target[1])
+    return StatedRelation(source[0], relation.relation, target[0], source[1], target[1])
 
 
-def told(relation: Stated) -> str | None:
-    """A relation as text that `stated` reads: `田中|Person > works_on > プロジェクトA`. None where a name has an arrow of its own."""
+def format_relation(relation: StatedRelation) -> str | None:
+    """The notation that `parse_relation` reads: `田中|Person > works_on > プロジェクトA`. None where a name contains an arrow."""
     types = [type_ for type_ in (relation.source_type, relation.target_type) if type_]
     source = f"{relation.source}|{relation.source_type}" if relation.source_type else relation.source
     target = f"{relation.target}|{relation.target_type}" if relation.target_type else relation.target
     text = f"{source} > {relation.relation} > {target}"
     try:
-        return text if stated(text, types) == relation else None
+        return text if parse_relation(text, types) == relation else None
     except InvalidInput:
         return None
 
 
-def days(valid_from: str | None, valid_to: str | None) -> str:
-    """What stands behind a relation of which somebody said from which day, or until which, it holds: ` (2010-04-01..2015-03-31)`."""
+def validity(valid_from: str | None, valid_to: str | None) -> str:
+    """The suffix for the days on which a relation holds: ` (2010-04-01..2015-03-31)`; empty where none is stated."""
     return f" ({valid_from or ''}..{valid_to or ''})" if valid_from or valid_to else ""
 
 
 def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:
     before, bar, after = name.rpartition("|")
-    type_ = type_called(after, types) if bar else None
+    type_ = type_of_word(after, types) if bar else None
     return (before.strip(), type_) if type_ else (name, None)

@@ -130,7 +130,7 @@ def import_graph_lines(persona: Persona, lines: Sequence[GraphLine], now: dateti
     def work(connection: apsw.Connection) -> list[bool | InvalidInput]:
         graph_import = GraphImport(connection, now)
         results = [_import_line(connection, graph_import, line, now, dry_run) for line in lines]
-        graph_import.settle()
+        graph_import.finish()
         if dry_run:
             raise _RolledBack(results)
         return results
@@ -171,7 +171,7 @@ def _import_line(
     if dry_run and any(map(dry_run.would_store, memory_keys)):
         return True
     try:
-        return _merge_memory(connection, line.row, now) if line.kind == MERGED_MEMORY else graph_import.take(line.kind, line.row)
+        return _merge_memory(connection, line.row, now) if line.kind == MERGED_MEMORY else graph_import.add(line.kind, line.row)
     except InvalidInput as error:
         return error
 

@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Clash, Draft, Memory, Outcome, Stated, Version
+from memory_mcp.domain import Clash, Draft, Memory, Outcome, StatedRelation, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
@@ -25,7 +25,7 @@ from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.relation_notation import told
+from memory_mcp.text.relation_notation import format_relation
 from memory_mcp.transfer import graph_lines, other_lines
 from memory_mcp.transfer.graph_lines import GraphLine
 from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, version_of
@@ -195,7 +195,7 @@ def _memory_lines(persona: Persona, options: ExportOptions) -> Iterator[str]:
         last = page[-1].id
 
 
-def line_of(memory: Memory, stated: Sequence[Stated] = (), optional_fields: Mapping[str, Any] | None = None) -> str:
+def line_of(memory: Memory, stated: Sequence[StatedRelation] = (), optional_fields: Mapping[str, Any] | None = None) -> str:
     """The JSON line of a memory and the relations that it states. `optional_fields` are left out if they make the line too long."""
     row = row_of(memory, stated)
     if optional_fields:
@@ -205,7 +205,7 @@ def line_of(memory: Memory, stated: Sequence[Stated] = (), optional_fields: Mapp
     return json.dumps(row, ensure_ascii=False)
 
 
-def row_of(memory: Memory, stated: Sequence[Stated] = ()) -> dict[str, Any]:
+def row_of(memory: Memory, stated: Sequence[StatedRelation] = ()) -> dict[str, Any]:
     """The object of a memory line: fields in the order of `FIELDS`, without unset ones; times in UTC."""
     values = {
         "key": memory.key,
@@ -220,7 +220,7 @@ def row_of(memory: Memory, stated: Sequence[Stated] = ()) -> dict[str, Any]:
         "kind": memory.kind,
         "state": dict(memory.state) or None,
         "questions": list(memory.questions) or None,
-        "relations": [text for text in dict.fromkeys(map(told, stated)) if text] or None,
+        "relations": [text for text in dict.fromkeys(map(format_relation, stated)) if text] or None,
         "revision": memory.revision,
         "supersedes": memory.supersedes,
         "deleted_at": optional_to_text(memory.deleted_at),

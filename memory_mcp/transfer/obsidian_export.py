@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.domain import Memory, Stated
+from memory_mcp.domain import Memory, StatedRelation
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
@@ -133,7 +133,7 @@ def files(persona: Persona, options: ExportOptions, zone: ZoneInfo) -> Iterator[
     yield from lists.files(zone)
 
 
-def _text(memory: Memory, stated: Sequence[Stated], replaced: Mapping[str, Memory], lists: _Lists, zone: ZoneInfo) -> str:
+def _text(memory: Memory, stated: Sequence[StatedRelation], replaced: Mapping[str, Memory], lists: _Lists, zone: ZoneInfo) -> str:
     name, row = _name(memory, zone), row_of(memory, stated)
     body = row.pop("content")
     day = memory.event_time.astimezone(zone).date()

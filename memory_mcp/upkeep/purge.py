@@ -22,7 +22,7 @@ from memory_mcp.store.graph import relations
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexShelf
-from memory_mcp.text.relation_notation import told
+from memory_mcp.text.relation_notation import format_relation
 from memory_mcp.upkeep import adopted_originals
 
 CODE_DIGITS = 8
@@ -73,7 +73,7 @@ def plan(persona: Persona, keys: Sequence[str]) -> Plan:
         outcomes,
         code_of(persona, erased),
         tuple(quoted),
-        tuple(text for text in map(told, stated) if text),
+        tuple(text for text in map(format_relation, stated) if text),
         _is_in_context(persona, said),
         tuple(adopted_originals.holding(persona.database.path.parent, [memory.key for memory in erased], said)),
     )

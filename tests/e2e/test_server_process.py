@@ -157,7 +157,7 @@ def test_an_edit_that_can_not_be_used_is_logged_although_nobody_calls(
     running_server.config.write_text('{"server_port": "http"}', encoding="utf-8")
     eventually(lambda: "The last valid settings stay in effect." in running_server.log.read_text(encoding="utf-8"))
     running_server.config.write_text('{"server_port": 1234}', encoding="utf-8")
-    eventually(lambda: "in force only after a restart: server_port" in running_server.log.read_text(encoding="utf-8"))
+    eventually(lambda: "takes effect only after a restart: server_port" in running_server.log.read_text(encoding="utf-8"))
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells what a process has loaded")

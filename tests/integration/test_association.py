@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.forget import forget
 
 
@@ -15,7 +15,7 @@ def band(say, nilou, now):
         say("早川さんは白鷺クリニックに勤めている。[[白鷺クリニック|Organization]]は駅前").key,
         *(say(f"きょうは{dish}を食べた").key for dish in ("うどん", "そば", "カレー", "寿司", "天ぷら", "牛丼")),
     ]
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     return keys
 
@@ -42,7 +42,7 @@ def test_by_the_graph_alone_those_come_up_who_are_named_or_related(say, ask, nil
     deadline = say("プロジェクトAの締切は10月17日")
     who = say("田中さんは元気", relations=["田中 > works_on > プロジェクトA"])
     say("田んぼの中を歩いた")
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     found = ask("田中さんの仕事", mode="graph")
     assert (found.mode, keys_of(found)) == ("graph", [who.key, deadline.key])
@@ -61,7 +61,7 @@ def test_within_what_the_graph_reaches_the_rest_of_the_question_decides(say, ask
     ):
         say(said)
     elsewhere = say("別のプロジェクトの締切は来週").key
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     found = ask("田中さんのプロジェクトの締切は？", mode="graph")
     assert keys_of(found)[0] == deadline
@@ -74,7 +74,7 @@ def test_a_hub_with_many_memories_does_not_hide_what_is_a_hop_away(say, ask, nil
     say("田中さんが担当になった", relations=["田中 > works_on > プロジェクトA"])
     for number in range(80):
         say(f"田中さんと散歩した、{number}回目")
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     assert keys_of(ask("田中さんの締切は？", mode="graph"))[0] == deadline
 

@@ -19,7 +19,7 @@ import zstandard
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
@@ -34,7 +34,7 @@ from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexShelf
-from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import purge, summarization
 from memory_mcp.upkeep.backup import Backup, Backups
 from memory_mcp.upkeep.restore import Restored, restore
@@ -50,9 +50,9 @@ def master() -> MasterKey:
     return new_key("a test")
 
 
-@pytest.fixture(params=["plain", "sealed", "encrypted"])
+@pytest.fixture(params=[pytest.param("plain", marks=pytest.mark.slow), pytest.param("sealed", marks=pytest.mark.slow), "encrypted"])
 def keys(request: pytest.FixtureRequest, master: MasterKey) -> Keys:
-    """Nobody has a key; a key that only backups are sealed with; a key that personas are encrypted with, too."""
+    """No key at all; a key for the backups alone; a key for the personas, too. `make check` tries the last one only."""
     return {"plain": NO_KEYS, "sealed": Keys(master), "encrypted": Keys(master, for_new=True)}[request.param]
 
 
@@ -67,10 +67,13 @@ class House:
         self.directory = directory
 
     def say(self, content: str, at: datetime, name: str = "nilou") -> str:
+        return self.say_all([content], at, name)[0]
+
+    def say_all(self, contents: list[str], at: datetime, name: str = "nilou") -> list[str]:
+        """Stores each, with the persona opened once."""
         with self.personas.writing(name) as persona:
-            return remember(
-                persona, draft(content, now=at, zone=UTC_ZONE, session_id="a day"), now=at, zone=UTC_ZONE, privacy=Privacy()
-            ).key
+            drafts = [draft(content, now=at, zone=UTC_ZONE, session_id="a day") for content in contents]
+            return [remember(persona, each, now=at, zone=UTC_ZONE, privacy=Privacy()).key for each in drafts]
 
     def back_up(self, at: datetime, name: str = "nilou") -> Backup:
         with self.personas.reading(name) as persona:
@@ -115,8 +118,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Callable[[Keys], House]]:
 @pytest.fixture
 def filled(house: House, now: datetime) -> House:
     """Memories, an earlier text, and a context."""
-    for number in range(20):
-        key = house.say(f"{SECRET} 海辺 {number}", now)
+    *_, key = house.say_all([f"{SECRET} 海辺 {number}" for number in range(20)], now)
     with house.personas.writing("nilou") as persona:
         revise(persona, key, Revision(content=f"{SECRET} 山小屋"), now=now, privacy=Privacy())
         persona.context.update({"current_emotion": "glad", "hobby": "お茶"})
@@ -473,7 +475,7 @@ def test_a_summary_or_a_name_in_the_backup_does_not_tell_of_what_was_erased_afte
     word = "鯰田"
     keys = [house.say(f"来週の旅行の宿を{word if number == 1 else '田中'}さんが{number}番に予約した。", now) for number in range(4)]
     with house.personas.writing("nilou") as persona:
-        while weave(persona, now) or step(persona, now + timedelta(days=2), few):
+        while update_graph(persona, now) or step(persona, now + timedelta(days=2), few):
             pass
         assert list(row_texts(persona, word))
     made = house.back_up(now)
@@ -515,10 +517,10 @@ def with_everything(house: House, now: datetime) -> list[str]:
     ]
     with house.personas.writing("nilou") as persona:
         revise(persona, keys[0], Revision(content="はじめの話", reason="直した", privacy_level="secret"), now=now, privacy=Privacy())
-        relate(persona, [stated("田中 > likes > 苺", ()), stated("田中 > hates > 桃", ())], now=now, privacy=Privacy())
-        unrelate(persona, stated("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
+        relate(persona, [parse_relation("田中 > likes > 苺", ()), parse_relation("田中 > hates > 桃", ())], now=now, privacy=Privacy())
+        unrelate(persona, parse_relation("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
         merge(persona, [keys[1]], keys[2], reason=None, now=now, privacy=Privacy())
-        while weave(persona, now) or summarization.step(persona, now + timedelta(days=2), house.settings):
+        while update_graph(persona, now) or summarization.step(persona, now + timedelta(days=2), house.settings):
             pass
     return keys
 

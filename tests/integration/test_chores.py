@@ -75,6 +75,7 @@ def idle(data_directory: Path, now: datetime) -> Iterator[Idle]:
     made.personas.close()
 
 
+@pytest.mark.slow
 def test_personas_that_nothing_happens_to_stay_closed(idle: Idle, figure: Figure) -> None:
     assert set(idle.hours(1)) == {f"p{number}" for number in range(MANY)}
     idle.hours(24)  # the day is over, and looked at once
@@ -83,12 +84,14 @@ def test_personas_that_nothing_happens_to_stay_closed(idle: Idle, figure: Figure
     assert looked == []
 
 
+@pytest.mark.slow
 def test_one_that_is_written_to_is_looked_at_alone(idle: Idle) -> None:
     idle.hours(25)
     idle.write("p7", Draft("メロンは苦手"))
     assert set(idle.hours(1)) == {"p7"}
 
 
+@pytest.mark.slow
 def test_one_that_is_read_is_opened_once_to_count_that(idle: Idle) -> None:
     idle.hours(25)
     (key,) = idle.write("p3", Draft("メロンは苦手"))
@@ -97,6 +100,7 @@ def test_one_that_is_read_is_opened_once_to_count_that(idle: Idle) -> None:
     assert idle.hours(1) == ["p3"]
 
 
+@pytest.mark.slow
 def test_what_falls_due_later_is_done_then(idle: Idle) -> None:
     idle.settings = idle.settings.model_copy(update={"retention": idle.settings.retention.model_copy(update={"conversation_days": 2.0})})
     idle.hours(25)
@@ -112,6 +116,7 @@ def test_what_falls_due_later_is_done_then(idle: Idle) -> None:
         assert connection.execute("SELECT count(*) FROM memories WHERE key = ?", (key,)).get == 0
 
 
+@pytest.mark.slow
 def test_a_session_is_summarised_when_it_has_been_quiet_and_again_when_retention_takes_of_it(idle: Idle) -> None:
     retention = idle.settings.retention.model_copy(update={"conversation_days": 2.0})
     idle.settings = idle.settings.model_copy(update={"retention": retention})
@@ -130,6 +135,7 @@ def test_a_session_is_summarised_when_it_has_been_quiet_and_again_when_retention
     assert found[0] is not None
 
 
+@pytest.mark.slow
 def test_a_changed_rule_is_looked_at_for_everybody(idle: Idle) -> None:
     idle.hours(25)
     idle.settings = idle.settings.model_copy(update={"retention": idle.settings.retention.model_copy(update={"fact_days": 0.01})})

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.merge_proposals import proposals
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.store.graph.entities import records
 
@@ -36,14 +36,14 @@ def test_one_date_of_two_years_is_two_days_and_however_it_is_written_it_is_one(s
 
 
 def test_a_day_that_somebody_states_is_the_one_that_texts_name(say, nilou, called, now):
-    relate(nilou, [Stated("プロジェクトA", "ends_on", "10月17日")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("プロジェクトA", "ends_on", "10月17日")], now=now, privacy=Privacy())
     say("プロジェクトAの締切は10/17です")
     assert called("10月17日") == [("2025-10-17", "TimeUnit")]
 
 
 def test_a_day_of_several_years_is_taken_back_and_stated_again_in_the_words_that_stated_it(say, nilou, ask, now):
     say("田中さんの結婚式は10月17日", occurred_at="2024-09-01")
-    told = Stated("プロジェクトA", "ends_on", "10月17日")
+    told = StatedRelation("プロジェクトA", "ends_on", "10月17日")
     relate(nilou, [told], now=now, privacy=Privacy())
     assert unrelate(nilou, told, reason=None, now=now, privacy=Privacy())
     assert ask("プロジェクトAはいつまで？").relations == ()
@@ -61,7 +61,7 @@ def test_each_end_of_a_range_is_the_day_that_others_write_in_other_ways(say, cal
 def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_time(say, nilou, called, now):
     say("桃香と10月17日に会う", occurred_at="2023-10-01")
     say("[[桃香]]は元気")
-    while weave(nilou, now + timedelta(days=700)):
+    while update_graph(nilou, now + timedelta(days=700)):
         pass
     assert called("10月17日") == [("2023-10-17", "TimeUnit")]
 
@@ -82,6 +82,6 @@ def test_what_a_mark_says_of_a_type_is_no_name(say, called):
 
 def test_a_tag_that_is_a_common_word_is_not_looked_for(say, nilou, called, now):
     say("資料を作る", tags=["重要", "会議", "沙耶"])
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     assert (called("重要"), called("会議"), called("沙耶")) == ([], [], [("沙耶", "Concept")])

@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Lasting, Stated
+from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound
 from memory_mcp.graph.query.neighbors import neighbours
 from memory_mcp.graph.update import relation_edits
@@ -12,7 +12,7 @@ from memory_mcp.graph.update import relation_edits
 @pytest.fixture
 def relate(nilou, now):
     def relate(source, type_, target, when=None):
-        relation_edits.relate(nilou, [Stated(source, type_, target)], now=now, privacy=Privacy(), when=when)
+        relation_edits.relate(nilou, [StatedRelation(source, type_, target)], now=now, privacy=Privacy(), when=when)
 
     return relate
 
@@ -20,7 +20,7 @@ def relate(nilou, now):
 @pytest.fixture
 def unrelate(nilou, now):
     def unrelate(source, type_, target):
-        return relation_edits.unrelate(nilou, Stated(source, type_, target), reason=None, now=now, privacy=Privacy())
+        return relation_edits.unrelate(nilou, StatedRelation(source, type_, target), reason=None, now=now, privacy=Privacy())
 
     return unrelate
 
@@ -94,8 +94,8 @@ def test_a_birthday_is_not_the_day_of_the_one_year_in_which_something_else_was(s
 
 
 def test_a_relation_that_holds_for_a_time_is_told_by_recall_with_its_days(relate, ask):
-    relate("健太", "works_at", "X社", Lasting("2019-04-01", "2024-05-31"))
-    relate("健太", "lives_in", "京都", Lasting("2024-06-01"))
+    relate("健太", "works_at", "X社", RelationValidity("2019-04-01", "2024-05-31"))
+    relate("健太", "lives_in", "京都", RelationValidity("2024-06-01"))
     assert set(ask("健太は？").relations) == {
         "健太 > works_at > X社 (2019-04-01..2024-05-31)",
         "健太 > lives_in > 京都 (2024-06-01..)",

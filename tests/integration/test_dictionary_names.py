@@ -5,7 +5,7 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.graph.extract import dictionary
 from memory_mcp.graph.extract.dictionary import Dictionary, ProperNouns
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph.entities import records
 from memory_mcp.text.mention import Mention
@@ -37,7 +37,7 @@ def named(nilou, now):
     """What is named in which way, after everything was woven with a dictionary."""
 
     def named(found):
-        while weave(nilou, now, found):
+        while update_graph(nilou, now, found):
             pass
         with nilou.database.read() as connection:
             rows = connection.execute(

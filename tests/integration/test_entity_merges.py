@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
@@ -36,7 +36,7 @@ class People:
         ).key
 
     def weave(self):
-        while weave(self.persona, self.now):
+        while update_graph(self.persona, self.now):
             pass
 
     def later(self):
@@ -189,11 +189,11 @@ def test_those_who_are_one_are_not_made_one_again_in_either_direction(people):
 
 
 def test_a_relation_that_was_taken_back_of_the_one_name_is_stated_again_for_both(two_names, nilou, now):
-    works = Stated("たなっち", "works_on", "プロジェクトA")
+    works = StatedRelation("たなっち", "works_on", "プロジェクトA")
     assert unrelate(nilou, works, reason="no", now=now, privacy=Privacy())
     number = two_names.merge("田中", "たなっち")
     assert ("田中", "works_on", "プロジェクトA") not in two_names.told()
-    relate(nilou, [Stated("田中", "works_on", "プロジェクトA")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("田中", "works_on", "プロジェクトA")], now=now, privacy=Privacy())
     assert ("田中", "works_on", "プロジェクトA") in two_names.told()
     assert unrelate(nilou, works, reason="no", now=now, privacy=Privacy())
     two_names.undo(number)

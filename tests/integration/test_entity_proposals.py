@@ -5,10 +5,10 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.graph.merge_proposals import proposals
 from memory_mcp.graph.update import entity_edits
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.store.graph.entities import records
-from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.relation_notation import parse_relation
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def proposed(nilou):
 
 @pytest.fixture
 def related(nilou, now):
-    return lambda *texts: relate(nilou, [stated(text, ["Person"]) for text in texts], now=now, privacy=Privacy())
+    return lambda *texts: relate(nilou, [parse_relation(text, ["Person"]) for text in texts], now=now, privacy=Privacy())
 
 
 def pair(*names):
@@ -123,21 +123,21 @@ def test_a_name_that_everybody_has_a_part_of_is_proposed_for_nobody(there_are, p
 def test_nothing_is_merged_by_itself_and_what_was_said_to_be_two_is_not_proposed_again(nilou, now, say, there_are, proposed):
     there_are("Person", "たなか", "タナカ")
     say("たなかさんとタナカさん")
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     with nilou.database.read() as connection:
         assert connection.execute("SELECT count(*) FROM entity_merges").get == 0
     assert proposed()
-    entity_edits.keep_apart(nilou, "たなか", "タナカ", reason="兄弟", now=now, privacy=Privacy())
+    entity_edits.mark_distinct(nilou, "たなか", "タナカ", reason="兄弟", now=now, privacy=Privacy())
     assert proposed() == {}
-    made = entity_edits.make_one(nilou, "タナカ", "たなか", reason=None, now=now, privacy=Privacy())
+    made = entity_edits.merge_entities(nilou, "タナカ", "たなか", reason=None, now=now, privacy=Privacy())
     assert proposed() == {}
-    entity_edits.take_apart(nilou, made.number, now=now)
+    entity_edits.undo_merge(nilou, made.number, now=now)
     assert proposed() == {}
 
 
 def test_two_are_said_to_be_two_also_under_the_names_that_are_merged_into_them(nilou, now, there_are, proposed):
     there_are("Person", "渡辺", "渡邊", "ワタナベ")
-    entity_edits.keep_apart(nilou, "渡辺", "渡邊", reason=None, now=now, privacy=Privacy())
-    entity_edits.make_one(nilou, "渡辺", "ワタナベ", reason=None, now=now, privacy=Privacy())
+    entity_edits.mark_distinct(nilou, "渡辺", "渡邊", reason=None, now=now, privacy=Privacy())
+    entity_edits.merge_entities(nilou, "渡辺", "ワタナベ", reason=None, now=now, privacy=Privacy())
     assert proposed() == {}

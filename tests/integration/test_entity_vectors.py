@@ -8,7 +8,7 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.graph.query.entities_by_meaning import meant
+from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.entity_embedding import BATCH, embed_entities
 from memory_mcp.index import sync
@@ -57,7 +57,7 @@ class Minds:
         return {known[one].name: vector for one, vector in zip(ids.tolist(), found, strict=True)}
 
     def meant(self, text):
-        return [entity.name for entity, _ in meant(self.persona, text, self.models).entities]
+        return [entity.name for entity, _ in entities_by_meaning(self.persona, text, self.models).entities]
 
     def ask(self, query, models=None, **fields):
         asked = question(settings=Settings(), now=self.now, query=query, **fields)
@@ -153,10 +153,10 @@ def test_who_is_one_with_another_has_no_vector_of_its_own_until_they_are_two_aga
     say("[[さっちゃん|Person]]が歌った")
     minds.settle()
     before = minds.vectors()
-    number = entity_edits.make_one(nilou, "さっちゃん", "佐藤", reason=None, now=now, privacy=Privacy()).number
+    number = entity_edits.merge_entities(nilou, "さっちゃん", "佐藤", reason=None, now=now, privacy=Privacy()).number
     minds.settle()
     assert set(minds.vectors()) == {"佐藤"}
-    entity_edits.take_apart(nilou, number, now=now)
+    entity_edits.undo_merge(nilou, number, now=now)
     minds.settle()
     after = minds.vectors()
     assert set(after) == set(before)
@@ -197,9 +197,9 @@ def test_a_name_that_only_an_erased_memory_held_stands_beside_no_vector(minds, s
 def test_another_model_gets_vectors_of_its_own_and_those_of_the_earlier_one_go(dentist, minds):
     earlier = minds.embedder
     minds.embedder = HashingEmbedder(64, "another")
-    assert meant(minds.persona, "あの歯医者", minds.models).skipped == "reembedding"
+    assert entities_by_meaning(minds.persona, "あの歯医者", minds.models).skipped == "reembedding"
     minds.settle()
-    assert meant(minds.persona, "あの歯医者", minds.models).entities
+    assert entities_by_meaning(minds.persona, "あの歯医者", minds.models).entities
     assert minds.vectors(earlier.generation) == {}
 
 
@@ -229,7 +229,7 @@ def test_many_entities_take_several_steps(minds, nilou, now, say):
 def test_nobody_is_found_in_another_persona(dentist, minds, personas, now, zone):
     with personas.writing("collei") as collei:
         other = Minds(collei, now, zone, minds.embedder)
-        assert meant(collei, "あの歯医者", other.models).skipped == "nothing_embedded_yet"
+        assert entities_by_meaning(collei, "あの歯医者", other.models).skipped == "nothing_embedded_yet"
         assert other.ask("あの歯医者", mode="graph").hits == ()
 
 

@@ -4,12 +4,12 @@ import pytest
 from graph_work import sum_up_from_the_ground
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.query.neighbors import neighbours
 from memory_mcp.graph.query.paths import find_path
 from memory_mcp.graph.query.snapshot import snapshot
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -25,7 +25,7 @@ class Graph:
 
     def weave(self):
         steps = 0
-        while weave(self.persona, self.now):
+        while update_graph(self.persona, self.now):
             steps += 1
             assert steps < 1_000
         return steps
@@ -154,15 +154,15 @@ def test_two_names_of_one_person_become_one_and_two_again(say, graph, nilou, now
 def test_a_relation_that_was_taken_back_stays_away_whatever_is_said_later_until_it_is_stated_again(say, graph, nilou, now):
     say("佐藤さんと鈴木さんが来た")
     graph.weave()
-    assert unrelate(nilou, Stated("佐藤", "co_occurrence", "鈴木"), reason="not so", now=now, privacy=Privacy())
+    assert unrelate(nilou, StatedRelation("佐藤", "co_occurrence", "鈴木"), reason="not so", now=now, privacy=Privacy())
     say("佐藤さんと鈴木さんがまた来た")
     graph.weave()
     assert graph.neighbours("佐藤") == {}
-    assert not unrelate(nilou, Stated("鈴木", "co_occurrence", "佐藤"), reason=None, now=now, privacy=Privacy())
-    relate(nilou, [Stated("鈴木", "co_occurrence", "佐藤")], now=now, privacy=Privacy())
+    assert not unrelate(nilou, StatedRelation("鈴木", "co_occurrence", "佐藤"), reason=None, now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("鈴木", "co_occurrence", "佐藤")], now=now, privacy=Privacy())
     assert set(graph.neighbours("佐藤")) == {"鈴木"}
     with pytest.raises(EntityNotFound):
-        unrelate(nilou, Stated("佐藤", "knows", "誰か知らない人"), reason=None, now=now, privacy=Privacy())
+        unrelate(nilou, StatedRelation("佐藤", "knows", "誰か知らない人"), reason=None, now=now, privacy=Privacy())
 
 
 def test_a_name_that_is_learned_later_is_found_in_what_was_said_before(say, graph):
@@ -203,7 +203,7 @@ def test_who_is_marked_and_called_politely_is_a_person_unless_it_is_known_as_som
 def test_a_relation_of_one_with_itself_under_two_names_is_refused(say, graph, nilou, now):
     say("渡辺先生が来た")
     with pytest.raises(InvalidInput, match="are one"):
-        relate(nilou, [Stated("佐藤", "knows", "鈴木"), Stated("渡辺先生", "knows", "渡辺")], now=now, privacy=Privacy())
+        relate(nilou, [StatedRelation("佐藤", "knows", "鈴木"), StatedRelation("渡辺先生", "knows", "渡辺")], now=now, privacy=Privacy())
     assert graph.of("佐藤") == []
 
 
@@ -219,7 +219,7 @@ def test_memories_that_are_older_than_the_graph_are_read_for_names(say, graph, n
 
 
 def test_the_strongest_path_may_be_longer_than_the_shortest(graph, nilou, now):
-    relate(nilou, [Stated("A子", "knows", "B子"), Stated("B子", "knows", "C子")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("A子", "knows", "B子"), StatedRelation("B子", "knows", "C子")], now=now, privacy=Privacy())
     with nilou.database.read() as connection:
         ends = [records.by_name(connection, name)[0].id for name in ("A子", "C子")]
     weak = relations.Evidence(ends[0], ends[1], "knows", 0.1, 1.0, "stated")
@@ -231,7 +231,7 @@ def test_the_strongest_path_may_be_longer_than_the_shortest(graph, nilou, now):
 
 
 def test_who_is_not_related_has_no_path_and_who_is_not_known_is_refused_with_who_is(graph, nilou, now):
-    relate(nilou, [Stated("A子", "knows", "B子"), Stated("C子", "knows", "D子")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("A子", "knows", "B子"), StatedRelation("C子", "knows", "D子")], now=now, privacy=Privacy())
     assert graph.paths("A子", "D子") == graph.paths("A子", "D子", "all") == []
     with pytest.raises(EntityNotFound, match="A子"):
         graph.paths("A", "D子")

@@ -10,7 +10,7 @@ import pytest
 from graph_work import Here, counted
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.graph.analytics import growth as grown
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.graph.analytics.betweenness import between
@@ -18,7 +18,7 @@ from memory_mcp.graph.analytics.centrality import MEASURES, degree, eigenvector,
 from memory_mcp.graph.analytics.communities import communities
 from memory_mcp.graph.analytics.statistics import statistics
 from memory_mcp.graph.query.neighbors import neighbours
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph import network, overview
@@ -145,7 +145,9 @@ def told(nilou, now):
     """Relates the pairs of a text such as `A B, B C`."""
 
     def told(pairs, relation="knows"):
-        relate(nilou, [Stated(pair.split()[0], relation, pair.split()[1]) for pair in pairs.split(", ")], now=now, privacy=Privacy())
+        relate(
+            nilou, [StatedRelation(pair.split()[0], relation, pair.split()[1]) for pair in pairs.split(", ")], now=now, privacy=Privacy()
+        )
 
     return told
 
@@ -165,7 +167,7 @@ def test_a_pair_with_several_relations_is_one_and_weighs_what_they_weigh_togethe
 
 def test_weak_relations_can_be_left_out_and_their_ends_stay(nilou, told, say, now):
     say("佐藤さんと鈴木さんが来た")
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     told("A B")
     strong = whole_of(nilou, 0.5)
@@ -204,7 +206,7 @@ def test_whatever_changes_the_graph_changes_its_mark_and_nothing_else_does(nilou
     marks.append(mark())
     told("田中 京都")
     marks.append(mark())
-    unrelate(nilou, Stated("田中", "knows", "京都"), reason=None, now=now, privacy=Privacy())
+    unrelate(nilou, StatedRelation("田中", "knows", "京都"), reason=None, now=now, privacy=Privacy())
     marks.append(mark())
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     marks.append(mark())
@@ -217,7 +219,7 @@ def test_two_personas_with_the_same_graph_never_share_an_answer(personas, now, d
     analyses, analysis = Analyses(Here()), counted(done)
     for name, ends in (("nilou", "AB"), ("dehya", "CD")):
         with personas.writing(name) as persona:
-            relate(persona, [Stated(ends[0], "knows", ends[1])], now=now, privacy=Privacy())
+            relate(persona, [StatedRelation(ends[0], "knows", ends[1])], now=now, privacy=Privacy())
             with persona.database.read() as connection:
                 marks = overview.revision(connection)
             assert marks
@@ -229,7 +231,7 @@ def test_what_is_old_or_too_much_is_forgotten(personas, now, done):
     moment = [0.0]
     analyses, analysis = Analyses(Here(), clock=lambda: moment[0], ttl_seconds=10, limit_bytes=500), counted(done)
     with personas.writing("nilou") as nilou:
-        relate(nilou, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
+        relate(nilou, [StatedRelation("A", "knows", "B")], now=now, privacy=Privacy())
         analyses.of(nilou, analysis)
         analyses.of(nilou, analysis)
         assert len(done) == 1
@@ -238,7 +240,7 @@ def test_what_is_old_or_too_much_is_forgotten(personas, now, done):
         assert len(done) == 2
     for number in range(20):
         with personas.writing(f"other-{number}") as persona:
-            relate(persona, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
+            relate(persona, [StatedRelation("A", "knows", "B")], now=now, privacy=Privacy())
             analyses.of(persona, analysis)
             assert 0 < analyses.nbytes <= 500
 
@@ -253,7 +255,7 @@ def test_what_is_larger_than_all_there_is_room_for_is_answered_and_not_kept(nilo
 def test_growth_is_told_by_when_things_happened_in_the_days_of_the_zone(say, nilou, now, zone):
     say("田中さんに会った", occurred_at="2025-08-31T23:30:00+09:00", relations=["田中 > knows > 佐藤"])
     say("田中さんと鈴木さんに会った", occurred_at="2025-09-01T00:30:00+09:00")
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     with nilou.database.read() as connection:
         found = overview.creation_times(connection)
@@ -269,7 +271,9 @@ def test_growth_is_told_by_when_things_happened_in_the_days_of_the_zone(say, nil
 
 def test_a_hub_leads_on_along_its_strongest_relations_only(nilou, say, now):
     for at in range(0, 260, 50):
-        relate(nilou, [Stated("店", "knows", f"客{number:03}") for number in range(at, min(at + 50, 260))], now=now, privacy=Privacy())
+        relate(
+            nilou, [StatedRelation("店", "knows", f"客{number:03}") for number in range(at, min(at + 50, 260))], now=now, privacy=Privacy()
+        )
     say("常連だ", relations=["店 > knows > 客259", "客259 > knows > 隠居"])
     with nilou.database.read() as connection:
         found = neighbours(connection, "店", 2, limit=300)

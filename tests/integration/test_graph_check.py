@@ -3,9 +3,9 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Lasting, Stated
+from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.graph.update import consistency_check
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph import consistency, relations
@@ -37,7 +37,7 @@ def check(persona, now):
 
 
 def weave_all(persona, now):
-    while weave(persona, now):
+    while update_graph(persona, now):
         pass
 
 
@@ -46,7 +46,7 @@ def woven(nilou, say, now):
     for one in ("佐藤", "鈴木", "高橋", "伊藤"):
         for other in ("渡辺", "中村", "佐藤"):
             say(f"{one}さんと{other}さんが会った", relations=[f"{one} > knows > {other}さん"] if one != other else [])
-    relate(nilou, [Stated("佐藤", "similarity", "渡辺")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("佐藤", "similarity", "渡辺")], now=now, privacy=Privacy())
     weave_all(nilou, now)
     return nilou
 
@@ -83,7 +83,7 @@ def test_sums_that_are_wrong_are_put_right_and_told(woven, now, spoil, caplog):
 def test_many_entities_are_looked_at_a_few_at_a_time(nilou, now):
     relate(
         nilou,
-        [Stated(f"人{number}", "knows", f"友{number}") for number in range(consistency_check.ENTITIES_AT_ONCE)],
+        [StatedRelation(f"人{number}", "knows", f"友{number}") for number in range(consistency_check.ENTITIES_AT_ONCE)],
         now=now,
         privacy=Privacy(),
     )
@@ -97,7 +97,7 @@ def test_many_entities_are_looked_at_a_few_at_a_time(nilou, now):
 def test_what_may_be_wrong_is_listed_with_how_much_there_is(nilou, say, now):
     relate(
         nilou,
-        [Stated("鈴木", "lives_in", "東京"), Stated("鈴木", "lives_in", "大阪"), Stated("鈴木", "likes", "苺")],
+        [StatedRelation("鈴木", "lives_in", "東京"), StatedRelation("鈴木", "lives_in", "大阪"), StatedRelation("鈴木", "likes", "苺")],
         now=now,
         privacy=Privacy(),
     )
@@ -147,16 +147,16 @@ def test_what_one_memory_half_says_is_unsure_and_two_who_are_only_named_together
 @pytest.mark.parametrize(
     ("one", "other", "opposed"),
     [
-        (Lasting(None, "2024-03-31"), None, 0),
-        (Lasting("2020-04-01", "2024-03-31"), Lasting("2024-04-01"), 0),
-        (Lasting(None, "2024-03-31"), Lasting(None, "2025-03-31"), 0),
-        (Lasting("2020-04-01", "2024-03-31"), Lasting("2022-04-01"), 1),
-        (Lasting("2020-04-01"), Lasting("2022-04-01"), 1),
+        (RelationValidity(None, "2024-03-31"), None, 0),
+        (RelationValidity("2020-04-01", "2024-03-31"), RelationValidity("2024-04-01"), 0),
+        (RelationValidity(None, "2024-03-31"), RelationValidity(None, "2025-03-31"), 0),
+        (RelationValidity("2020-04-01", "2024-03-31"), RelationValidity("2022-04-01"), 1),
+        (RelationValidity("2020-04-01"), RelationValidity("2022-04-01"), 1),
     ],
 )
 def test_of_two_relations_that_held_one_after_the_other_none_is_wrong(nilou, now, one, other, opposed):
-    relate(nilou, [Stated("私", "works_at", "Y社")], now=now, privacy=Privacy(), when=one)
-    relate(nilou, [Stated("私", "works_at", "X社")], now=now, privacy=Privacy(), when=other)
+    relate(nilou, [StatedRelation("私", "works_at", "Y社")], now=now, privacy=Privacy(), when=one)
+    relate(nilou, [StatedRelation("私", "works_at", "X社")], now=now, privacy=Privacy(), when=other)
     with nilou.database.read() as connection:
         assert consistency.opposed(connection, 10)[1] == opposed
 
@@ -171,7 +171,7 @@ def test_whom_only_the_trash_relates_is_no_orphan(nilou, say, now):
 @pytest.mark.parametrize("in_the_trash", [False, True])
 def test_whom_a_memory_is_filed_under_is_no_orphan(nilou, say, now, in_the_trash):
     key = say("苺が好きだ。", source="健太", tags=["ダイズ日記"]).key
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     if in_the_trash:
         forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())

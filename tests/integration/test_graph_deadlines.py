@@ -7,7 +7,7 @@ import pytest
 from graph_work import Here, counted
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import AnalysisUnfinished
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.graph.analytics.deadline import Deadline
@@ -21,7 +21,7 @@ def told(nilou, now):
 
     def told(ends):
         source, target = ends.split()
-        relate(nilou, [Stated(source, "knows", target, "Person", "Person")], now=now, privacy=Privacy())
+        relate(nilou, [StatedRelation(source, "knows", target, "Person", "Person")], now=now, privacy=Privacy())
 
     return told
 
@@ -72,7 +72,7 @@ def test_who_asked_for_what_takes_long_hears_so_in_time_and_what_it_finds_is_kep
         with pytest.raises(AnalysisUnfinished, match="an earlier one that takes long is still under way"):
             analyses.of(nilou, analysis)
     with personas.writing("dehya") as dehya:
-        relate(dehya, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
+        relate(dehya, [StatedRelation("A", "knows", "B")], now=now, privacy=Privacy())
         eventually(lambda: len(answered(analyses, dehya, counted(done))) == 2)
     assert (stubborn.calls, set(done)) == (1, {2})
     stubborn.ends.set()
@@ -92,7 +92,7 @@ def test_no_more_than_two_that_nobody_waits_for_are_under_way_at_once(personas, 
     try:
         for number in range(3):
             with personas.writing(f"persona-{number}") as persona:
-                relate(persona, [Stated("A", "knows", "B")], now=now, privacy=Privacy())
+                relate(persona, [StatedRelation("A", "knows", "B")], now=now, privacy=Privacy())
                 analysis = ending[number].analysis if number < 2 else counted(done)
                 with pytest.raises(
                     AnalysisUnfinished, match="not done within" if number < 2 else "others that take long are still under way"

@@ -8,9 +8,9 @@ import pytest
 import rustworkx
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
-from memory_mcp.graph.update.cooccurrence import weave
-from memory_mcp.graph.update.entity_edits import change, make_one
+from memory_mcp.domain import StatedRelation
+from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.graph.update.entity_edits import change, merge_entities
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph.entities.editing import EntityChange
@@ -25,7 +25,7 @@ def written(nilou, now):
     """Both forms of the graph, as networkx has them after reading."""
 
     def written(**wanted):
-        while weave(nilou, now):
+        while update_graph(nilou, now):
             pass
         text = "".join(graphml(nilou, **wanted))
         by_xml = networkx.read_graphml(io.BytesIO(text.encode()), force_multigraph=True)
@@ -66,7 +66,7 @@ def test_rustworkx_reads_it_too(say, written, nilou, tmp_path):
 
 
 def test_names_come_through_whatever_characters_they_hold(written, nilou, now):
-    relate(nilou, [Stated(HOSTILE, "knows", "🌸さくら"), Stated("🌸さくら", "a<b&c", HOSTILE)], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation(HOSTILE, "knows", "🌸さくら"), StatedRelation("🌸さくら", "a<b&c", HOSTILE)], now=now, privacy=Privacy())
     by_xml, by_json = written()
     names = {told["name"] for _, told in by_xml.nodes(data=True)}
     assert names == {HOSTILE.replace("\u0001", REPLACEMENT).replace("\ufffe", REPLACEMENT), "🌸さくら"}
@@ -80,7 +80,7 @@ def test_a_graph_of_several_pages_is_whole_and_an_empty_one_is_a_file_too(writte
     for begin in range(0, many, 50):
         relate(
             nilou,
-            [Stated(f"人{number}", "knows", f"人{number + 1}") for number in range(begin, min(begin + 50, many))],
+            [StatedRelation(f"人{number}", "knows", f"人{number + 1}") for number in range(begin, min(begin + 50, many))],
             now=now,
             privacy=Privacy(),
         )
@@ -105,10 +105,10 @@ def test_what_somebody_did_by_hand_takes_nothing_secret_along(say, written, nilo
     say("[[内緒の人|Person]]と[[花子|Person]]", privacy_level="secret", relations=["内緒の人 > loves > 花子"])
     say("[[田中|Person]]と花子が来た")
     say("[[田中|たなっち]]と[[隠れ名|Person]]のこと", privacy_level="secret")
-    unrelate(nilou, Stated("内緒の人", "loves", "花子"), reason=None, now=now, privacy=Privacy())
+    unrelate(nilou, StatedRelation("内緒の人", "loves", "花子"), reason=None, now=now, privacy=Privacy())
     change(nilou, "内緒の人", EntityChange(importance=0.9), now=now, privacy=Privacy())
     change(nilou, "田中", EntityChange(description="隣の人"), now=now, privacy=Privacy())
-    make_one(nilou, "隠れ名", "田中", reason=None, now=now, privacy=Privacy())
+    merge_entities(nilou, "隠れ名", "田中", reason=None, now=now, privacy=Privacy())
     for graph in written():
         told = {told["name"]: told for _, told in graph.nodes(data=True)}
         assert told.keys() == {"田中", "花子"}

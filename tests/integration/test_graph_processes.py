@@ -38,6 +38,7 @@ def lives(pid):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("analysis", [*MEASURES.values(), statistics, communities])
 def test_the_same_is_found_beside_the_server_as_in_it(processes, analysis):
     here, beside = analysis(GRAPH), processes.run(analysis, GRAPH)

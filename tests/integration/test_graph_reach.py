@@ -76,6 +76,7 @@ def others(persona, now, many):
     persona.database.write(write)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", WORKS)
 def test_it_costs_the_same_however_many_others_there_are(nilou, say, now, what):
     say("田中さんが来た", relations=["田中 > knows > 鈴木"])

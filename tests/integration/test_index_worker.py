@@ -95,6 +95,7 @@ def world(personas, now, zone):
     made.worker.stop()
 
 
+@pytest.mark.slow
 def test_twenty_personas_are_all_indexed_and_rebuilt_when_the_server_is_idle(world):
     names = [f"さくら{number}" for number in range(20)]
     for name in names:

@@ -222,6 +222,7 @@ def test_what_is_written_during_an_export_neither_doubles_nor_hides_a_memory(nil
     assert seen == [*expected, "途中で書かれた"]
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(content=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1).filter(str.strip))
 def test_any_text_that_can_be_stored_comes_out_as_it_went_in(nilou: Persona, read: Read, content: str) -> None:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Draft, Stated
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.domain import Draft, StatedRelation
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
@@ -51,13 +51,13 @@ def test_what_is_told_later_of_that_morning_is_too(say, days):
 def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_morning(say, nilou, zone, days):
     say("桃香と1月1日に会った", at=MORNING)
     say("[[桃香]]は元気", at=MORNING)
-    while weave(nilou, MORNING.astimezone(zone)):
+    while update_graph(nilou, MORNING.astimezone(zone)):
         pass
     assert days("1月1日") == ["2026-01-01"]
 
 
 def test_a_relation_that_is_stated_that_morning_is_of_the_new_year(nilou, zone, days):
-    relate(nilou, [Stated("健太", "met_on", "1月1日")], now=MORNING.astimezone(zone), privacy=Privacy())
+    relate(nilou, [StatedRelation("健太", "met_on", "1月1日")], now=MORNING.astimezone(zone), privacy=Privacy())
     assert days("1月1日") == ["2026-01-01"]
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.graph.update.background_links import LINKS_EACH, link_alike
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.background_links import LINKS_EACH, link_similar
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
@@ -27,7 +27,7 @@ class Background:
         self.indexes, self.embedder = IndexShelf(), HashingEmbedder(64)
 
     def weave(self):
-        while weave(self.persona, self.now):
+        while update_graph(self.persona, self.now):
             pass
 
     def embed(self):
@@ -36,7 +36,7 @@ class Background:
 
     def link(self, least=0.6):
         steps = 0
-        while link_alike(self.persona, self.indexes, least, self.now):
+        while link_similar(self.persona, self.indexes, least, self.now):
             steps += 1
             assert steps < 100
         return steps
@@ -138,6 +138,7 @@ def test_a_purged_memory_takes_its_links_along(say, background, nilou):
     assert background.links("contradiction") == []
 
 
+@pytest.mark.slow
 def test_what_a_memory_costs_does_not_grow_with_its_session(nilou, now, zone):
     """Counted in the steps of SQLite's machine: of its row in the lexical index, and of its links in the session."""
 
@@ -151,7 +152,7 @@ def test_what_a_memory_costs_does_not_grow_with_its_session(nilou, now, zone):
             taken = []
             connection.set_progress_handler(lambda: taken.append(1) is not None, 10)
             bm25_index.refresh(connection, ids)
-            memory_links.link(connection, ids, now)
+            memory_links.link_memories(connection, ids, now)
             connection.set_progress_handler(None)
             return len(taken)
 

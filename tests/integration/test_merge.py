@@ -73,6 +73,7 @@ def test_undoing_a_merge_leaves_everything_as_it_was(nilou, now, pair, exported,
     assert found(ask) == seen
 
 
+@pytest.mark.slow
 def test_any_merges_undone_in_the_opposite_order_leave_everything_as_it_was(nilou, say, now, exported, ask, thorough):
     chance = random.Random(7)
     for round_ in range(40 if thorough else 8):

@@ -7,8 +7,8 @@ import pytest
 
 from memory_mcp.config.settings import Llm, Privacy, Settings
 from memory_mcp.errors import ChatFailed
-from memory_mcp.graph.update.cooccurrence import weave
-from memory_mcp.graph.update.llm_extraction import parsed, step
+from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.graph.update.llm_extraction import parse_answer, step
 from memory_mcp.llm.chat import Chat
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -44,7 +44,7 @@ def read(nilou, now, settings):
 
     def read(model, under=settings):
         for _ in range(100):
-            while weave(nilou, now):
+            while update_graph(nilou, now):
                 pass
             if not step(nilou, now, under, model):
                 return
@@ -131,8 +131,8 @@ def test_what_does_not_stand_in_the_text_is_not_taken(say, read, nilou):
     ],
 )
 def test_an_answer_that_can_not_be_used_says_nothing(answer):
-    read = parsed(answer, "夕方みどりがダイズと散歩に出た", ENTITY_TYPE_NAMES)
-    assert (read.named, read.related) == ((), ())
+    read = parse_answer(answer, "夕方みどりがダイズと散歩に出た", ENTITY_TYPE_NAMES)
+    assert (read.entities, read.relations) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -140,16 +140,16 @@ def test_an_answer_that_can_not_be_used_says_nothing(answer):
 )
 def test_a_model_is_believed_no_more_than_a_model_may_be(said, taken):
     row = {"source": "みどり", "type": "goes with", "target": "ダイズ", "confidence": said}
-    read = parsed(json.dumps({"relations": [row]}), "みどりがダイズと", ENTITY_TYPE_NAMES)
-    assert read.related == (("みどり", "goes_with", "ダイズ", taken),)
-    assert [name for name, _ in read.named] == ["みどり", "ダイズ"]
+    read = parse_answer(json.dumps({"relations": [row]}), "みどりがダイズと", ENTITY_TYPE_NAMES)
+    assert read.relations == (("みどり", "goes_with", "ダイズ", taken),)
+    assert [name for name, _ in read.entities] == ["みどり", "ダイズ"]
 
 
 def test_a_model_that_fails_is_asked_again_later_and_about_another_memory_first(say, nilou, now, settings):
     say("夕方みどりがダイズと散歩に出た")
     say("みどりは雨の日に出かけない")
     model = Model(None, ANSWER, ANSWER)
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     with pytest.raises(ChatFailed):
         step(nilou, now, settings, model)

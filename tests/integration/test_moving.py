@@ -311,6 +311,7 @@ def test_a_dry_run_knows_what_an_edit_is(nilou: Persona, read: Read, clash: Any,
     assert (done.stored, done.already_known, done.revised) == counts
 
 
+@pytest.mark.slow
 def test_a_line_with_vectors_is_never_longer_than_an_import_takes(nilou: Persona, sakura: Persona, read: Read, zone: ZoneInfo) -> None:
     read(nilou, {"content": "😀" * 199_999}, {"content": "短い"})
     embedder = HashingEmbedder(4096)

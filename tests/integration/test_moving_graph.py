@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
-from memory_mcp.graph.update.cooccurrence import weave
-from memory_mcp.graph.update.entity_edits import keep_apart
+from memory_mcp.domain import StatedRelation
+from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.graph.update.entity_edits import mark_distinct
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import Personas
@@ -27,7 +27,7 @@ ALL = ExportOptions(deleted=True, secret=True, versions=True)
 
 
 def woven(persona, now):
-    while weave(persona, now):
+    while update_graph(persona, now):
         pass
 
 
@@ -96,8 +96,13 @@ def told(nilou, say, now):
     first, second = say("京都で鈴木さんと会った", session_id="s"), say("京都で鈴木さんに会った", session_id="s")
     nilou.database.write(one_and_another)
     woven(nilou, now)
-    relate(nilou, [Stated("鈴木", "rivals", "たなっち"), Stated("鈴木", "lives_in", "大阪", None, "Location")], now=now, privacy=Privacy())
-    unrelate(nilou, Stated("鈴木", "lives_in", "大阪"), reason="引っ越した", now=now, privacy=Privacy())
+    relate(
+        nilou,
+        [StatedRelation("鈴木", "rivals", "たなっち"), StatedRelation("鈴木", "lives_in", "大阪", None, "Location")],
+        now=now,
+        privacy=Privacy(),
+    )
+    unrelate(nilou, StatedRelation("鈴木", "lives_in", "大阪"), reason="引っ越した", now=now, privacy=Privacy())
     merge(nilou, [second.key], first.key, reason=None, now=now, privacy=Privacy())
     nilou.database.write(
         lambda connection: connection.execute(
@@ -194,7 +199,7 @@ def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, 
 
     nilou.database.write(describe)
     woven(nilou, now)
-    unrelate(nilou, Stated("山田太郎", "loves", "花子"), reason="ちがう", now=now, privacy=Privacy())
+    unrelate(nilou, StatedRelation("山田太郎", "loves", "花子"), reason="ちがう", now=now, privacy=Privacy())
     open_ = "\n".join(exported(nilou, ExportOptions()))
     assert not [word for word in ("山田", "ヤマちゃん", "loves", "ひみつ", "太郎", "ちがう") if word in open_]
     assert "はなちゃん" in open_
@@ -204,7 +209,7 @@ def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, 
 def test_a_refusal_of_what_only_a_secret_memory_says_stays_with_it_though_both_are_known_otherwise(nilou, say, now):
     say("太郎さんと花子さんが来た")
     say("二人のこと", privacy_level="secret", relations=["太郎 > loves > 花子"])
-    unrelate(nilou, Stated("太郎", "loves", "花子"), reason=None, now=now, privacy=Privacy())
+    unrelate(nilou, StatedRelation("太郎", "loves", "花子"), reason=None, now=now, privacy=Privacy())
     assert [row["entity"] for row in said(nilou, ExportOptions())] == ["太郎", "花子"]
     assert [next(iter(row)) for row in said(nilou)] == ["entity", "entity", "relation"]
 
@@ -219,8 +224,8 @@ def test_who_is_named_in_the_trash_alone_leaves_with_the_trash(nilou, say, now):
 
 
 def test_of_who_states_a_relation_and_who_takes_it_back_the_later_counts(nilou, read, now):
-    relate(nilou, [Stated("田中", "likes", "苺")], now=now, privacy=Privacy())
-    unrelate(nilou, Stated("田中", "likes", "苺"), reason=None, now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("田中", "likes", "苺")], now=now, privacy=Privacy())
+    unrelate(nilou, StatedRelation("田中", "likes", "苺"), reason=None, now=now, privacy=Privacy())
     row = {"relation": "likes", "source": "田中", "target": "苺"}
     assert read(nilou, {**row, "created_at": "2025-01-01T00:00:00Z"}).graph == 1
     assert summed_up(nilou)[0] == set()
@@ -303,7 +308,7 @@ def test_who_was_said_not_to_be_the_same_is_told_apart_wherever_the_graph_goes(n
     say("田中さんと鈴木さん")
     say("高橋さんは秘密", privacy_level="secret")
     for other in ("鈴木", "高橋"):
-        keep_apart(nilou, "田中", other, reason="別の人", now=now, privacy=Privacy())
+        mark_distinct(nilou, "田中", other, reason="別の人", now=now, privacy=Privacy())
     open_ = exported(nilou, ExportOptions())
     assert "高橋" not in "\n".join(open_)
     assert read(sakura, *open_).refused == 0
@@ -338,8 +343,8 @@ def test_what_is_one_here_stays_one_and_what_is_two_here_stays_two_whatever_a_li
 def test_somebody_whose_own_name_only_a_secret_memory_holds_leaves_by_another(nilou, say, now, zone):
     say("[[田中太郎|たなっち]]のこと", privacy_level="secret")
     say("たなっちが来た", relations=["たなっち > visits > 京都"])
-    relate(nilou, [Stated("たなっち", "likes", "苺")], now=now, privacy=Privacy())
-    keep_apart(nilou, "たなっち", "苺", reason=None, now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("たなっち", "likes", "苺")], now=now, privacy=Privacy())
+    mark_distinct(nilou, "たなっち", "苺", reason=None, now=now, privacy=Privacy())
     open_ = said(nilou, ExportOptions())
     assert "田中太郎" not in "\n".join(exported(nilou, ExportOptions()))
     assert "田中太郎" not in "\n".join(file.text for file in files(nilou, ExportOptions(), zone))
@@ -348,7 +353,7 @@ def test_somebody_whose_own_name_only_a_secret_memory_holds_leaves_by_another(ni
 
 
 def test_a_note_that_reads_like_a_refusal_is_none(nilou, read, now):
-    relate(nilou, [Stated("田中", "likes", "苺")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("田中", "likes", "苺")], now=now, privacy=Privacy())
     row = {"relation": "likes", "source": "田中", "target": "苺", "method": "heard", "created_at": "2024-01-01T00:00:00Z"}
     assert read(nilou, {**row, "notes": "rejected"}).graph == 1
 
@@ -366,7 +371,7 @@ def test_a_day_of_each_year_and_one_of_a_single_year_stay_two(nilou, personas, s
 
 def test_what_was_taken_back_stays_away_where_it_is_imported_later(nilou, personas, say, read, now):
     say("式の話", at=now - timedelta(hours=2), relations=["結婚式 > held_at > 椿山荘"])
-    unrelate(nilou, Stated("結婚式", "held_at", "椿山荘"), reason=None, now=now - timedelta(hours=1), privacy=Privacy())
+    unrelate(nilou, StatedRelation("結婚式", "held_at", "椿山荘"), reason=None, now=now - timedelta(hours=1), privacy=Privacy())
     say("母も言った", relations=["結婚式 > held_at > 椿山荘"])
     assert summed_up(nilou)[0] == set()
     with personas.writing("other") as other:
@@ -377,7 +382,7 @@ def test_what_was_taken_back_stays_away_where_it_is_imported_later(nilou, person
 
 def test_relations_of_two_namesakes_move_with_their_memory_and_beside_it(nilou, personas, say, read, now):
     say("出身の話", relations=["松本|人物 > born_in > 松本|Location"])
-    relate(nilou, [Stated("松本", "named_after", "松本", "Person", "Location")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("松本", "named_after", "松本", "Person", "Location")], now=now, privacy=Privacy())
     assert {row[:3] for row in summed_up(nilou)[0]} == {
         (("松本", "Location"), ("松本", "Person"), type_) for type_ in ("born_in", "named_after")
     }

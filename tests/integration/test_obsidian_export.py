@@ -151,6 +151,7 @@ def test_a_vault_of_nobody_is_an_empty_zip(personas: Personas, zone: ZoneInfo) -
 LABEL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(content=LABEL.filter(str.strip), label=LABEL)
 def test_whatever_a_memory_says_its_note_lies_inside_the_vault_and_reads_back(

@@ -146,7 +146,7 @@ def measured(**changed: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("agreement", "refusal"),
     [
-        (measured(alike=0.42), "only 42% of its 10 best are so by fp32"),
+        (measured(alike=0.42), "only 42% of its 10 best texts are among the 10 best of fp32"),
         (measured(own=False), r"too few memories.*again when there are 50 memories.*--accept-int8"),
         (measured(telling=3), "scores the memories clearly differently for only 3 of 100 queries"),
         (None, "has not been compared"),

@@ -26,7 +26,7 @@ from memory_mcp.store import tombstones
 from memory_mcp.store.graph.entities import entity_merges, records
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexShelf
-from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import history, purge, summarization
 
 
@@ -301,8 +301,8 @@ def test_a_merge_takes_along_what_somebody_stated_or_took_back(personas, says, n
     says("nilou", "田中さんが担当", relations=["田中 > works_on > プロジェクトA"])
     says("collei", "鈴木さんの話", relations=["鈴木 > works_on > プロジェクトA"])
     with personas.writing("nilou") as nilou:
-        relate(nilou, [stated("田中 > likes > 鈴木", ()), stated("田中 > hates > 苺", ())], now=now, privacy=Privacy())
-        unrelate(nilou, stated("田中 > hates > 苺", ()), reason=None, now=now, privacy=Privacy())
+        relate(nilou, [parse_relation("田中 > likes > 鈴木", ()), parse_relation("田中 > hates > 苺", ())], now=now, privacy=Privacy())
+        unrelate(nilou, parse_relation("田中 > hates > 苺", ()), reason=None, now=now, privacy=Privacy())
     with personas.reading("nilou") as nilou, personas.writing("collei") as collei:
         merge(nilou, collei, now)
         expected = {("田中", "works_on", "プロジェクトA"), ("鈴木", "works_on", "プロジェクトA"), ("田中", "likes", "鈴木")}

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.domain import Lasting, Stated
+from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.graph.query.retrieval import known_entities
 from memory_mcp.graph.update import relation_edits
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember_many
@@ -205,7 +205,7 @@ def test_no_byte_of_what_was_stated_with_it_is_left(say, nilou, erased, data_dir
 def test_a_note_of_a_relation_that_quotes_it_goes_with_it_and_the_relation_stays(say, nilou, erased, data_directory, ask, now):
     key = say("鰻鱧鯰の秘密はzqxunique").key
     say("健太と佐藤は元気")
-    told, why = Stated("健太", "likes", "佐藤"), Lasting(notes="聞いた話: 鰻鱧鯰の秘密はzqxunique")
+    told, why = StatedRelation("健太", "likes", "佐藤"), RelationValidity(notes="聞いた話: 鰻鱧鯰の秘密はzqxunique")
     relation_edits.relate(nilou, [told], now=now, privacy=Privacy(), when=why)
     assert traces(data_directory / "nilou")
     erased(key)
@@ -368,6 +368,7 @@ def test_files_that_older_servers_left_are_named_and_stay(say, nilou, trash, dat
     assert sorted(purge.plan(nilou, [key]).kept_in) == sorted(names)
 
 
+@pytest.mark.slow
 def test_many_at_once_in_a_large_store_leave_nothing(nilou, erased, now, zone, data_directory):
     drafts = [draft(f"海辺の散歩 {number} で話したこと", now=now, zone=zone, session_id="s") for number in range(600)]
     secrets = [draft(f"{SECRET} {number}", now=now, zone=zone, session_id="s") for number in range(40)]
@@ -401,24 +402,24 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
     say("海辺の散歩で田中さんと話した。", session_id="s")
     say("来週の旅行の宿を田中さんが予約した。", session_id="s")
     told = {"tags": ["鰻"], "source": "鱧代", "questions": ["鰻は？"], "metadata": {"note": "密談"}, "state": {"emotion": "密談"}}
-    stated = [Stated("鱧代", "密談する", "田中さん")]
+    stated = [StatedRelation("鱧代", "密談する", "田中さん")]
     key = say("[[鯰田]]は[[田中さん|鰻さん]]と密談した。 zqxunique", session_id="s", **told).key
     other = say("鯰田さんは田中さんと鰻屋で会った。", session_id="鱧の会", relations=["鱧代 > 密談する > 田中さん"]).key
     relation_edits.relate(nilou, stated, now=now, privacy=Privacy())
     relation_edits.unrelate(nilou, stated[0], reason="密談ではない", now=now, privacy=Privacy())
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     while step(nilou, now + timedelta(hours=1), few):
         pass
     revise(nilou, key, Revision(content="[[鰻村]]の話", reason="鯰のこと"), now=now, privacy=Privacy())
     revise(nilou, key, Revision(content="ただの話をした。", tags=()), now=now, privacy=Privacy())
     merge(nilou, [other], key, reason="密談", now=now, privacy=Privacy())
-    while weave(nilou, now) or step(nilou, now + timedelta(hours=2), few):
+    while update_graph(nilou, now) or step(nilou, now + timedelta(hours=2), few):
         pass
     with nilou.database.read() as connection:
         assert known_entities(connection, nilou.names, "鯰田")
     erased(key, other)
-    while weave(nilou, now) or step(nilou, now + timedelta(hours=3), few):
+    while update_graph(nilou, now) or step(nilou, now + timedelta(hours=3), few):
         pass
     assert purge.sweep(nilou, IndexShelf())
     nilou.database.write_alone(lambda connection: connection.wal_checkpoint(None, apsw.SQLITE_CHECKPOINT_TRUNCATE))
@@ -431,7 +432,7 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
 def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now):
     say("宿を予約した。", tags=["白鷺号"], source="蛍")
     key = say("ただの話をした。", tags=["鰻"]).key
-    while weave(nilou, now):
+    while update_graph(nilou, now):
         pass
     erased(key)
     with nilou.database.read() as connection:
@@ -439,7 +440,7 @@ def test_what_other_memories_are_filed_under_stays_known(nilou, say, erased, now
 
 
 def test_what_somebody_stated_on_its_own_stays_and_is_told_so_that_it_can_be_taken_back_before(nilou, say, trash, erased, now):
-    stated = Stated("鱧代", "密談する", "田中さん")
+    stated = StatedRelation("鱧代", "密談する", "田中さん")
     say("田中さんと会った。")
     key = say("[[鱧代]]と会った。").key
     relation_edits.relate(nilou, [stated], now=now, privacy=Privacy())
@@ -453,7 +454,7 @@ def test_what_somebody_stated_on_its_own_stays_and_is_told_so_that_it_can_be_tak
 
 
 def test_what_was_stated_of_an_erased_name_goes_with_the_next_purge_after_it_was_taken_back(nilou, say, erased, now):
-    stated = Stated("鱧代", "密談する", "田中さん")
+    stated = StatedRelation("鱧代", "密談する", "田中さん")
     say("田中さんと会った。")
     key, other = say("[[鱧代]]と会った。").key, say("もういい話").key
     relation_edits.relate(nilou, [stated], now=now, privacy=Privacy())

@@ -129,6 +129,7 @@ def test_a_persona_that_was_put_away_comes_back_with_its_memories(two_at_most, n
         assert counted(again) == 1
 
 
+@pytest.mark.slow
 @needs_proc
 def test_fifty_opened_personas_leave_no_file_and_no_thread_behind(data_directory):
     files, threads = open_files(), threading.active_count()

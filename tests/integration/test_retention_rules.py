@@ -110,6 +110,7 @@ def test_what_was_replaced_does_not_come_to_light_when_its_successor_is_over(say
     assert keys_of(ask(mode="recent")) == set()
 
 
+@pytest.mark.slow
 def test_more_than_a_batch_is_done_in_several_steps(say, nilou, ask, chore):
     for number in range(230):
         say(f"話 {number}")

@@ -3,8 +3,8 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Lasting, Stated
-from memory_mcp.graph.query.relation_lines import SHOWN, SHOWN_AT_A_GUESS
+from memory_mcp.domain import RelationValidity, StatedRelation
+from memory_mcp.graph.query.relation_lines import LINES, LINES_WITHOUT_SHARED_WORD
 from memory_mcp.graph.update import entity_edits, relation_edits
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -16,7 +16,7 @@ from memory_mcp.text.budget import estimate_tokens
 @pytest.fixture
 def relate(nilou, now):
     def relate(*told):
-        stated = [Stated(*(part.strip() for part in one.split(">"))) for one in told]
+        stated = [StatedRelation(*(part.strip() for part in one.split(">"))) for one in told]
         relation_edits.relate(nilou, stated, now=now, privacy=Privacy())
 
     return relate
@@ -97,16 +97,16 @@ def test_where_no_word_of_the_question_is_in_a_relation_the_strongest_few_are_to
     say("まとめ", relations=["健太 > 飼っている > ダイズ"])
     relate(*(f"健太 > friend_of > 友{number}号" for number in range(6)), "健太 > 飼っている > ダイズ")
     told = ask("健太のペットは？").relations
-    assert len(told) == SHOWN_AT_A_GUESS
+    assert len(told) == LINES_WITHOUT_SHARED_WORD
     assert told[0] == "健太 > 飼っている > ダイズ"
 
 
 def test_no_more_relations_are_told_than_the_budget_has_room_for(relate, ask, say):
     relate(*(f"健太 > 飼っている > 犬{number}号" for number in range(40)))
     say("健太は犬を飼っている。" * 100)
-    assert len(ask("健太が飼っている犬").relations) == SHOWN
+    assert len(ask("健太が飼っている犬").relations) == LINES
     small = ask("健太が飼っている犬", max_tokens=200)
-    assert 0 < len(small.relations) < SHOWN
+    assert 0 < len(small.relations) < LINES
     assert sum(map(estimate_tokens, (*small.relations, *(hit.text for hit in small.hits)))) <= 200
     least = ask("健太が飼っている犬", max_tokens=50)
     assert least.relations == ()
@@ -123,15 +123,15 @@ def test_who_is_only_named_together_nobody_is_told_and_no_relation_passes_a_filt
 
 
 def test_a_relation_that_is_over_is_told_with_its_days(ask, nilou, now):
-    worked = Stated("健太", "works_at", "みどり産業")
-    relation_edits.relate(nilou, [worked], now=now, privacy=Privacy(), when=Lasting(valid_to="2015-03-31"))
+    worked = StatedRelation("健太", "works_at", "みどり産業")
+    relation_edits.relate(nilou, [worked], now=now, privacy=Privacy(), when=RelationValidity(valid_to="2015-03-31"))
     assert ask("健太の仕事は？").relations == ("健太 > works_at > みどり産業 (..2015-03-31)",)
 
 
 def test_what_was_taken_back_is_told_no_more_and_merged_ones_go_by_their_one_name(relate, ask, nilou, now):
     relate("健太 > likes > 苺", "健太 > similarity > 佐藤")
     assert set(ask("健太は？").relations) == {"健太 > likes > 苺", "健太 — similarity — 佐藤"}
-    relation_edits.unrelate(nilou, Stated("健太", "likes", "苺"), reason=None, now=now, privacy=Privacy())
+    relation_edits.unrelate(nilou, StatedRelation("健太", "likes", "苺"), reason=None, now=now, privacy=Privacy())
     assert ask("健太は？").relations == ("健太 — similarity — 佐藤",)
 
 

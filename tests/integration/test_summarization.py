@@ -289,6 +289,7 @@ def test_a_conversation_begins_with_what_says_something_and_with_summaries_of_di
     assert ("recent", TALK[0]) in shown
 
 
+@pytest.mark.slow
 def test_thousands_of_memories_are_taken_up_in_small_pieces(nilou, now, zone, settings):
     rows = [Draft(f"{number}番目の話、庭に{number}の花が咲いた。", session_id=f"s{number // 100}") for number in range(3_000)]
     remember_many(nilou, rows[:1], now=now, zone=zone, privacy=Privacy())
@@ -364,6 +365,7 @@ def test_days_at_the_ends_of_time_and_summaries_of_no_day_keep_nobody_from_their
     assert {"s1", "終わり"} <= {summary.session_id for summary in work(hours=15)}
 
 
+@pytest.mark.slow
 def test_of_a_very_full_day_the_latest_are_summarised_and_it_says_so(nilou, now, zone, work):
     rows = [Draft(f"{number}冊目の本には海の話が書いてあった。" * 20, occurred_at=now) for number in range(600)]
     remember_many(nilou, rows, now=now, zone=zone, privacy=Privacy())

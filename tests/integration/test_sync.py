@@ -133,6 +133,7 @@ def test_a_batch_takes_the_oldest_and_the_newest(say, apply, embedder):
     assert sorted(int(text.rpartition("憶")[2]) for text in embedder.texts) == [0, 1, 2, 3, 4, 5, 38, 39]
 
 
+@pytest.mark.slow
 def test_a_long_memory_is_done_over_several_batches_and_keeps_none_waiting_behind_it(say, apply, nilou, embedder, equal):
     say("".join(f"{number}つめの長い話。" for number in range(2_000)))
     say("短い話")

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.domain import STATE_FIELDS, Draft, Stated
+from memory_mcp.domain import STATE_FIELDS, Draft, StatedRelation
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
@@ -50,10 +50,10 @@ class Writer:
         keys = [self.remember(content) for content in ("苺が好き", "苺が好き。")]
         merge(self.persona, keys[1:], keys[0], reason=reason, now=self.now, privacy=self.rules)
 
-    def relate(self, *stated: Stated) -> None:
+    def relate(self, *stated: StatedRelation) -> None:
         relate(self.persona, stated, now=self.now, privacy=self.rules)
 
-    def unrelate(self, stated: Stated, reason: str | None = None) -> None:
+    def unrelate(self, stated: StatedRelation, reason: str | None = None) -> None:
         unrelate(self.persona, stated, reason=reason, now=self.now, privacy=self.rules)
 
     def version(self, **fields: Any) -> ImportResult:
@@ -88,7 +88,7 @@ class _Chat:
 
 
 _AT = {"updated_at": "2025-10-01T00:00:00+09:00"}
-_HOLD = Stated("田中", "likes", "苺")
+_HOLD = StatedRelation("田中", "likes", "苺")
 Way = Callable[[Writer], object]
 
 WAYS: dict[str, Way] = {
@@ -101,9 +101,9 @@ WAYS: dict[str, Way] = {
     **{f"remember, {part}": lambda to, part=part: to.remember(state={part: TOKEN}) for part in STATE_FIELDS},
     "remember, a value of metadata": lambda to: to.remember(metadata={"a": [{"b": TOKEN}]}),
     "remember, a name in metadata": lambda to: to.remember(metadata={TOKEN: 1}),
-    "remember, an end of a relation": lambda to: to.remember(relations=(Stated(TOKEN, "likes", "苺"),)),
-    "remember, the other end": lambda to: to.remember(relations=(Stated("田中", "likes", TOKEN),)),
-    "remember, what relates them": lambda to: to.remember(relations=(Stated("田中", TOKEN, "苺"),)),
+    "remember, an end of a relation": lambda to: to.remember(relations=(StatedRelation(TOKEN, "likes", "苺"),)),
+    "remember, the other end": lambda to: to.remember(relations=(StatedRelation("田中", "likes", TOKEN),)),
+    "remember, what relates them": lambda to: to.remember(relations=(StatedRelation("田中", TOKEN, "苺"),)),
     "remember, a name in the text": lambda to: to.remember(f"田中さんは{TOKEN}さんと会った"),
     "revise, content": lambda to: to.revise(to.remember(), content=TOKEN),
     "revise, tags": lambda to: to.revise(to.remember(), tags=(TOKEN,)),
@@ -111,8 +111,8 @@ WAYS: dict[str, Way] = {
     "revise, reason": lambda to: to.revise(to.remember(), importance=0.9, reason=TOKEN),
     "forget, reason": lambda to: to.forget(to.remember(), TOKEN),
     "merge, reason": lambda to: to.merge(TOKEN),
-    "relate, an end": lambda to: to.relate(Stated("田中", "likes", TOKEN)),
-    "relate, what relates them": lambda to: to.relate(Stated("田中", TOKEN, "苺")),
+    "relate, an end": lambda to: to.relate(StatedRelation("田中", "likes", TOKEN)),
+    "relate, what relates them": lambda to: to.relate(StatedRelation("田中", TOKEN, "苺")),
     "unrelate, reason": lambda to: (to.relate(_HOLD), to.unrelate(_HOLD, TOKEN)),
     "import, content": lambda to: to.import_rows({"content": TOKEN}),
     "import, all other fields": lambda to: to.import_rows(
@@ -175,7 +175,7 @@ def test_an_earlier_state_comes_back_under_the_rules_of_today(writer: Writer, fi
 
 
 def test_what_is_taken_back_is_told_as_it_was_stored(writer: Writer) -> None:
-    stated = Stated("田中", "likes", TOKEN)
+    stated = StatedRelation("田中", "likes", TOKEN)
     writer.relate(stated)
     writer.unrelate(stated)
     with writer.persona.database.read() as connection:

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.graph.merge_proposals import proposals
 from memory_mcp.graph.query.neighbors import neighbours
 from memory_mcp.graph.update import entity_edits
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.editing import EntityChange
@@ -181,23 +181,23 @@ def test_a_further_name_that_several_have_names_none_of_them(named_by, nilou):
 def test_a_further_name_that_several_have_names_none_of_them_after_a_merge_either(named_by, nilou, now):
     named_by("[[健太|Person]]、[[タロ|Person]]、[[健二|Person]]が来た")
     named_by("[[タロ|ケン]]と[[健二|ケン]]")
-    entity_edits.make_one(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
+    entity_edits.merge_entities(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
     named_by("[[ケン]]が来た")
     with nilou.database.read() as connection:
         assert "ケン" in [entity.name for entity in records.by_name(connection, "ケン")]
 
 
 def test_whose_own_name_it_is_goes_before_one_into_whom_somebody_called_so_too_was_merged(named_by, nilou, now):
-    relate(nilou, [Stated("ケン", "likes", "釣り", "Person")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("ケン", "likes", "釣り", "Person")], now=now, privacy=Privacy())
     named_by("[[健太|Person]]と[[タロ|Person]]。[[タロ|ケン]]")
-    entity_edits.make_one(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
+    entity_edits.merge_entities(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
         found = neighbours(connection, "ケン")
     assert (found.entity.name, [other.name for other in found.namesakes]) == ("ケン", ["健太"])
 
 
 def test_who_is_asked_for_by_his_own_name_goes_before_who_is_called_so_too(named_by, nilou, now):
-    relate(nilou, [Stated("ケン", "likes", "釣り")], now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("ケン", "likes", "釣り")], now=now, privacy=Privacy())
     for day in range(3):
         named_by(f"[[健太|ケン]]と{day}回会った")
     with nilou.database.read() as connection:
@@ -257,7 +257,7 @@ def copied(nilou, now, zone, personas):
 
 
 def woven(persona, now):
-    while weave(persona, now):
+    while update_graph(persona, now):
         pass
 
 
@@ -270,13 +270,20 @@ def test_the_same_graph_is_made_elsewhere_though_several_are_called_alike(nilou,
     made("山田", "Organization")
     made("健太", "Object", "けん太")
     woven(nilou, now)
-    relate(nilou, [Stated("健太", "likes", "苺", "Object"), Stated("福島", "near", "仙台", "Location")], now=now, privacy=Privacy())
-    assert unrelate(nilou, Stated("健太", "co_occurrence", "ダイズ", "Person"), reason=None, now=now, privacy=Privacy())
+    relate(
+        nilou,
+        [StatedRelation("健太", "likes", "苺", "Object"), StatedRelation("福島", "near", "仙台", "Location")],
+        now=now,
+        privacy=Privacy(),
+    )
+    assert unrelate(nilou, StatedRelation("健太", "co_occurrence", "ダイズ", "Person"), reason=None, now=now, privacy=Privacy())
     say("山田が健太と来た。福島さんも来た")
     copied()
 
 
-@pytest.mark.parametrize("likes", [Stated("健太", "likes", "苺", "Object"), Stated("健太", "likes", "ダイズ", "Object", "Person")])
+@pytest.mark.parametrize(
+    "likes", [StatedRelation("健太", "likes", "苺", "Object"), StatedRelation("健太", "likes", "ダイズ", "Object", "Person")]
+)
 def test_who_is_only_named_in_texts_is_the_same_elsewhere_though_somebody_else_was_told_of(nilou, say, now, copied, likes):
     say("健太くんと[[ダイズ]]が散歩した")
     say("健太が走った")
@@ -290,8 +297,8 @@ def test_who_is_only_named_in_texts_is_the_same_elsewhere_though_somebody_else_w
 def test_a_relation_that_was_taken_back_of_one_of_two_of_a_name_stays_away_elsewhere(nilou, say, now, copied):
     say("健太くんと[[ダイズ|Object]]が散歩した")
     woven(nilou, now)
-    relate(nilou, [Stated("健太", "likes", "苺", "Object")], now=now, privacy=Privacy())
-    assert unrelate(nilou, Stated("健太", "co_occurrence", "ダイズ"), reason=None, now=now, privacy=Privacy())
+    relate(nilou, [StatedRelation("健太", "likes", "苺", "Object")], now=now, privacy=Privacy())
+    assert unrelate(nilou, StatedRelation("健太", "co_occurrence", "ダイズ"), reason=None, now=now, privacy=Privacy())
     say("健太がダイズと帰った")
     copied()
 
@@ -315,6 +322,6 @@ def test_a_search_is_led_from_somebody_to_who_may_be_meant_by_a_longer_name(say,
 def test_a_search_is_not_led_to_whoever_was_said_to_be_another(nilou, say, ask, now):
     say("激辛の担々麺を汁まで飲み干したのは田中さんだった")
     say("田中誠さんがひばりの担当になった")
-    entity_edits.keep_apart(nilou, "田中誠", "田中", reason=None, now=now, privacy=Privacy())
+    entity_edits.mark_distinct(nilou, "田中誠", "田中", reason=None, now=now, privacy=Privacy())
     (hit,) = [hit for hit in ask("激辛の担々麺を飲み干した人は？").hits if hit.memory.content.startswith("田中誠")]
     assert "graph" not in hit.why

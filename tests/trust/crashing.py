@@ -99,7 +99,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside a merge": ("memory_mcp.store.memory_merges:note", "after", lambda *_: True),
     "inside the undoing of a merge": ("memory_mcp.store.memory_merges:drop", "after", lambda *_: True),
     "whom a memory names put down, the memory not yet": ("memory_mcp.store.graph.mentions:add", "after", lambda *_: True),
-    "half of a weave": ("memory_mcp.graph.update.cooccurrence:_pair_up", "after", lambda *_: True),
+    "half of a weave": ("memory_mcp.graph.update.cooccurrence:_cooccurrences", "after", lambda *_: True),
     "a weave done, not struck from the list": ("memory_mcp.store.graph.relation_queue:done", "before", lambda *_: True),
     "older memories found that hold a new name": ("memory_mcp.store.graph.entities.names:note_read_until", "before", lambda *_: True),
     "inside a relate": (
@@ -109,7 +109,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     ),
     "inside an unrelate": ("memory_mcp.store.graph.relations:reject", "after", lambda *_: True),
     "inside a merge of entities": ("memory_mcp.store.graph.entities.entity_merges:merge", "after", lambda *_: True),
-    "inside the lines of a graph": ("memory_mcp.store.graph.transfer.graph_import:GraphImport.settle", "before", lambda *_: True),
+    "inside the lines of a graph": ("memory_mcp.store.graph.transfer.graph_import:GraphImport.finish", "before", lambda *_: True),
     "before a new persona's identity": (
         "memory_mcp.personas.directories:write_atomically",
         "before",

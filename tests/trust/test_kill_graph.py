@@ -19,7 +19,7 @@ from soundness import faults, graph_faults
 from writers import Caller
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 
@@ -122,7 +122,7 @@ def woven_anew(persona: Persona, directory: Path) -> Graph:
             yield fresh
 
         assert import_lines(there, lines, ImportOptions(now, ZoneInfo("Asia/Tokyo"), privacy=Privacy())).refused == 0
-        while weave(fresh, now):
+        while update_graph(fresh, now):
             pass
         return graph_of(fresh)
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.compare import ratios
 from benchmarks.report import compared, processor
-from benchmarks.scores import of_question, paired_bootstrap, place_of, separation
+from benchmarks.scores import of_question, paired_bootstrap, rank_of, separation
 
 
 def ranked(*keys: str) -> list[set[str]]:
@@ -51,8 +51,8 @@ def test_what_was_not_found_is_worth_nothing():
 
 
 def test_a_place_counts_from_one():
-    assert place_of(["b"], ranked("a", "b")) == 2
-    assert place_of(["c"], ranked("a", "b")) is None
+    assert rank_of(["b"], ranked("a", "b")) == 2
+    assert rank_of(["c"], ranked("a", "b")) is None
 
 
 def test_scores_that_tell_the_two_kinds_apart_have_an_auroc_of_one_and_a_threshold_between_them():

@@ -156,6 +156,7 @@ def test_the_server_is_where_the_configuration_says(tmp_path: Path, monkeypatch:
     assert server_url("http://told:2") == "http://told:2"
 
 
+@pytest.mark.slow
 def test_the_help_loads_neither_the_server_nor_the_stores() -> None:
     heavy = "{'fastmcp', 'httpx2', 'apsw', 'numpy', 'torch', 'langchain_community', 'uvicorn'}"
     code = f"import sys, memory_mcp.cli as cli; cli.run(['--help']); sys.exit(', '.join({heavy} & set(sys.modules)))"

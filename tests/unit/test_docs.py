@@ -374,3 +374,23 @@ def test_nothing_enters_the_image_that_is_not_named():
     assert "memory" not in allowed
     copied = {name for word, rest in instructions() if word == "COPY" for name in rest.split()[1:-1]}
     assert copied == allowed
+
+
+def named_paths(text):
+    """What a page names in backquotes that reads like a path of the repository: `search/fuse.py`, `store/`, `search/pipeline.py:score`."""
+    flat = " ".join(_CODE.findall(prose(text)))
+    return [name.partition(":")[0] for name in re.findall(r"`((?:[\w.-]+/)+[\w.-]*(?::[\w.]+)?|[\w-]+\.py(?::[\w.]+)?)`", flat)]
+
+
+def test_every_path_that_the_architecture_page_names_exists():
+    page = ROOT.joinpath("docs/architecture.md").read_text(encoding="utf-8")
+    paths = named_paths(page)
+    assert "search/pipeline.py" in paths
+    assert not [path for path in paths if not any((place / path).exists() for place in (ROOT / "memory_mcp", ROOT))]
+
+
+def test_every_name_after_a_path_on_the_architecture_page_is_in_that_file():
+    page = ROOT.joinpath("docs/architecture.md").read_text(encoding="utf-8")
+    for path, name in re.findall(r"`([\w./-]+\.py):(\w+)`", page):
+        file = next(place / path for place in (ROOT / "memory_mcp", ROOT) if (place / path).exists())
+        assert re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")), f"{path} has no {name}"

@@ -4,11 +4,11 @@ from datetime import date
 
 import pytest
 
-from memory_mcp.graph.extract.extraction import found_in
+from memory_mcp.graph.extract.extraction import extract_mentions
 
 
 def named(text):
-    return [(one.name, one.type) for one in found_in(text, (), said_on=date(2025, 11, 21))]
+    return [(one.name, one.type) for one in extract_mentions(text, (), said_on=date(2025, 11, 21))]
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract import dictionary
-from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions
 from memory_mcp.store.graph.schema import ENTITY_TYPES
-from memory_mcp.text.gazetteer import Called, Candidate, Gazetteer
+from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match
 from memory_mcp.text.mention import UNKNOWN_TYPE, Mention, without_overlaps
-from memory_mcp.text.names import bare, fold, folded_with_places
-from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.names import bare, fold, folded_with_offsets
+from memory_mcp.text.relation_notation import parse_relation
 
 TYPES = [row[0] for row in ENTITY_TYPES]
 LABELLED = Path(__file__).parent / "labelled"
@@ -37,16 +37,16 @@ class Names:
         self.called |= {(name, number) for name in (mention.name, *mention.aliases)}
 
     def found_in(self, text):
-        places = Gazetteer(sorted(self.called)).find(*folded_with_places(text))
+        places = Gazetteer(sorted(self.called)).find(*folded_with_offsets(text))
         called = [
-            Called(
+            Match(
                 start,
                 end,
                 tuple(Candidate(number, *self.known[number], bare(self.known[number][0]) == bare(text[start:end])) for number in who),
             )
             for start, end, who in places
         ]
-        return found_in(text, TYPES, called)
+        return extract_mentions(text, TYPES, called)
 
 
 def named(text, **known):
@@ -82,7 +82,7 @@ def test_what_is_marked_is_named_as_marked(text, expected):
     ],
 )
 def test_what_stands_behind_a_mark_tells_a_person(text):
-    assert [mention.likely for mention in found_in(text, TYPES) if mention.method == "marked"] == ["Person"]
+    assert [mention.likely for mention in extract_mentions(text, TYPES) if mention.method == "marked"] == ["Person"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_stands_behind_a_mark_tells_a_person(text):
     ],
 )
 def test_what_stands_behind_a_mark_tells_nobody_where_it_says_something_else(text):
-    assert [mention.likely for mention in found_in(text, TYPES) if mention.method == "marked"] == [None]
+    assert [mention.likely for mention in extract_mentions(text, TYPES) if mention.method == "marked"] == [None]
 
 
 def test_a_handle_may_have_hyphens_within():
@@ -124,7 +124,7 @@ def test_the_host_of_an_address_whose_password_was_taken_out_is_no_handle():
 
 
 def test_after_the_bar_of_a_mark_may_stand_another_name():
-    (mention,) = found_in("[[田中太郎|たなっち]]が来た", TYPES)
+    (mention,) = extract_mentions("[[田中太郎|たなっち]]が来た", TYPES)
     assert (mention.name, mention.aliases) == ("田中太郎", ("たなっち",))
 
 
@@ -158,15 +158,15 @@ def test_where_the_longer_of_two_known_names_is_only_a_part_of_a_word_the_shorte
 
 def test_the_place_of_a_mention_is_its_place_in_the_text_as_it_was_written():
     text = "㍿ｶﾞｷﾞの田中さん"
-    (mention,) = [one for one in found_in(text, TYPES) if one.type == "Person"]
+    (mention,) = [one for one in extract_mentions(text, TYPES) if one.type == "Person"]
     assert text[mention.start : mention.end] == "田中さん"
-    folded, places = folded_with_places(text)
+    folded, places = folded_with_offsets(text)
     assert len(places) == len(folded) + 1
 
 
 @given(st.text(st.sampled_from("aＡßİé森あアがかｶ゛ﾞ㍿ \u0301\u3099\u0323"), max_size=20))
 def test_each_part_of_a_folded_text_comes_from_its_place(text):
-    folded, places = folded_with_places(text)
+    folded, places = folded_with_offsets(text)
     assert list(places) == sorted(places)
     for begin, end in itertools.pairwise(sorted({*places})):
         part = "".join(character for character, place in zip(folded, places, strict=False) if place == begin)
@@ -182,7 +182,7 @@ def test_names_are_compared_without_width_case_and_honorifics():
 
 
 def test_a_relation_is_three_names_with_arrows_between_them():
-    said = stated("田中|Person > works_on > [[プロジェクトA]]", TYPES)
+    said = parse_relation("田中|Person > works_on > [[プロジェクトA]]", TYPES)
     assert (said.source, said.source_type, said.relation, said.target, said.target_type) == (
         "田中",
         "Person",
@@ -190,8 +190,8 @@ def test_a_relation_is_three_names_with_arrows_between_them():
         "プロジェクトA",
         None,
     )
-    assert stated("A -> knows -> B", TYPES).relation == "knows"
-    assert stated("田中 → 住んでいる → 京都", TYPES).relation == "住んでいる"
+    assert parse_relation("A -> knows -> B", TYPES).relation == "knows"
+    assert parse_relation("田中 → 住んでいる → 京都", TYPES).relation == "住んでいる"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_relation_is_three_names_with_arrows_between_them():
 )
 def test_what_is_no_relation_is_refused_with_the_form_that_is_wanted(text):
     with pytest.raises(InvalidInput):
-        stated(text, TYPES)
+        parse_relation(text, TYPES)
 
 
 def test_a_long_text_without_any_name_takes_no_time_and_names_nobody():
@@ -246,7 +246,7 @@ def test_a_dictionary_finds_some_names_that_the_rules_do_not_and_costs_little(fi
     found = expected = right = by_rules = 0
     for half, text, told in labelled("ja"):
         if half == 2:
-            rules = found_in(text, TYPES)
+            rules = extract_mentions(text, TYPES)
             free = [one for one in names.find(text) if all(one.end <= other.start or one.start >= other.end for other in rules)]
             got, wanted = {one.name for one in (*rules, *free)}, {name for name, _ in told}
             found, expected, right = found + len(got), expected + len(wanted), right + len(got & wanted)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from memory_mcp.graph.extract.extraction import found_in
+from memory_mcp.graph.extract.extraction import extract_mentions
 from memory_mcp.graph.extract.tag_names import may_be_a_name
 from memory_mcp.store.graph.schema import ENTITY_TYPES
-from memory_mcp.text.entity_types import type_called
+from memory_mcp.text.entity_types import type_of_word
 
 SAID_ON = date(2025, 11, 21)
 TYPES = {name: shown for name, shown, *_ in ENTITY_TYPES}
@@ -18,7 +18,7 @@ SENTENCES = [line.partition("\t")[::2] for line in LINES if not line.startswith(
 
 @pytest.mark.parametrize(("text", "names"), SENTENCES, ids=[text for text, _ in SENTENCES])
 def test_everyday_japanese_names_whom_a_reader_would_and_nothing_else(text, names):
-    assert ", ".join(dict.fromkeys(f"{one.name}:{one.type}" for one in found_in(text, ()))) == names
+    assert ", ".join(dict.fromkeys(f"{one.name}:{one.type}" for one in extract_mentions(text, ()))) == names
 
 
 @pytest.mark.parametrize(
@@ -47,20 +47,20 @@ def test_everyday_japanese_names_whom_a_reader_would_and_nothing_else(text, name
     ],
 )
 def test_a_day_is_named_with_its_year_where_it_has_one(text, day):
-    assert [one.name for one in found_in(text, (), said_on=SAID_ON)] == [day]
+    assert [one.name for one in extract_mentions(text, (), said_on=SAID_ON)] == [day]
 
 
 @pytest.mark.parametrize(
     "text", ["明後日は休み", "明日会う", "1/2の確率", "2/3に減らす", "3/4カップ", "2月30日に", "10月17日間", "13/40に", "24/7で"]
 )
 def test_a_word_for_a_day_and_a_share_name_no_day(text):
-    assert found_in(text, (), said_on=SAID_ON) == []
+    assert extract_mentions(text, (), said_on=SAID_ON) == []
 
 
 def test_a_day_is_known_by_what_it_is_written_as_and_never_by_a_word_for_it():
-    (day,) = found_in("来年4月8日に始まる", (), said_on=SAID_ON)
+    (day,) = extract_mentions("来年4月8日に始まる", (), said_on=SAID_ON)
     assert day.aliases == ("2026年4月8日", "4月8日")
-    (day,) = found_in("令和7年10月17日に始まる", (), said_on=SAID_ON)
+    (day,) = extract_mentions("令和7年10月17日に始まる", (), said_on=SAID_ON)
     assert set(day.aliases) == {"2025年10月17日", "10月17日", "令和7年10月17日"}
 
 
@@ -75,16 +75,16 @@ def test_a_day_is_known_by_what_it_is_written_as_and_never_by_a_word_for_it():
     ],
 )
 def test_behind_the_bar_of_a_mark_any_word_for_a_type_is_one(text, expected):
-    assert [(one.name, one.type, one.aliases) for one in found_in(text, TYPES)] == expected
+    assert [(one.name, one.type, one.aliases) for one in extract_mentions(text, TYPES)] == expected
 
 
 def test_the_type_that_somebody_added_goes_before_another_word_for_one():
-    assert type_called("Pet", {**TYPES, "Pet": "ペット"}) == type_called("ペット", {**TYPES, "Pet": "ペット"}) == "Pet"
-    assert type_called("", TYPES) is None
+    assert type_of_word("Pet", {**TYPES, "Pet": "ペット"}) == type_of_word("ペット", {**TYPES, "Pet": "ペット"}) == "Pet"
+    assert type_of_word("", TYPES) is None
 
 
 def test_every_type_is_called_as_it_is_shown():
-    assert {type_called(shown, TYPES) for shown in TYPES.values()} == set(TYPES)
+    assert {type_of_word(shown, TYPES) for shown in TYPES.values()} == set(TYPES)
 
 
 @pytest.mark.parametrize(

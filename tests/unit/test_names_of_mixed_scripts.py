@@ -2,11 +2,11 @@
 
 import pytest
 
-from memory_mcp.graph.extract.extraction import found_in
+from memory_mcp.graph.extract.extraction import extract_mentions
 
 
 def named(text):
-    return [(one.name, one.type, one.aliases) for one in found_in(text, ())]
+    return [(one.name, one.type, one.aliases) for one in extract_mentions(text, ())]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from memory_mcp.graph.extract.extraction import found_in
+from memory_mcp.graph.extract.extraction import extract_mentions
 from memory_mcp.store.graph.schema import ENTITY_TYPES
-from memory_mcp.text.gazetteer import Called, Candidate, Gazetteer
-from memory_mcp.text.names import folded_with_places
+from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match
+from memory_mcp.text.names import folded_with_offsets
 
 TYPES = [row[0] for row in ENTITY_TYPES]
 
@@ -13,15 +13,15 @@ TYPES = [row[0] for row in ENTITY_TYPES]
 def named(text, *people):
     """Who is named in a text where these people are known."""
     called = (
-        Called(start, end, tuple(Candidate(who, people[who], "Person") for who in found))
-        for start, end, found in Gazetteer(zip(people, range(len(people)), strict=True)).find(*folded_with_places(text))
+        Match(start, end, tuple(Candidate(who, people[who], "Person") for who in found))
+        for start, end, found in Gazetteer(zip(people, range(len(people)), strict=True)).find(*folded_with_offsets(text))
     )
-    return [(mention.name, mention.type) for mention in found_in(text, TYPES, called)]
+    return [(mention.name, mention.type) for mention in extract_mentions(text, TYPES, called)]
 
 
 @pytest.mark.parametrize("text", ["あっくんと遊んだ。", "あっくんだよ", "昨日はあっくんの家にいた", "[[あっくん]]が来た"])
 def test_a_nickname_is_one_with_its_honorific(text):
-    (mention,) = found_in(text, TYPES)
+    (mention,) = extract_mentions(text, TYPES)
     assert (mention.name, mention.type or mention.likely, mention.aliases) == ("あっくん", "Person", ())
     assert [name for name, _ in named(text, "あっくん", "あっ")] == ["あっくん"]
 

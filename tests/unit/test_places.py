@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from memory_mcp.config.settings import Calls
-from memory_mcp.errors import Overloaded, TooManyOfOne
+from memory_mcp.errors import Overloaded, PersonaOverloaded
 from memory_mcp.server.concurrency import Places
 
 
@@ -126,7 +126,7 @@ def test_one_call_too_many_is_refused_at_once_and_a_place_that_is_left_is_free()
 def test_the_calls_of_one_persona_never_take_the_last_places() -> None:
     shared = limited(at_once_per_persona=1, waiting_per_persona=1)
     with shared.place("a"), shared.place("a"):
-        with pytest.raises(TooManyOfOne, match="of this persona"), shared.place("a"):
+        with pytest.raises(PersonaOverloaded, match="of this persona"), shared.place("a"):
             pass
         with shared.place("b"):
             pass

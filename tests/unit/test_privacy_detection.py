@@ -98,6 +98,7 @@ def test_findings_are_in_order_and_apart(text):
     assert all(end <= finding.start < finding.end <= len(text) for end, finding in zip(ends, found, strict=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_text_made_to_take_for_ever_is_read_to_its_end(name, figure):
     piece = HOSTILE[name]

@@ -66,6 +66,7 @@ def test_what_is_no_usable_object_is_refused(text):
         load(text, "config.json", {})
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(sorted(Settings.model_fields)) | st.text(), JSON, max_size=4))
 def test_no_object_fails_in_any_way_but_a_refusal(tree):
     try:

@@ -87,6 +87,7 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=8), _JSON, max_size=4))
 def test_metadata_that_were_redacted_once_are_not_redacted_again_and_stay_json(value):
     once = Redaction(ALL).tree(value)

@@ -1,4 +1,4 @@
-"""Proper nouns of Japanese that a dictionary knows: SudachiPy, where it is installed (requirements-sudachi.txt)."""
+"""Japanese proper nouns from a dictionary: SudachiPy, where it is installed (requirements-sudachi.txt)."""
 
 import importlib
 import importlib.util
@@ -12,10 +12,10 @@ from memory_mcp.characters import is_japanese
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT
 from memory_mcp.text.mention import Mention
 
-# The dictionaries that are looked for, the largest first.
+# Dictionaries in the order of preference.
 _DICTIONARIES = ("full", "core", "small")
 _TYPES = {"人名": "Person", "地名": "Location"}
-UNTOLD = ""  # a company, an animal, a work: the dictionary does not say which
+NO_TYPE = ""  # a company, an animal, a work: the dictionary does not distinguish them
 # Sudachi refuses more than 49,149 bytes at once.
 _PIECE = 10_000
 _LETTERS = re.compile("^[\u3041-\u309f\u30a1-\u30fc\u4e00-\u9fff々]{2,}$")
@@ -24,30 +24,30 @@ logger = logging.getLogger(__name__)
 
 
 def installed() -> str | None:
-    """The dictionary that there is; None where SudachiPy, or any dictionary for it, is not installed."""
+    """The installed dictionary; None without SudachiPy or without a dictionary for it."""
     if importlib.util.find_spec("sudachipy") is None:
         return None
     return next((name for name in _DICTIONARIES if importlib.util.find_spec(f"sudachidict_{name}") is not None), None)
 
 
 class Dictionary:
-    """What there is of it: looked for when it is first wanted; where there is nothing, that is said once."""
+    """The installed dictionary, looked up at the first use. Logs one warning where there is none."""
 
     def __init__(self) -> None:
-        self._found: ProperNouns | None = None
+        self._nouns: ProperNouns | None = None
         self._looked = False
 
     def get(self) -> "ProperNouns | None":
-        """None where SudachiPy is not installed: then names are found by marks, known names and rules."""
+        """None where SudachiPy is not installed: then annotations, known names and rules find the names."""
         if not self._looked:
             self._looked = True
             name = installed()
-            self._found = ProperNouns(name) if name else None
+            self._nouns = ProperNouns(name) if name else None
             if name is None:
                 logger.warning(
                     "graph.names_by is sudachi, and SudachiPy is not installed (requirements-sudachi.txt): names are found by rules"
                 )
-        return self._found
+        return self._nouns
 
 
 class ProperNouns:
@@ -68,21 +68,21 @@ class ProperNouns:
         if not is_japanese(text):
             return
         with self._guard:
-            found = [self._of(piece, start) for start, piece in _pieces(text[:TEXT_LIMIT])]
-        for mentions in found:
+            mentions_by_piece = [self._mentions(piece, start) for start, piece in _pieces(text[:TEXT_LIMIT])]
+        for mentions in mentions_by_piece:
             yield from mentions
 
-    def _of(self, text: str, offset: int) -> list[Mention]:
-        found: list[Mention] = []
+    def _mentions(self, text: str, offset: int) -> list[Mention]:
+        mentions: list[Mention] = []
         for token in self._opened().tokenize(text):
             kind = _kind(token.part_of_speech())
             if kind is None or not _LETTERS.match(token.surface()):
                 continue
             start, end = offset + token.begin(), offset + token.end()
-            if found and found[-1].end == start and found[-1].type == kind == "Person":
-                start = found.pop().start
-            found.append(Mention(text[start - offset : end - offset], kind or None, start, end, "dictionary"))
-        return found
+            if mentions and mentions[-1].end == start and mentions[-1].type == kind == "Person":
+                start = mentions.pop().start
+            mentions.append(Mention(text[start - offset : end - offset], kind or None, start, end, "dictionary"))
+        return mentions
 
     def _opened(self) -> Any:
         if self._tokenizer is None:
@@ -98,4 +98,4 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
 def _kind(part_of_speech: tuple[str, ...]) -> str | None:
     if part_of_speech[1] != "固有名詞":
         return None
-    return _TYPES.get(part_of_speech[2], UNTOLD)
+    return _TYPES.get(part_of_speech[2], NO_TYPE)

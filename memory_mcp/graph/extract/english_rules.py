@@ -1,4 +1,4 @@
-"""Light rules for English: runs of capitals inside a sentence, what stands around them, @names."""
+"""Rules for names in English: capitalized words inside a sentence, the words around them, @names."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ _TITLE = re.compile(r"^(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Gra
 _TITLED = re.compile(
     rf"\b(?:Mr|Mrs|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Coach|Captain)\.? (?P<name>(?:{_WORD})(?: {_NO_DATE}(?:{_WORD}))?)"
 )
-# Capitals that begin a sentence or stand for no one: not names by themselves.
+# Capitalized words that are no names by themselves.
 _COMMON = frozenset(
     "i i'm i've i'll i'd the a an this that these those my your his her its our their we they he she it you who what when where why how which there here "
     "yes no not and but or so if then also just maybe please thanks thank hello hi hey ok okay sorry well oh wow today yesterday tomorrow tonight now later "
@@ -56,7 +56,7 @@ _PERSON_BEFORE = re.compile(
 _PERSON_AFTER = re.compile(
     r"^(?:'s\b|’s\b)?\s*(?:said|says|told|tells|likes?|loves?|hates?|works?|worked|lives?|lived|called|asked|wants?|wanted|moved|plays?|played|and I|gave|bought|is (?:a|an|my|afraid|allergic|vegan|vegetarian|coming|visiting|getting)|was (?:born|sick|late)|will|helped|promised|cooked|recommended|thinks?|turns|has|had|got|teaches|taught|studies|studied|hates|birthday|wedding|mother|father|sister|brother|wife|husband|son|daughter)\b"
 )
-# So far a text is looked at around a name: all of it for each name would take seconds for a long one.
+# Characters around a name that are examined: the whole text for each name would take seconds for a long one.
 _REACH = 60
 _BY_NAME = (
     (_PLACE_END, "Location"),
@@ -73,20 +73,23 @@ _TECHNOLOGY = frozenset(
 ) | {"vs code", "visual studio"}
 
 
-def found(text: str) -> Iterator[Mention]:
-    """What the rules name in the Latin parts of a text; they may overlap."""
-    if not _LATIN.search(text):
-        return
+def has_latin(text: str) -> bool:
+    """Whether the rules may find anything in a text."""
+    return _LATIN.search(text) is not None
+
+
+def english_mentions(text: str) -> Iterator[Mention]:
+    """What the rules find in the Latin parts of a text; mentions may overlap."""
     for match in _AT.finditer(text):
         yield Mention(match["name"], "Person", match.start(), match.end(), "rule", aliases=(match[0],))
     titled = list(_TITLED.finditer(text))
-    stands_inside = cache(partial(_stands_inside, text))  # a name may begin hundreds of sentences
+    is_inside = cache(partial(_is_inside_a_sentence, text))  # a name may begin hundreds of sentences
     for match in titled:
         yield Mention(match["name"], "Person", match.start(), match.end(), "rule", aliases=(match[0],))
     for match in _RUN.finditer(text):
         if any(other.start() <= match.start() < other.end() for other in titled):
             continue
-        named = _name_in(text, match, stands_inside)
+        named = _name_in(text, match, is_inside)
         if named is not None:
             name, start = named
             end = start + len(name)
@@ -97,7 +100,7 @@ def _before(text: str, start: int) -> str:
     return text[max(start - _REACH, 0) : start]
 
 
-def _name_in(text: str, match: re.Match[str], stands_inside: Callable[[str], bool]) -> tuple[str, int] | None:
+def _name_in(text: str, match: re.Match[str], is_inside: Callable[[str], bool]) -> tuple[str, int] | None:
     """The run without the common words at its ends; None where it is only the first word of a sentence."""
     words = list(re.finditer(r"\S+", match[0]))
     while words and words[0][0].casefold() in _COMMON:
@@ -105,14 +108,16 @@ def _name_in(text: str, match: re.Match[str], stands_inside: Callable[[str], boo
     while words and (words[-1][0].casefold() in _COMMON or (words[-1][0].isdigit() and len(words) == 1)):
         words.pop()
     if len(words) == 2 and words[1][0].isdigit() and words[0][0].casefold() in _TECHNOLOGY:
-        words.pop()  # Windows 11, Node.js 20: which version of it that is
+        words.pop()  # Windows 11, Node.js 20: a version
     if not words:
         return None
     start, end = match.start() + words[0].start(), match.start() + words[-1].end()
     name = re.sub(r"['’]s$", "", text[start:end])
     if len(name) < 2 and not name.isupper():
         return None
-    if len(name) == 1 or (len(words) == 1 and _begins_sentence(text, start) and not (_says_name(name, text, start) or stands_inside(name))):
+    if len(name) == 1 or (
+        len(words) == 1 and _begins_sentence(text, start) and not (_is_name_at_start(name, text, start) or is_inside(name))
+    ):
         return None
     return name, start
 
@@ -121,18 +126,18 @@ def _begins_sentence(text: str, start: int) -> bool:
     return re.search(r"(?:^|[.!?:\n。！？「『（(\"“•*-])\s*[\"“'(]*$", _before(text, start)) is not None
 
 
-def _says_name(name: str, text: str, start: int) -> bool:
-    """Whether the first word of a sentence is a name after all: by what follows, or because it is a known tool."""
+def _is_name_at_start(name: str, text: str, start: int) -> bool:
+    """Whether the first word of a sentence is a name: by the words after it, or because it is a known tool."""
     return name.casefold() in _TECHNOLOGY or _PERSON_AFTER.match(text[start + len(name) : start + len(name) + _REACH]) is not None
 
 
-def _stands_inside(text: str, name: str) -> bool:
-    """Whether a name stands anywhere else than at the beginning of a sentence."""
+def _is_inside_a_sentence(text: str, name: str) -> bool:
+    """Whether a name occurs elsewhere than at the beginning of a sentence."""
     return any(not _begins_sentence(text, other.start()) for other in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text))
 
 
 def _type_of(name: str, before: str, after: str) -> str | None:
-    """What the name's own words say, else what stands around it; None where nothing tells."""
+    """The type by the words of the name, else by the words around it; None where neither shows one."""
     own = next((type_ for pattern, type_ in _BY_NAME if pattern.search(name)), None)
     if own or name.casefold() in _TECHNOLOGY:
         return own or "Technology"

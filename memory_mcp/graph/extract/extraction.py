@@ -1,54 +1,61 @@
-"""All that a text names: what its writer marked, what is known already, what the rules tell. Of two that overlap the more trusted stays."""
+"""All entities that a text names: annotated by its writer, known already, or found by rules. Of two that overlap the more trusted one is kept."""
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 
 from memory_mcp.characters import is_japanese
 from memory_mcp.dates.mentions import days
-from memory_mcp.graph.extract import english_rules
-from memory_mcp.graph.extract.annotations import marked
-from memory_mcp.graph.extract.disambiguation import meant, with_surnames
-from memory_mcp.graph.extract.japanese_people import kin, people
+from memory_mcp.graph.extract.annotations import ANNOTATION_START, annotated
+from memory_mcp.graph.extract.disambiguation import disambiguated, with_surnames
+from memory_mcp.graph.extract.english_rules import english_mentions, has_latin
+from memory_mcp.graph.extract.japanese_people import people, relatives
 from memory_mcp.graph.extract.japanese_places import places, things
-from memory_mcp.graph.extract.word_boundaries import stands_alone
-from memory_mcp.text.gazetteer import Called
+from memory_mcp.graph.extract.word_boundaries import is_whole_name
+from memory_mcp.text.gazetteer import Match
 from memory_mcp.text.mention import Mention, without_overlaps
 from memory_mcp.text.names import bare
 
-# Names are looked for no further into a text: a book that somebody pastes in is not an index of names.
+# Only the beginning of a long text is searched for names: a book that somebody pastes in is not an index of names.
 TEXT_LIMIT = 20_000
 
 
-def found_in(
-    text: str, types: Collection[str], called: Iterable[Called] = (), *, is_asked: bool = False, said_on: date | None = None
+def extract_mentions(
+    text: str, types: Collection[str], known: Iterable[Match] = (), *, is_question: bool = False, said_on: date | None = None
 ) -> list[Mention]:
-    """The entities that a text names, in its order; several where one is named in several places. `called`: the known names in it;
-    `is_asked`: a further name of several is the one's who is mentioned most; `said_on`: when that was said, which tells the year of 10月17日."""
-    called = list(called)
-    told = list(with_surnames(text, called, _by_rules(text, said_on)))
-    return without_overlaps([*marked(text, types), *meant(text, called, told, is_asked=is_asked), *told])
+    """The mentions in a text, in its order.
+
+    `types`: what an annotation may give as a type. `known`: the known names in the text. `is_question`: an alias that several entities share
+    means the one mentioned most, instead of none. `said_on`: the day from which the year of 10月17日 is reckoned.
+    """
+    known = list(known)
+    by_rules = list(_by_rules(text, said_on))
+    annotations = annotated(text, types) if ANNOTATION_START in text else ()
+    if not known:
+        return without_overlaps([*annotations, *by_rules])
+    by_rules = list(with_surnames(text, known, by_rules))
+    return without_overlaps([*annotations, *disambiguated(text, known, by_rules, is_question=is_question), *by_rules])
+
+
+def relatives_and_days(text: str) -> list[Mention]:
+    """The writer's own relatives and the days that a text names: rules alone recognize them, they are in no gazetteer."""
+    if not (any(relatives(text)) or any(days(text, None))):
+        return []  # nearly every question
+    return [mention for mention in extract_mentions(text, ()) if mention.subtype in ("family", "day")]
 
 
 def likely_type(name: str) -> str | None:
-    """The type that a name itself tells: 京都大学 is an Organization. None where it tells nothing."""
-    told = (mention for mention in _by_rules(name) if bare(mention.name) == bare(name))
-    return next((mention.type for mention in told if mention.type), None)
+    """The type that the name itself shows: 京都大学 is an Organization. None where it shows none."""
+    whole = (mention for mention in _by_rules(name) if bare(mention.name) == bare(name))
+    return next((mention.type for mention in whole if mention.type), None)
 
 
 def _by_rules(text: str, said_on: date | None = None) -> Iterator[Mention]:
-    """What the light rules tell, overlaps and all. A place whose name goes on is another: 東京タワー is not 東京."""
+    """What the rules find, overlaps included. A place whose name goes on is another place: 東京タワー is not 東京."""
     if is_japanese(text):
-        for mention in _japanese(text):
-            if mention.type != "Location" or stands_alone(text, mention.start, mention.end, "Location"):
+        for mention in (*people(text), *relatives(text), *places(text), *things(text)):
+            if mention.type != "Location" or is_whole_name(text, mention.start, mention.end, "Location"):
                 yield mention
     for day in days(text, said_on):
         yield Mention(day.name, day.type, day.start, day.end, "rule", subtype=day.subtype, aliases=day.aliases)
-    yield from english_rules.found(text)
-
-
-def _japanese(text: str) -> Iterator[Mention]:
-    """What the rules for Japanese find; mentions may overlap."""
-    yield from people(text)
-    yield from kin(text)
-    yield from places(text)
-    yield from things(text)
+    if has_latin(text):
+        yield from english_mentions(text)

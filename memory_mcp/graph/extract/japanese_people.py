@@ -1,12 +1,11 @@
-"""Light rules for people in Japanese: who is called さん, 先生 or 部長, and the writer's own relatives."""
+"""Rules for people in Japanese: names with さん, 先生 or 部長, and the writer's own relatives."""
 
 import re
 from collections.abc import Iterator
 
 from memory_mcp.characters import HIRAGANA, KANJI, KATAKANA
-from memory_mcp.graph.extract.stopwords import TITLES, is_nobody
+from memory_mcp.graph.extract.stopwords import TITLES, is_not_a_name, without_leading_words
 from memory_mcp.text.mention import Mention
-from memory_mcp.text.scripts import without_what_stands_before
 
 # 様子, 君主 and 氏名 are words of their own.
 _POLITE = "さん|さま|様(?![々子式相態変])|くん|君(?![主臨子達津]|たち|が代)|ちゃん|氏(?![名族神])"
@@ -15,7 +14,7 @@ _SOFT = "(?=さん|さま|くん|ちゃん)"
 _LATIN = "A-Za-zＡ-Ｚａ-ｚ"
 # サチ子さん, ケン太郎くん, ドラえもんさん.
 _NAME_END = "(?:[子太美江]|[太次]郎|えもん|の?すけ|[たじ]ろう)"
-# A run of katakana is looked at once, from its beginning: thousands of letters without さん would take seconds otherwise.
+# A run of katakana is matched once, from its beginning: thousands of letters without さん would take seconds otherwise.
 _PERSON = re.compile(
     rf"(?P<name>(?<![{KATAKANA}])[{KATAKANA}]{{2}}{_NAME_END}{_SOFT}|(?<![{KATAKANA}])(?<![{KATAKANA}][・=＝])[{KATAKANA}](?:[・=＝]*[{KATAKANA}])++|[{KANJI}]{{1,7}}[{_KANA}]{{0,2}}{_SOFT}"
     rf"|[{KANJI}]{{1,7}}|(?<![{_LATIN}0-9])[{_LATIN}]+(?:-[A-Z][a-z]+){{0,2}}|[{HIRAGANA}](?:(?!くん[とや]|ちゃん[とや])[{_KANA}]){{1,6}}子?{_SOFT})(?P<honorific>{_POLITE}|{'|'.join(TITLES)})"
@@ -27,14 +26,14 @@ _HONORIFIC_BEFORE = re.compile("(?:さん|さま|くん|ちゃん)$")
 _OTHER_SCRIPT = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9]$")
 _RUN_BEFORE = re.compile(f"[{KANJI}]+$")
 _SURNAME_BEFORE = re.compile(f"[{KANJI}]{{2,3}}$")
-# In またゆいちゃん a word of its own stands before the name.
+# In またゆいちゃん a word precedes the name.
 _WORD_BEFORE = re.compile(
     "(?:また|まだ|もう|でも|だから|そして|それで|きのうは?|きょうは?|あしたは?|いつも|もっと|きっと|やっと|まさか|たぶん|やっぱり|さっき|もし|ねえ|ほら|あと|いま|うちの)(?=..)"
 )
-# 幼なじみのたけしくん: a run that is too long for a name has one behind a particle. しんのすけ is not.
+# 幼なじみのたけしくん: a run too long for a name has one after a particle. しんのすけ is no such run.
 _BEHIND_PARTICLE = re.compile("^.{3,}?[のと](?P<name>.{2,4})$")
 LONGEST_IN_KANA = 4
-# さかなクンさん, くまモンさん: what no name is by itself is the end of one, behind a pause or a particle.
+# さかなクンさん, くまモンさん: these end a name and are none by themselves.
 _ONLY_AN_END = frozenset("クン チャン モン".split())
 _PARTICLE_BEFORE = "[はがのとにもをで]"
 _HIRAGANA_BEFORE = re.compile(
@@ -50,7 +49,7 @@ _VERB_END = re.compile(
 )
 # 見習いさん, 知り合いさん: the second half of a verb, not of a name.
 _VERB_FORM = re.compile(f"[{KANJI}][いりきしえれけちせげ]$")
-# 彼のみさん: whoever is called so begins after the particle, and one letter is no name.
+# 彼のみさん: the name begins after the particle, and one letter is no name.
 _PARTICLE_WITHIN = re.compile(f"[{KANJI}]+[はがをにとものでやへ]")
 _OTHERS = re.compile("(?:[おご]|(?:この|その|あの|どの|いい|わる|よい|あか(?:$|い)|たく$|かわい))")
 
@@ -69,23 +68,23 @@ _KIN_OF = {word: name for name, words in _KIN.items() for word in words.split()}
 _KIN_WORD = re.compile("|".join(_KIN_OF))
 _NO_KIN_AFTER = re.compile("の日(?![課常々本])|たち|がた|[達方]|さん|さま|様|くん|といっしょ(?!に)")
 _LETTER = re.compile(f"[{KANJI}{KATAKANA}]")
-# 健太の母 is somebody else's; うちの母 is the writer's own.
+# 健太の母 is not the writer's mother; うちの母 is.
 _OWN = tuple(
     "うちの ウチの 私の わたしの 僕の ぼくの 俺の 自分の あたしの 我が家の 実家の 田舎の 天国の 上の 下の 今日の 昨日の 最近の".split()
 )
-# 隣に座ったお姉さん, 優しいおばあさん: some woman. お姉ちゃん is said of one's own.
+# 隣に座ったお姉さん, 優しいおばあさん: any woman. お姉ちゃん is one's own sister.
 _STRANGER = re.compile("[おばじ姉兄].*さん$")
 _DESCRIBED = re.compile("[たないる]$")
 
 
 def people(text: str) -> Iterator[Mention]:
-    """Who is called by a name with さん, ちゃん, 先生 and the like after it."""
+    """Names with さん, ちゃん, 先生 and the like after them."""
     for match in _PERSON.finditer(text):
         honorific = match["honorific"]
-        found = _name(text, match)
-        if found is None:
+        name_and_start = _name(text, match)
+        if name_and_start is None:
             continue
-        name, start = found
+        name, start = name_and_start
         if name.endswith(("っ", "ッ")):
             yield Mention(name + honorific, "Person", start, match.end(), "rule")
             continue
@@ -93,7 +92,7 @@ def people(text: str) -> Iterator[Mention]:
 
 
 def _name(text: str, match: re.Match[str]) -> tuple[str, int] | None:
-    """Who is named there, and where that begins; None where it is nobody in particular."""
+    """The name and its offset; None where the match is no name."""
     name, start, honorific = match["name"], match.start("name"), match["honorific"]
     if honorific == "くん" and _VERB_END.search(name) and _AFTER_VERB.match(text, match.end("name")):
         return None
@@ -108,15 +107,15 @@ def _name(text: str, match: re.Match[str]) -> tuple[str, int] | None:
     elif _IS_KANA.fullmatch(name):
         name, start = _of_kana(text, name, start)
     elif _IS_KANJI.match(name):
-        rest = without_what_stands_before(name)
+        rest = without_leading_words(name)
         name, start = rest, start + len(name) - len(rest)
         if honorific == "氏" and len(name) > 1:
-            name = name.removesuffix("両")  # 鈴木両氏: he and somebody else
+            name = name.removesuffix("両")  # 鈴木両氏: he and another person
     return (name, start) if name and _is_name(name, honorific) else None
 
 
 def _polite_before(text: str, start: int) -> bool:
-    """お巡りさん, お客様, ご主人様: what is called so politely is no name. なお is a word."""
+    """お巡りさん, お客様, ご主人様 have a polite prefix and are no names. なお is a word."""
     return text.startswith(("お", "ご"), max(start - 1, 0)) and start > 0 and not text.endswith("なお", 0, start)
 
 
@@ -135,12 +134,12 @@ def _of_kana(text: str, name: str, start: int) -> tuple[str, int]:
     if not after_a_word:
         return name, start
     surname = _SURNAME_BEFORE.search(before)
-    rest = without_what_stands_before(surname[0]) if surname and len(before) - surname.start() <= 3 else ""
+    rest = without_leading_words(surname[0]) if surname and len(before) - surname.start() <= 3 else ""
     return (rest + name, start - len(rest)) if len(rest) > 1 else (name, start)
 
 
 def _is_name(name: str, honorific: str) -> bool:
-    if is_nobody(name, honorific):
+    if is_not_a_name(name, honorific):
         return False
     if _IS_KANA.fullmatch(name):
         return 2 <= len(name.removesuffix("子")) <= LONGEST_IN_KANA and not _OTHERS.match(name)
@@ -149,8 +148,8 @@ def _is_name(name: str, honorific: str) -> bool:
     return not _VERB_FORM.search(name) and not _PARTICLE_WITHIN.match(name)
 
 
-def kin(text: str) -> Iterator[Mention]:
-    """The writer's own: 健太の母 is somebody else's."""
+def relatives(text: str) -> Iterator[Mention]:
+    """The writer's own relatives: 健太の母 is not one."""
     for match in _KIN_WORD.finditer(text):
         start, end, word = match.start(), match.end(), match[0]
         if _is_within_a_word(text, start, end, word) or _NO_KIN_AFTER.match(text, end):
@@ -171,4 +170,4 @@ def _is_within_a_word(text: str, start: int, end: int, word: str) -> bool:
     if _IS_KANJI.fullmatch(word) and _IS_KANJI.match(after):
         return True
     run = _RUN_BEFORE.search(text[max(start - 8, 0) : start]) if _IS_KANJI.match(word) else None
-    return run is not None and (before in _KIN or without_what_stands_before(run[0]) != "")
+    return run is not None and (before in _KIN or without_leading_words(run[0]) != "")

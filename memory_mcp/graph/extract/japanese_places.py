@@ -1,12 +1,11 @@
-"""Light rules for places, companies, events and work in Japanese: towns and countries, what ends in 駅, 銀行, 祭 or プロジェクト, titles in 『』."""
+"""Rules for places, companies, events and projects in Japanese: towns and countries, names in 駅, 銀行, 祭 or プロジェクト, titles in 『』."""
 
 import re
 from collections.abc import Iterator
 
 from memory_mcp.characters import KANJI, KATAKANA
-from memory_mcp.graph.extract.stopwords import NO_NAME, NO_SUCH_NAME, NO_WAY
+from memory_mcp.graph.extract.stopwords import NO_NAME, NO_STREET, NO_SUCH_NAME, without_leading_words
 from memory_mcp.text.mention import Mention
-from memory_mcp.text.scripts import without_what_stands_before
 
 _TOWNS = (
     "北海道 青森 岩手 宮城 秋田 山形 福島 茨城 栃木 群馬 埼玉 千葉 東京 神奈川 新潟 富山 石川 福井 山梨 長野 岐阜 静岡 愛知 三重 滋賀 京都 大阪 兵庫 奈良 "
@@ -15,7 +14,7 @@ _TOWNS = (
 ).split()
 _ABROAD = "韓国 台湾 中国 台北".split()
 _ABROAD_KANA = "アメリカ イギリス フランス ドイツ イタリア スペイン カナダ オーストラリア タイ ベトナム インド ハワイ パリ ロンドン ニューヨーク ソウル ローマ".split()
-# Names that are surnames as often (山口, 石川), or words (三重に折る, 日光を浴びる, 大分よくなる, タイを焼く): places only with what says so after them.
+# Names that are surnames as often (山口, 石川), or words (三重に折る, 日光を浴びる, 大分よくなる, タイを焼く): places only before words that show it.
 _ALSO_SURNAMES = frozenset(
     "青森 宮城 秋田 山形 福島 千葉 石川 福井 長野 滋賀 奈良 山口 香川 高知 佐賀 長崎 熊本 宮崎 福岡 岡山 松山 大阪 川崎 神戸 上野 浅草 梅田 天神 金沢".split()
 )
@@ -27,17 +26,17 @@ _PLACE = re.compile("|".join((*_TOWNS, *_ABROAD, *_ABROAD_KANA)))
 _KIND = re.compile("[都道府県市区]")
 _ENDS = re.compile(f"{_KANJI_AFTER}|(?![{KANJI}])")
 _IS_KANJI, _IS_KATAKANA = re.compile(f"[{KANJI}]"), re.compile(f"[{KATAKANA}]")
-# 山口に言う and 山口から電話 are of somebody, 山口に住む and 山口から帰る of a place.
+# 山口に言う and 山口から電話 mean a person, 山口に住む and 山口から帰る a place.
 _SURELY_THERE = re.compile(
     rf"へ(?!の)|に(?:は|も)?(?:行|い[きくっるた]|住|引っ越|越|旅|帰|戻|着|向|移|通|泊|来|寄|あ[るっり]|{_GOING})|{_GOING}|駅|支店|本社|土産"
     "|から(?:来|帰|戻|引っ越|上京|通|車|電車|新幹線|飛行機|移)|まで(?:行|車|電車|新幹線|飛行機|歩|$)"
 )
-_OF_SOMEBODY = "さん|お?[母父姉兄]|[妹弟妻夫家話奴机席番件声顔子車]|やつ|せい|おかげ|ほう|意見|発言|担当|連絡|携帯|誕生日|結婚"
-_LIKELY_THERE = re.compile(rf"で(?!す|し|な|は?な)|の(?!{_OF_SOMEBODY}|おばちゃん|おばさん|おっちゃん)|は(?:暑|寒|雨|雪|晴|遠|近)")
-# 大阪のおばちゃん are a kind of people, 沖縄そば and 広島焼き kinds of food, 韓国ドラマ one of film.
+_OF_A_PERSON = "さん|お?[母父姉兄]|[妹弟妻夫家話奴机席番件声顔子車]|やつ|せい|おかげ|ほう|意見|発言|担当|連絡|携帯|誕生日|結婚"
+_LIKELY_THERE = re.compile(rf"で(?!す|し|な|は?な)|の(?!{_OF_A_PERSON}|おばちゃん|おばさん|おっちゃん)|は(?:暑|寒|雨|雪|晴|遠|近)")
+# 大阪のおばちゃん are a kind of people, 沖縄そば and 広島焼き kinds of food, 韓国ドラマ a genre.
 _KIND_AFTER = re.compile("の(?:おばちゃん|おばさん|おっちゃん)|そば|うどん|ちゃんぽん|まぜそば|みかん|りんご$|っぽ|[ぁ-ん]焼き")
 
-# The last part of a name, and what it says that this is. The longer goes first.
+# Last parts of names by the type that they show, the longer first.
 _SUFFIXES = {
     "Location": (
         "駅 空港 公園 神社 大社 神宮 寺 城 温泉 動物園 水族館 美術館 博物館 図書館 病院 医院 歯科 市場 商店街 海岸 海水浴場 湖 島 大橋 通り 広場 ホテル 旅館 カフェ "
@@ -65,7 +64,7 @@ _SOME_COMPANY = frozenset("ライバル メーカー ベンチャー グルー�
 _PROJECT = re.compile(
     rf"プロジェクト(?!マネ|リーダー|チーム|メンバー|ファイル|ルーム|ベース|オーナー)(?P<name>[A-ZＡ-Ｚ0-9０-９]+|[{KATAKANA}]+)"
 )
-# What somebody said or thought is quoted so too.
+# Speech and thoughts are quoted in 『』 too.
 _TITLE = re.compile("『(?P<name>[^『』\n]{1,50})』(?!と(?:言|答|聞|叫|思|返|い[うっい])|って(?:言|聞|い[うっい]|思))")
 
 
@@ -87,12 +86,12 @@ def places(text: str) -> Iterator[Mention]:
 
 
 def _is_there(name: str, text: str, end: int) -> bool:
-    """Whether what follows a doubtful name says that it is a place."""
+    """Whether the words after an ambiguous name show that it is a place."""
     return _SURELY_THERE.match(text, end) is not None or (name in _ALSO_SURNAMES and _LIKELY_THERE.match(text, end) is not None)
 
 
 def things(text: str) -> Iterator[Mention]:
-    """What says by its last word what it is; companies, projects and titles."""
+    """Names whose last word shows their type; companies, projects and titles."""
     for match in _SUFFIX.finditer(text):
         suffix, start = match[0], match.start()
         run = _RUN_BEFORE.search(text[max(start - _LONGEST_RUN, 0) : start])
@@ -116,12 +115,12 @@ def _companies(text: str) -> Iterator[Mention]:
 
 
 def _own_part(run: str, suffix: str) -> str:
-    """What stands before the suffix as a name; empty where it is a common word: 近所の公園, 明日図書館で, 予定通り, マグカップ."""
-    name = run if (run, suffix) == ("毎日", "新聞") else without_what_stands_before(run)
+    """The name before the suffix; empty where that is a common word: 近所の公園, 明日図書館で, 予定通り, マグカップ."""
+    name = run if (run, suffix) == ("毎日", "新聞") else without_leading_words(run)
     if suffix in ("市", "区", "町", "村"):
         name = _PREFECTURE.sub("", name)  # 千葉県市川市 names two
     if name in NO_NAME or name.isdigit() or (len(name) == 1 and suffix in _TWO_LETTERS):
         return ""
-    if NO_SUCH_NAME.search(name + suffix) or (suffix == "通り" and NO_WAY.search(name)):
+    if NO_SUCH_NAME.search(name + suffix) or (suffix == "通り" and NO_STREET.search(name)):
         return ""
     return name

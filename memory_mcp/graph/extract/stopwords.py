@@ -1,14 +1,31 @@
-"""Words that stand before さん, 様 or 先生 and name nobody in particular: a calling, an animal, a field of work."""
+"""Words that look like a part of a name and are none: occupations, animals and fields before さん, 様 or 先生; common nouns before 駅, 社 or 祭."""
 
 import re
 
 from memory_mcp.characters import KANJI
 from memory_mcp.text.names import fold
-from memory_mcp.text.scripts import LIKE_A_PART
 
+# Times before a name: 昨日田中さん, 毎朝図書館. 今日子 and 明日香 are names.
+_TIMES = (
+    "今日(?!子) 昨日 明日(?![香菜美葉奈]) 明後日 一昨日 今朝 今夜 今晩 昨夜 昨晩 先日 後日 当日 前日 翌日 翌朝 毎日 毎朝 毎晩 毎週 毎月 毎年 先週 来週 今週 再来週 先月 来月 今月 "
+    "去年 昨年 今年 来年 再来年 最近 今度 今回 前回 次回 今後 以前 午前 午後 正午 朝方 夕方 深夜 早朝 週末 平日 休日 普段 将来 近々 先程 [月火水木金土日]曜日? [0-9０-９一二三四五六七八九十]+[時日月年分]半?"
+).split()
+# Adverbs before a name: 結局田中さん. 一緒に and the like end in kana and need not be listed.
+_ADVERBS = (
+    "結局 実際 全員 突然 多分 絶対 当然 正直 本当 一応 一番 最初 最後 大体 全部 勿論 時々 偶然 急遽 直接 至急 早速 現在 特別 同時".split()
+)
+# Roles before a name: 友人田中さん, 担当佐藤さん, 弁護士片山さん. 妹尾 and 姉崎 are surnames.
+_ROLES = (
+    "同僚 友人 上司 部下 親友 恋人 担当 先輩 後輩 隣人 主治医 医師 弁護士 税理士 作家 歌手 俳優 女優 声優 漫画家 友達 幼馴染 同級生 旧友 兄 姉(?![崎川小]) 弟(?!子) 妹(?!尾) 叔父 叔母 従兄弟 従姉妹 "
+    "新人 前任 後任 営業 経理 総務 人事 開発 広報 社員 店員 代表 秘書"
+).split()
+# Surnames that end like a department: 服部半蔵さん is not 半蔵 of the department 服.
+LIKE_A_PART = frozenset("服部 阿部 安部 渡部 岡部 矢部 磯部 園部 綾部 建部 長谷部 日下部 氷室 小室 仁科".split())
+_PART = f"(?!{'|'.join(sorted(LIKE_A_PART))})[{KANJI}]{{1,4}}(?:部|課|社|店|係|班|組|室|科)(?=..)"
+BEFORE_NAME = re.compile(f"(?:{'|'.join((*_TIMES, *_ADVERBS, *_ROLES, _PART))})+")
 TITLES = ("先生", "先輩", "部長", "課長", "係長", "主任", "社長", "店長", "教授", "博士", "選手", "監督", "コーチ")
-# Said of anybody: relatives (a rule of their own finds the writer's), callings, what is revered, what one says in greeting.
-_NOBODY = frozenset(
+# Before an honorific: relatives (another rule finds the writer's own), occupations, deities, greetings.
+_NOT_NAMES = frozenset(
     "皆 皆々 みな みんな 客 医者 店員 隣 向かい 大家 奥 若奥 旦那 若旦那 子 子供 子ども こども 神 女神 仏 王 王子 王女 女王 姫 殿 若 星 月 日 天使 悪魔 貴 俺 僕 私 彼 彼女 貴方 貴女 自分 己 我 今 "
     "母 父 姉 兄 妹 弟 祖母 祖父 叔母 叔父 伯母 伯父 義母 義父 義姉 義兄 義妹 義弟 婆 爺 嫁 花嫁 婿 花婿 娘 息子 孫 妻 夫 新郎 新婦 妊婦 主婦 親 親御 両親 家族 遺族 坊 坊っ 坊主 嬢 小僧 赤 赤子 "
     "学生 生徒 患者 大将 女将 若女将 主人 友人 恋人 美人 老人 大人 仲人 素人 玄人 商人 隣人 病人 犯人 本人 新人 職人 芸人 役人 管理人 外国人 日本人 相談人 大工 左官 板前 棟梁 幹事 番頭 "
@@ -23,18 +40,18 @@ _NOBODY = frozenset(
     "ごめん ごちそう いらっしゃい あいこ いもうと おとうと いとこ あか ちび でぶ のっぽ ぶりっこ いいこ よいこ おりこう もっと きっと やっと ずっと いつも まだ まさか "
     "ai ol ca mc pt ad dj npc vtuber youtuber sns pm pc bot mvp nba mlb nhl pta jr".split()
 )
-# Surnames and given names that look like a calling: 屋, 手, 師 and 士 end those.
+# Surnames and given names that look like an occupation in 屋, 手, 師 or 士.
 _NAMES = frozenset("土屋 守屋 古屋 関屋 新屋 粟屋 井手 薬師 土師 健士 剛士 篤士 敦士 毅士 羽生 氏家 福家 田所 度会".split()) | LIKE_A_PART
-_CALLING = re.compile(
+_OCCUPATION = re.compile(
     "(?:屋|[一二三四五六七八九十数何]人|員|手|師|係|者|先|職人"
     "|(?:護|理|計|防|育|書|行|縦|養|生|築|備|法|力|騎|戦|武|紳|博|修|棋|剣)士|(?:画|作|築|門|説|真|楽|論|語|業|治|農|術|資|産|歌|劇)家"
     "|[学校習入業修験年塾院寮級待]生|[校園院会市町村船駅隊班局所室支店部課係組団議委員]長|[国名能般会]人|司|婦人|娘)$"
 )
-# A company or a place is polite company too, and no person: 横浜銀行さん.
+# Companies and places are given さん too: 横浜銀行さん.
 _NOT_A_PERSON = re.compile(
     "..(?:銀行|工業|商事|産業|建設|電機|製薬|大学|高校|病院|医院|組合|会社|本社|支社|商店|工務店|書店|神社|役所|区役所|出版|新聞|業部|務部|理部|売部|事部)$"
 )
-# What one teaches, plays, leads or researches is no name: 数学の先生 is 数学先生 in short, サッカー選手 somebody.
+# What one teaches, plays, leads or researches: 数学先生 is short for 数学の先生, サッカー選手 is any player.
 _FIELDS = frozenset(
     "数学 国語 英語 理科 社会 音楽 美術 体育 料理 保健 保育 教頭 校長 園長 担任 専任 副 前 新 元 現 名誉 准 助 客員 特任 指導 担当 大学 研究 営業 総務 人事 経理 開発 技術 編集 広報 企画 製造 販売 法務 財務 第一 第二 "
     "女性 男性 女 男 名 総 鬼 大 若 女将 二代目 取締役 代表取締役 代表 日本代表 学年 現場 教務 看護 子会社 親会社 雇われ 臨時 敏腕 物知り 直属 塾 部活 高校 中学 小学校 同 全 各 "
@@ -43,7 +60,7 @@ _FIELDS = frozenset(
     "ジム パソコン アルバイト バイト パート ゼミ サークル アメフト オリンピック パラリンピック プロレス レスリング フィギュア フィギュアスケート スノーボード トップ スター ベテラン ルーキー ライバル ゲーム".split()
 )
 _AFTER_FIELDS = ("様", "氏", *TITLES)
-# 営業部長, 理学博士: a part of a firm, or of what one studies.
+# 営業部長, 理学博士: a department, or a field of study.
 _PART_OF_A_FIRM = re.compile(f"^[{KANJI}]+(?:学|業|務|画|術|校|社|部|課|室|局|院|所|店|支|代表|任|付|席|会)$")
 _NO_NAME_BEFORE = {
     "様": re.compile("(?:[仕模同多異有一左今別外図紋文両]|方々)$"),  # 模様, 仕様, 同様, also in 雨模様 and 新仕様
@@ -53,11 +70,11 @@ _NO_NAME_BEFORE = {
 }
 
 
-def is_nobody(name: str, honorific: str) -> bool:
-    """Whether what stands before an honorific says what somebody is, and not who."""
+def is_not_a_name(name: str, honorific: str) -> bool:
+    """Whether the word before an honorific is a description and not a name."""
     if name in _NAMES:
         return False
-    if fold(name) in _NOBODY or _CALLING.search(name) or _NOT_A_PERSON.search(name):
+    if fold(name) in _NOT_NAMES or _OCCUPATION.search(name) or _NOT_A_PERSON.search(name):
         return True
     if name in _FIELDS and honorific in _AFTER_FIELDS:
         return True
@@ -65,11 +82,9 @@ def is_nobody(name: str, honorific: str) -> bool:
     return no_name is not None and no_name.search(name) is not None
 
 
-# Words that end like the name of a place, a company, an event or a piece of work, and are none.
-
-# Before a suffix these make no name: 近所の公園 is some park, 今回の案件 some case.
+# Before a suffix such as 公園, 社 or 祭 these make no name: 近所の公園 is any park, 今回の案件 any case.
 NO_NAME = frozenset(
-    # where, whose, which
+    # where, which
     "近所 近く 近隣 駅前 最寄 最寄り 隣 地元 市内 都内 市立 私立 公立 国立 県立 区立 都立 私設 認可 無認可 総合 大 小 中 新 旧 古 本 同 当 各 全 某 母 女子 男子 人 我 他 裏 表 今回 前回 次回 次 前 後 自 別 "
     "市 県 町 村 区 都 道 府 都道府 地方 中央 国際 世界 全国 国内 海外 現地 社内 校内 企業 所属 志望 第一志望 名門 進学 有名 大手 老舗 高級 格安 一流 専門 個人 一般 有料 無料 日帰 天然 混浴 露天 "
     # how, how long, what for
@@ -87,7 +102,13 @@ NO_SUCH_NAME = re.compile(
     "(?:都市|朝市|地区|学区|選挙区|管区|保護区|半島|列島|離島|孤島|鉄塔|石塔|火山|雪山|登山|鉱山|沢山|河川|ブランド|グランド|ガーランド|冠婚葬祭|労働市場|株式市場|国内市場|海外市場"
     "|(?:マグ|ティー|計量|コーヒー|紙|ブラ|シリコン|プラ|ペーパー|ヨーグルト|アイス|スープ|ピンク|吸)カップ)$|^(?:長谷川|宇田川|小野寺|神宮寺)$"
 )
-# As something says: 予定通り, 二通り.
-NO_WAY = re.compile(
+# Before 通り in the sense of "as": 予定通り, 二通り.
+NO_STREET = re.compile(
     "(?:予定|計画|文字|想像|期待|約束|希望|普段|従来|指示|言葉|額面|時間|例年|通常|命令|注文|説明|筋書|見込|評判|案|型|図面|要望|契約|以前|前述|上記|下記|名前|元|[一二三四五六七八九十数何]|[0-9]|人|宣言|手順|法律|マニュアル|スケジュール|イメージ|レシピ|ルール)$"
 )
+
+
+def without_leading_words(run: str) -> str:
+    """The name that a run of kanji ends with: 昨日田中 → 田中. Empty where nothing is left of it: 昨日."""
+    before = BEFORE_NAME.match(run)
+    return run[before.end() :] if before else run

@@ -1,11 +1,11 @@
-"""Decides which tags may be names: 沙耶 and ダイズ may, 会議 and 重要 are common topics.
+"""Which tags may be names: 沙耶 and ダイズ may, 会議 and 重要 are topics.
 
-Only knowing the word distinguishes a word in kanji from a name in kanji, so this module lists the words that are common as tags.
+Only a list of words separates a kanji name from a kanji word, so the most frequent tags are listed here.
 """
 
 import re
 
-# A tag in lower case is a word: lab, diary, home.
+# A lower-case tag is a word: lab, diary, home.
 _WORD = re.compile("[a-z0-9_ -]+")
 _TOPICS = frozenset(
     "重要 至急 緊急 大事 要確認 確認 完了 未完了 未定 保留 注意 秘密 極秘 記録 日記 日誌 備忘録 予定 日程 計画 目標 課題 問題 質問 回答 相談 連絡 報告 会議 会議録 議事録 打ち合わせ 打合せ 面談 面接 商談 出張 "
@@ -21,6 +21,6 @@ _TOPICS = frozenset(
 
 
 def may_be_a_name(tag: str) -> bool:
-    """Whether a tag may be a name: it is not a common word, nor made up of common words as 会議/重要 is."""
+    """Whether a tag may be the name of an entity: it is no common word and not made of such words, as 会議/重要 is."""
     parts = [part for part in re.split("[/・:：#\\s]+", tag) if part]
     return _WORD.fullmatch(tag) is None and any(part not in _TOPICS for part in parts)

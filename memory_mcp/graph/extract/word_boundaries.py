@@ -1,18 +1,17 @@
-"""Whether a known name of two or three kanji is a word of its own where it stands: in 田中先生 and 毎日田中と it is, in 田中花子 and 山田中学校
-it is a part of another name. Longer names are taken wherever they stand."""
+"""Whether a known name of two or three kanji is a whole word in its place: in 田中先生 and 毎日田中と it is, in 田中花子 and 山田中学校 it is a part
+of another name. Longer names count everywhere."""
 
 import re
 
-from memory_mcp.characters import HIRAGANA
-from memory_mcp.text.scripts import EVERY_KANJI
+from memory_mcp.characters import EVERY_KANJI, HIRAGANA
 
 _SHORT = re.compile(f"[{EVERY_KANJI}]{{2,3}}")
 _ENDS_IN_KANJI, _BEGINS_WITH_KANJI = re.compile(f"[{EVERY_KANJI}]$"), re.compile(f"^[{EVERY_KANJI}]")
 _KANJI_BEFORE = re.compile(f"[{EVERY_KANJI}]+$")
-# So far back a text is looked at.
+# Characters before the name that are examined.
 _REACH = 8
 
-# Words that stand before a name without a particle: times, what somebody is to whom, where somebody works.
+# Words that precede a name without a particle: times, relationships, places of work.
 _WORD_BEFORE = re.compile(
     "(?:今日|昨日|明日|今朝|今夜|今晩|昨夜|昨晩|先日|当日|翌日|前日|毎日|[先来今毎翌前][週月年]|去年|昨年|一昨年|[毎翌]朝|[毎翌]晩|午前|午後|最近|最後|最初|今度|今回|前回|"
     "次回|毎回|初回|以前|以後|以来|当時|同時|[春夏秋冬]休|年末|年始|週末|月末|月初|朝|夜|昼|晩|夕方|"
@@ -25,13 +24,13 @@ _WORD_BEFORE = re.compile(
 _DIVISION = (
     "副|元|前|新|名誉|准|助|総務|経理|営業|人事|開発|技術|編集|企画|広報|法務|事業|製造|販売|数学|国語|英語|理科|社会|音楽|美術|体育"
 )
-# Titles, and what a person's name is followed by.
+# Titles, and other words that follow a person's name.
 _AFTER_PERSON = (
     "様|君|氏|殿|先生|先輩|後輩|師匠|医師|弁護士|選手|監督|主将|投手|捕手|議員|首相|大臣|知事|[市町村区]長(?!田)|博士|教授|准教授|助教|講師|教諭|"
     f"(?:{_DIVISION})?[社部課係店班隊会院校所室駅団局組船]長|主任|専務|常務|取締役|代表|家(?![具電族庭財屋事])|宅(?!配|地|急)|夫妻|夫婦|夫人|兄弟|姉妹|親子|一家|本人|自身|"
     "両[氏名]|達|案|側|派|流|作(?!業)|著|訳|家族|嬢"
 )
-# What a place's name is followed by: what one does there, and where in it.
+# Words that follow the name of a place: what one does there, and parts of it.
 _AFTER_PLACE = (
     "[都道府県](?!民|庁|知事|立)|[市区町村](?![場役民庁長立])|行|旅行|出張|出身|在住|在勤|滞在|観光|生|育|着|発(?![電展表明])|方面|付近|周辺|近[郊辺隣く]|全[域体]|支[店社]|本[社店]|工場|"
     "土産|名[物産]|産(?!業)|時代|勤務|赴任|転勤|移住|遠征|帰|入|住|暮|内(?!山|田|藤)|側|地[方区]|往復|間|駐在|留学|生活|散[歩策]|見物|巡|案内|合宿|公演|開催|味噌|料理|野菜|銘菓|名菓"
@@ -57,8 +56,8 @@ _PLACE_IN_KATAKANA = re.compile(
 )
 
 
-def stands_alone(text: str, start: int, end: int, type_: str) -> bool:
-    """Whether `text[start:end]` may name somebody or something of this type there."""
+def is_whole_name(text: str, start: int, end: int, type_: str) -> bool:
+    """Whether `text[start:end]` may be the whole name of an entity of this type, and not a part of a longer one."""
     name = text[start:end]
     if not _ENDS_IN_KANJI.search(name) and not _BEGINS_WITH_KANJI.match(name):
         return True
@@ -72,16 +71,16 @@ def stands_alone(text: str, start: int, end: int, type_: str) -> bool:
 
 
 def _goes_on_in_katakana(text: str, end: int, type_: str) -> bool:
-    further = _GOES_ON.match(text, end)
-    if further is None:
+    katakana = _GOES_ON.match(text, end)
+    if katakana is None:
         return False
     if type_ == "Location":
-        return _PLACE_IN_KATAKANA.search(further[0]) is not None
-    return type_ in ("Person", "Organization") and not _TITLE_IN_KATAKANA.match(further[0])
+        return _PLACE_IN_KATAKANA.search(katakana[0]) is not None
+    return type_ in ("Person", "Organization") and not _TITLE_IN_KATAKANA.match(katakana[0])
 
 
 def is_of_a_title(after: str) -> bool:
-    """Whether what stands between a name and a title belongs to the title: 田中総務部長."""
+    """Whether the text between a name and a title belongs to the title: 田中総務部長."""
     return re.fullmatch(_DIVISION, after) is not None
 
 

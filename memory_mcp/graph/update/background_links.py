@@ -1,4 +1,4 @@
-"""Links between memories that are made in the background: those that say nearly the same, and those that may contradict each other.
+"""Background links between similar memories, and between memories that may contradict each other.
 
 Both are hints: nothing is merged, replaced or left out because of them.
 """
@@ -17,19 +17,19 @@ from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexShelf
 from memory_mcp.text.contradiction import contradicting
 
-# So many memories are linked at once, each by its first so many pieces, to so many at most.
+# Memories linked at once, chunks of each that are compared, and links of each at most.
 BATCH_MEMORIES, PIECES, LINKS_EACH = 20, 3, 5
-# So many pieces are asked for of which some belong to one memory, or to a summary.
+# Nearest chunks requested; some belong to one memory, or to a summary.
 NEAREST = 24
-# So many memories that name the same are compared with one.
+# Memories with a common entity that are compared with one.
 COMPARED = 40
 CONTRADICTION_CONFIDENCE = 0.5
 
 
-def link_alike(persona: Persona, indexes: IndexShelf, least: float, now: datetime) -> bool:
-    """Links a few memories to those whose vectors are nearest, from a cosine of `least` on. Returns whether there may be more.
+def link_similar(persona: Persona, indexes: IndexShelf, least: float, now: datetime) -> bool:
+    """Links a few memories to those with the nearest vectors, with a cosine of at least `least`. Returns whether there may be more.
 
-    Waits until the index has all vectors; without a model there is nothing to do.
+    Does nothing while the index lacks vectors, or without a model.
     """
     with persona.database.read() as connection:
         generation = stored_vectors.serving_generation(connection)
@@ -42,15 +42,16 @@ def link_alike(persona: Persona, indexes: IndexShelf, least: float, now: datetim
     if index is None:
         return False
     own: dict[int, list[int]] = defaultdict(list)
-    for place, piece in enumerate(pieces.tolist()):
-        own[owners.get(piece, 0)].append(place)
+    for index_of_vector, piece in enumerate(pieces.tolist()):
+        own[owners.get(piece, 0)].append(index_of_vector)
     near = {
-        memory: dict(pair for place in own.get(memory, [])[:PIECES] for pair in index.search(vectors[place], NEAREST)) for memory in wanted
+        memory: dict(pair for vector in own.get(memory, [])[:PIECES] for pair in index.search(vectors[vector], NEAREST))
+        for memory in wanted
     }
 
     def write(connection: apsw.Connection) -> None:
-        found = [link for memory in wanted for link in _nearest(connection, memory, near[memory], least)]
-        memory_links.replace(connection, wanted, "vectors", found, now)
+        similar = [link for memory in wanted for link in _nearest(connection, memory, near[memory], least)]
+        memory_links.replace(connection, wanted, "vectors", similar, now)
         background_tasks.done(connection, "links", wanted)
 
     persona.database.write(write)
@@ -58,17 +59,17 @@ def link_alike(persona: Persona, indexes: IndexShelf, least: float, now: datetim
 
 
 def link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> None:
-    """Links these memories to those that may contradict them: of what they state, and of what they say of whom both name."""
+    """Links these memories to those that may contradict them, by their stated relations, or by their texts about a common entity."""
     current = {memory.id: memory for memory in memories.by_ids(connection, memory_ids).values()}
-    found: list[Link] = []
+    contradictions: list[Link] = []
     for memory in current.values():
         if memory.deleted_at or memory.superseded_by or memory.kind == "summary":
             continue
         against = set(memory_links.contradicting_memories(connection, memory.id, COMPARED))
-        said = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED)
-        against |= {other for other, content in said.items() if contradicting(memory.content, content)}
-        found += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]
-    memory_links.replace(connection, memory_ids, "contradiction", found, now)
+        contents = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED)
+        against |= {other for other, content in contents.items() if contradicting(memory.content, content)}
+        contradictions += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]
+    memory_links.replace(connection, memory_ids, "contradiction", contradictions, now)
 
 
 def _contradiction(one: int, other: int) -> Link:
@@ -81,8 +82,8 @@ def _nearest(connection: apsw.Connection, memory: int, cosines: dict[int, float]
     for piece, owner in owners.items():
         if owner != memory and cosines[piece] >= least:
             best[owner] = max(best.get(owner, 0.0), cosines[piece])
-    told = memories.by_ids(connection, best)
-    nearest = sorted((other for other in best if told[other].kind != "summary"), key=lambda other: (-best[other], other))[:LINKS_EACH]
+    by_id = memories.by_ids(connection, best)
+    nearest = sorted((other for other in best if by_id[other].kind != "summary"), key=lambda other: (-best[other], other))[:LINKS_EACH]
     return [
         Link(min(memory, other), max(memory, other), "semantic_similarity", round(min(best[other], 1.0), 4), 0.8, "vectors")
         for other in nearest

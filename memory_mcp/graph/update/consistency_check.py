@@ -1,6 +1,6 @@
-"""Whether a graph adds up: each relation compared with what speaks for it, each count with the memories, a few entities at a time.
+"""Checks that the weight of each relation agrees with its evidence and each count with the memories, a few entities at a time.
 
-What is wrong is put right and told in the log. Nothing that somebody said, and no memory, is ever touched.
+Errors are corrected and logged. Stated relations and memories are never changed.
 """
 
 import logging
@@ -18,13 +18,13 @@ logger = logging.getLogger(__name__)
 
 
 def step(persona: Persona, now: datetime) -> bool:
-    """Looks at the next few entities. Returns whether there are more."""
+    """Checks the next few entities. Returns whether there are more."""
     with persona.database.read() as connection:
         until = consistency.checked_until(connection)
         entities = consistency.after(connection, until, ENTITIES_AT_ONCE)
         pairs, counts = consistency.wrong_sums(connection, entities), consistency.wrong_counts(connection, entities)
     if pairs or counts:
-        logger.warning("the graph of %s did not add up: %d relations and %d counts are put right", persona.name, len(pairs), len(counts))
+        logger.warning("the graph of %s was inconsistent: %d relations and %d counts are corrected", persona.name, len(pairs), len(counts))
     more = len(entities) == ENTITIES_AT_ONCE
 
     def write(connection: apsw.Connection) -> None:

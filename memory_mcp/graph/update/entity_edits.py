@@ -1,4 +1,4 @@
-"""What somebody does to the graph's entities by hand: make, change, delete, take for one, tell apart; each with a row in the operations."""
+"""Entities edited by hand: create, change, delete, merge, undo a merge, keep apart; each recorded as an operation."""
 
 import math
 from collections.abc import Callable
@@ -29,8 +29,8 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class MadeOne:
-    """The one that is kept, as it is now, and the number that undoes it."""
+class EntityMerge:
+    """The entity that is kept, as it is now, and the number that undoes the merge."""
 
     kept: Entity
     number: int
@@ -49,22 +49,22 @@ class NewType:
 
 
 def create(persona: Persona, wanted: EntityChange, *, now: datetime, privacy: Privacy) -> Entity:
-    """Makes an entity that stays whether or not a memory names it.
+    """Creates an entity that stays whether or not a memory names it.
 
     Raises:
-        InvalidInput: a name, its type or something else of it can't be used, or belongs to another.
+        InvalidInput: a field can't be used, or a name belongs to another entity.
     """
     ready = check_new(persona, wanted, privacy=privacy)
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        made = editing.create(connection, ready, now)
-        return made, Operation("create_entity", None, now, after=_told(made))
+        created = editing.create(connection, ready, now)
+        return created, Operation("create_entity", None, now, after=_as_json(created))
 
-    return _done(persona, work)
+    return _recorded(persona, work)
 
 
 def check_new(persona: Persona, wanted: EntityChange, *, privacy: Privacy) -> EntityChange:
-    """What a new entity would be stored as.
+    """The checked fields of a new entity.
 
     Raises:
         InvalidInput: it can't be.
@@ -81,20 +81,20 @@ def change(persona: Persona, name: str, wanted: EntityChange, *, now: datetime, 
     """Changes an entity; from then on it stays whether or not a memory names it.
 
     Raises:
-        EntityNotFound, InvalidInput: there is none, or there are several; a name, its type or something else can't be used.
+        EntityNotFound, InvalidInput: there is none, or there are several; a field can't be used.
     """
     ready = checked(wanted, privacy)
 
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
         before = lookup.find_only(connection, name)
         after = editing.change(connection, before, ready, now)
-        return after, Operation("change_entity", None, now, _told(before), _told(after))
+        return after, Operation("change_entity", None, now, _as_json(before), _as_json(after))
 
-    return _done(persona, work)
+    return _recorded(persona, work)
 
 
 def delete(persona: Persona, name: str, *, now: datetime) -> Entity:
-    """Takes an entity and all that is one with it away; a text that names it again makes it anew. Returns what it was.
+    """Deletes an entity and all that are merged into it; a text that names it again creates it anew. Returns the deleted entity.
 
     Raises:
         EntityNotFound, InvalidInput: there is none, or there are several.
@@ -103,20 +103,20 @@ def delete(persona: Persona, name: str, *, now: datetime) -> Entity:
     def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
         entity = lookup.find_only(connection, name)
         editing.delete(connection, entity)
-        return entity, Operation("delete_entity", None, now, before=_told(entity))
+        return entity, Operation("delete_entity", None, now, before=_as_json(entity))
 
-    return _done(persona, work)
+    return _recorded(persona, work)
 
 
-def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now: datetime, privacy: Privacy) -> MadeOne:
-    """Takes two entities for one, the one called `into`.
+def merge_entities(persona: Persona, name: str, into: str, *, reason: str | None, now: datetime, privacy: Privacy) -> EntityMerge:
+    """Merges an entity into the one called `into`.
 
     Raises:
-        EntityNotFound, InvalidInput: one is not known, or several are called so; they are one already; they are of two kinds.
+        EntityNotFound, InvalidInput: one is unknown, or the name is ambiguous; they are one already; their types are incompatible.
     """
-    said = Redaction(privacy).optional(reason)
+    redacted_reason = Redaction(privacy).optional(reason)
 
-    def work(connection: apsw.Connection) -> tuple[MadeOne, Operation]:
+    def work(connection: apsw.Connection) -> tuple[EntityMerge, Operation]:
         merged, kept = lookup.find_only(connection, name), lookup.find_only(connection, into)
         if not entity_merges.compatible(merged.type, kept.type):
             raise InvalidInput(
@@ -124,17 +124,17 @@ def make_one(persona: Persona, name: str, into: str, *, reason: str | None, now:
                 f"one is a {merged.type}, the other a {kept.type}",
                 "If both are one all the same, correct the type of one first (PATCH /api/graph/entity)",
             )
-        number = entity_merges.merge(connection, kept.id, merged.id, said, now)
-        told = {"names": [merged.name, kept.name], "number": number}
-        metadata = {"reason": said} if said else {}
-        one = lookup.without_hidden_names(connection, records.by_ids(connection, [kept.id])[kept.id])
-        return MadeOne(one, number), Operation("merge_entities", None, now, after=told, metadata=metadata)
+        number = entity_merges.merge(connection, kept.id, merged.id, redacted_reason, now)
+        after = {"names": [merged.name, kept.name], "number": number}
+        metadata = {"reason": redacted_reason} if redacted_reason else {}
+        entity = lookup.without_hidden_names(connection, records.by_ids(connection, [kept.id])[kept.id])
+        return EntityMerge(entity, number), Operation("merge_entities", None, now, after=after, metadata=metadata)
 
-    return _done(persona, work)
+    return _recorded(persona, work)
 
 
-def take_apart(persona: Persona, number: int, *, now: datetime) -> tuple[Entity | None, Entity | None]:
-    """Undoes a merge. Returns the one that was kept and the one that is itself again, None for whom only memories in the trash name.
+def undo_merge(persona: Persona, number: int, *, now: datetime) -> tuple[Entity | None, Entity | None]:
+    """Undoes a merge. Returns the entity that was kept and the restored one; None for one that only memories in the trash name.
 
     Raises:
         InvalidInput: there is no such merge, or it is undone.
@@ -142,29 +142,31 @@ def take_apart(persona: Persona, number: int, *, now: datetime) -> tuple[Entity 
 
     def work(connection: apsw.Connection) -> tuple[tuple[Entity | None, Entity | None], Operation]:
         kept, merged = entity_merges.undo(connection, number, now)
-        found = records.by_ids(connection, [kept, merged])
-        told = {"names": [found[merged].name, found[kept].name], "number": number}
-        there = {entity.id: entity for entity in lookup.visible(connection, [found[kept], found[merged]])}
-        return (there.get(kept), there.get(merged)), Operation("unmerge_entities", None, now, after=told)
+        by_id = records.by_ids(connection, [kept, merged])
+        after = {"names": [by_id[merged].name, by_id[kept].name], "number": number}
+        visible = {entity.id: entity for entity in lookup.visible(connection, [by_id[kept], by_id[merged]])}
+        return (visible.get(kept), visible.get(merged)), Operation("unmerge_entities", None, now, after=after)
 
-    return _done(persona, work)
+    return _recorded(persona, work)
 
 
-def keep_apart(persona: Persona, name: str, other: str, *, reason: str | None, now: datetime, privacy: Privacy) -> None:
-    """Puts down that two entities are not the same: they are not proposed again.
+def mark_distinct(persona: Persona, name: str, other: str, *, reason: str | None, now: datetime, privacy: Privacy) -> None:
+    """Records that two entities are different: their merge is not proposed again.
 
     Raises:
-        EntityNotFound, InvalidInput: one is not known, or several are called so; they are one now.
+        EntityNotFound, InvalidInput: one is unknown, or the name is ambiguous; they are merged.
     """
-    said = Redaction(privacy).optional(reason)
+    redacted_reason = Redaction(privacy).optional(reason)
 
     def work(connection: apsw.Connection) -> tuple[None, Operation]:
-        found = [lookup.find_only(connection, one) for one in (name, other)]
-        entity_merges.distinguish(connection, found[0].id, found[1].id, said, now)
-        told = {"names": [entity.name for entity in found]}
-        return None, Operation("distinguish_entities", None, now, after=told, metadata={"reason": said} if said else {})
+        pair = [lookup.find_only(connection, entity_name) for entity_name in (name, other)]
+        entity_merges.distinguish(connection, pair[0].id, pair[1].id, redacted_reason, now)
+        after = {"names": [entity.name for entity in pair]}
+        return None, Operation(
+            "distinguish_entities", None, now, after=after, metadata={"reason": redacted_reason} if redacted_reason else {}
+        )
 
-    return _done(persona, work)
+    return _recorded(persona, work)
 
 
 def create_type(persona: Persona, wanted: NewType, *, now: datetime, privacy: Privacy) -> None:
@@ -183,14 +185,14 @@ def create_type(persona: Persona, wanted: NewType, *, now: datetime, privacy: Pr
             types.create_of_relations(connection, ready.name, shown, ready.description, ready.directed, now)
         return None, Operation("create_type", None, now, metadata={"kind": ready.kind, "type": ready.name})
 
-    _done(persona, work)
+    _recorded(persona, work)
 
 
 def delete_type(persona: Persona, kind: str, name: str, *, now: datetime) -> None:
-    """Takes a type away that somebody added and nothing uses.
+    """Deletes a type that was added by hand and is not used.
 
     Raises:
-        InvalidInput: there is none, it is one of every persona's, or it is used.
+        InvalidInput: there is none, it is built in, or it is used.
     """
 
     def work(connection: apsw.Connection) -> tuple[None, Operation]:
@@ -200,16 +202,16 @@ def delete_type(persona: Persona, kind: str, name: str, *, now: datetime) -> Non
             types.delete_of_relations(connection, name)
         return None, Operation("delete_type", None, now, metadata={"kind": kind, "type": name})
 
-    _done(persona, work)
+    _recorded(persona, work)
 
 
 def checked(wanted: EntityChange, privacy: Privacy) -> EntityChange:
-    """As it may be stored.
+    """The checked and redacted fields.
 
     Raises:
-        InvalidInput: it may not.
+        InvalidInput: a field can't be stored.
     """
-    found = Redaction(privacy)
+    redaction = Redaction(privacy)
     aliases = wanted.aliases
     if aliases is not None and len(aliases) > LIST_LIMIT:
         raise InvalidInput(f"aliases has {len(aliases)} entries", f"{LIST_LIMIT} are the limit", "Send fewer")
@@ -217,65 +219,65 @@ def checked(wanted: EntityChange, privacy: Privacy) -> EntityChange:
         raise InvalidInput(f"importance is {wanted.importance:g}", "it runs from 0 to 1", "Leave it out to let it be")
     return replace(
         wanted,
-        name=None if wanted.name is None else _name(found.text(wanted.name), "name"),
-        description=None if wanted.description is None else found.text(_text(wanted.description, "description") or ""),
-        subtype=None if wanted.subtype is None else found.text(_short(wanted.subtype, "subtype")),
-        attributes=None if wanted.attributes is None else found.tree(json_object(wanted.attributes, "attributes")),
-        aliases=None if aliases is None else tuple(dict.fromkeys(_name(found.text(alias), "aliases") for alias in aliases)),
+        name=None if wanted.name is None else _name(redaction.text(wanted.name), "name"),
+        description=None if wanted.description is None else redaction.text(_text(wanted.description, "description") or ""),
+        subtype=None if wanted.subtype is None else redaction.text(_short(wanted.subtype, "subtype")),
+        attributes=None if wanted.attributes is None else redaction.tree(json_object(wanted.attributes, "attributes")),
+        aliases=None if aliases is None else tuple(dict.fromkeys(_name(redaction.text(alias), "aliases") for alias in aliases)),
     )
 
 
-def _done(persona: Persona, work: Callable[[apsw.Connection], tuple[Result, Operation]]) -> Result:
-    def recorded(connection: apsw.Connection) -> tuple[Result, Operation]:
+def _recorded(persona: Persona, work: Callable[[apsw.Connection], tuple[Result, Operation]]) -> Result:
+    def work_and_record(connection: apsw.Connection) -> tuple[Result, Operation]:
         result, operation = work(connection)
         operations.record(connection, operation)
         return result, operation
 
-    result, operation = persona.database.write(recorded)
+    result, operation = persona.database.write(work_and_record)
     persona.log.append(persona.name, operation)
     return result
 
 
 def checked_type(wanted: NewType, privacy: Privacy) -> NewType:
-    """As it may be stored.
+    """The checked and redacted fields.
 
     Raises:
-        InvalidInput: it may not.
+        InvalidInput: a field can't be stored.
     """
-    found = Redaction(privacy)
+    redaction = Redaction(privacy)
     return replace(
         wanted,
-        name=_type_name(found.text(wanted.name)),
-        display_name=found.optional(label(wanted.display_name, "display_name")),
-        description=found.optional(_text(wanted.description, "description")),
+        name=_type_name(redaction.text(wanted.name)),
+        display_name=redaction.optional(label(wanted.display_name, "display_name")),
+        description=redaction.optional(_text(wanted.description, "description")),
     )
 
 
 def _name(name: str, field: str) -> str:
-    called = " ".join(storable(name, field).split())
-    if is_invisible(called):
+    cleaned = " ".join(storable(name, field).split())
+    if is_invisible(cleaned):
         raise InvalidInput(f"{field} has an empty name", "", "Send what it is called")
-    if len(called) > NAME_LIMIT:
+    if len(cleaned) > NAME_LIMIT:
         raise InvalidInput(
-            f"a name in {field} has {len(called)} characters", f"{NAME_LIMIT} are the limit", "Put the rest into description"
+            f"a name in {field} has {len(cleaned)} characters", f"{NAME_LIMIT} are the limit", "Put the rest into description"
         )
-    return called
+    return cleaned
 
 
 def _type_name(name: str) -> str:
-    called = "_".join(storable(name, "name").split())
-    if not called or len(called) > RELATION_TYPE_LIMIT or any(sign in called for sign in "|>[]"):
+    cleaned = "_".join(storable(name, "name").split())
+    if not cleaned or len(cleaned) > RELATION_TYPE_LIMIT or any(sign in cleaned for sign in "|>[]"):
         raise InvalidInput(
             f"{name[:80]!r} can't be the name of a type", f"1 to {RELATION_TYPE_LIMIT} characters, none of | > [ ]", "Choose another"
         )
-    return called
+    return cleaned
 
 
 def _short(text: str, field: str) -> str:
-    said = " ".join(storable(text, field).split())
-    if len(said) > SUBTYPE_LIMIT:
-        raise InvalidInput(f"{field} has {len(said)} characters", f"{SUBTYPE_LIMIT} are the limit", "Put the rest into description")
-    return said
+    cleaned = " ".join(storable(text, field).split())
+    if len(cleaned) > SUBTYPE_LIMIT:
+        raise InvalidInput(f"{field} has {len(cleaned)} characters", f"{SUBTYPE_LIMIT} are the limit", "Put the rest into description")
+    return cleaned
 
 
 def _text(text: str | None, field: str) -> str | None:
@@ -286,7 +288,7 @@ def _text(text: str | None, field: str) -> str | None:
     return None if text is None else storable(text, field).strip()
 
 
-def _told(entity: Entity) -> dict[str, Any]:
+def _as_json(entity: Entity) -> dict[str, Any]:
     return {
         "names": [entity.name, *entity.aliases],
         "type": entity.type,

@@ -1,4 +1,4 @@
-"""Entities as vectors, kept in step with their names and with the memories that name them, while nobody calls."""
+"""Background step: embeds entities by their names and by the memories that name them."""
 
 import apsw
 import numpy as np
@@ -10,17 +10,17 @@ from memory_mcp.store.graph.entities import entity_vectors
 from memory_mcp.store.graph.entities.entity_vectors import Outdated
 from memory_mcp.store.vectors import stored_vectors
 
-# Finding what is outdated looks at every mention: so many are then made at once.
+# Finding outdated vectors reads every mention, so many are made at once.
 BATCH = 512
 
 
 def embed_entities(persona: Persona, models: Models) -> bool:
-    """Makes a batch of the vectors that are missing or outdated, in the generation that answers. Whether there may be more.
+    """Embeds a batch of entities whose vectors are missing or outdated, in the serving generation. Returns whether there may be more.
 
-    Without a model that answers nothing is done.
+    Without an available model nothing is done.
 
     Raises:
-        EncoderFailed: the model could not be asked; nothing was changed.
+        EncoderFailed: the model failed; nothing was changed.
     """
     with persona.database.read() as connection:
         generation = stored_vectors.serving_generation(connection)
@@ -28,17 +28,19 @@ def embed_entities(persona: Persona, models: Models) -> bool:
         if embedder is None or generation is None:
             return False
         wanting = entity_vectors.outdated(connection, generation, BATCH)
-        pieces = [entity_vectors.of_memories(connection, generation, one.entity) for one in wanting]
+        pieces = [entity_vectors.of_memories(connection, generation, entity.entity) for entity in wanting]
         useless = entity_vectors.useless(connection, [generation])
     if not (wanting or useless):
         return False
-    unknown = list(dict.fromkeys(one.said for one in wanting if one.name_vector is None))
+    unknown = list(dict.fromkeys(entity.text for entity in wanting if entity.name_vector is None))
     made = embedder.embed_documents(unknown)
     if made.shape != (len(unknown), embedder.dimension) or not np.isfinite(made).all():
         raise EncoderFailed(f"{embedder.name} answered with unusable vectors", f"the shape is {made.shape}")
     names = dict(zip(unknown, made, strict=True))
     rows = [
-        (one, name, entity_vectors.mixed(name, near)) for one, near in zip(wanting, pieces, strict=True) for name in [_name(one, names)]
+        (entity, name, entity_vectors.mixed(name, near))
+        for entity, near in zip(wanting, pieces, strict=True)
+        for name in [_name_vector(entity, names)]
     ]
 
     def store(connection: apsw.Connection) -> None:
@@ -49,5 +51,5 @@ def embed_entities(persona: Persona, models: Models) -> bool:
     return len(wanting) == BATCH
 
 
-def _name(one: Outdated, made: dict[str, Vectors]) -> Vectors:
-    return made[one.said] if one.name_vector is None else one.name_vector
+def _name_vector(entity: Outdated, made: dict[str, Vectors]) -> Vectors:
+    return made[entity.text] if entity.name_vector is None else entity.name_vector

@@ -1,7 +1,7 @@
-"""The graph's part of writing: whom a memory names and what it says of them, in the transaction that stores it.
+"""Links memories to the entities that they name and to the relations that they state, in the transaction that stores them.
 
-What is made of it later (who is named together, what follows what) waits in the graph's queue: `weaving` does it while nobody calls.
-`now` is in the zone in which its caller lives: the year of 10月17日, and 今年, are reckoned from the local day.
+These are the functions that `remember` calls. Co-occurrence and links between memories wait in the graph's queue for the background
+(`cooccurrence`). `now` is in the caller's time zone: the year of 10月17日, and 今年, are reckoned from the local day.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,9 +11,10 @@ from datetime import date, datetime
 import apsw
 
 from memory_mcp.dates.mentions import NamedDay, day_called
-from memory_mcp.domain import Draft, Lasting, Stated
+from memory_mcp.domain import Draft, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in, likely_type
+from memory_mcp.graph.extract.annotations import ANNOTATION_START
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions, likely_type
 from memory_mcp.store import memories
 from memory_mcp.store.graph import mentions, relation_queue, relations
 from memory_mcp.store.graph.entities import records
@@ -22,62 +23,65 @@ from memory_mcp.store.graph.relations import Evidence
 from memory_mcp.text.mention import TRUST, Mention
 from memory_mcp.text.relation_notation import with_types
 
-# Without it a text marks nothing, and nobody has to know the types.
-MARK = "[["
-# How strong a relation is that a caller states, if nothing else speaks for it.
+# The weight of a stated relation without other evidence.
 STATED_WEIGHT = 0.8
 
 
-def name_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
-    """Puts down whom a new memory names, and the relations that its writer states."""
+def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
+    """Stores the mentions of a new memory, and the relations that its writer states."""
     happened = draft.occurred_at or draft.restored.created_at or now
-    named = _named(connection, names, draft.content, _day(happened, now), now)
-    mentions.add(connection, memory_id, named, now)
+    linked = _linked(connection, names, draft.content, _local_day(happened, now), now)
+    mentions.add(connection, memory_id, linked, now)
     if draft.restored.deleted_at is None:
-        mentions.count_new_memory(connection, {entity for entity, _ in named}, happened)
-    state_relations(connection, memory_id, draft.relations, now)
+        mentions.count_new_memory(connection, {entity for entity, _ in linked}, happened)
+    if draft.relations:
+        add_stated_relations(connection, memory_id, draft.relations, now)
     relation_queue.enqueue(connection, [memory_id])
 
 
-def state_relations(
-    connection: apsw.Connection, memory_id: int | None, stated: Sequence[Stated], now: datetime, lasting: Lasting | None = None
-) -> list[Stated]:
-    """Relations in their writer's words, and when they hold; entities that they name and nobody knows yet are made. Returns those that say
-    nothing, as both their ends are names of one."""
+def add_stated_relations(
+    connection: apsw.Connection,
+    memory_id: int | None,
+    stated: Sequence[StatedRelation],
+    now: datetime,
+    lasting: RelationValidity | None = None,
+) -> list[StatedRelation]:
+    """Adds stated relations, with the days on which they hold; unknown entities are created. Returns those whose ends are names of one entity,
+    which are not added."""
     if not stated:
         return []
-    evidence, of_one = [], []
+    evidence, with_equal_ends = [], []
     types = records.entity_types(connection)
-    said_on = _day_of(connection, memory_id, now) if memory_id else now.date()
-    for relation in (with_types(one, types) for one in stated):
-        source_day, target_day = days_stated(relation, said_on)
-        source = _stated_end(connection, relation.source, relation.source_type, source_day, now)
-        target = _stated_end(connection, relation.target, relation.target_type, target_day, now)
+    said_on = _day_of_memory(connection, memory_id, now) if memory_id else now.date()
+    for relation in (with_types(relation, types) for relation in stated):
+        source_day, target_day = stated_days(relation, said_on)
+        source = _end_of_relation(connection, relation.source, relation.source_type, source_day, now)
+        target = _end_of_relation(connection, relation.target, relation.target_type, target_day, now)
         if memory_id is None:
             records.mark_names_by_hand(connection, source, [relation.source])
             records.mark_names_by_hand(connection, target, [relation.target])
         if source == target:
-            of_one.append(relation)
+            with_equal_ends.append(relation)
         else:
-            said = Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id)
+            item = Evidence(source, target, relation.relation, STATED_WEIGHT, TRUST["stated"], relations.STATED, memory=memory_id)
             if memory_id is not None:
-                said = replace(said, source_said=relation.source, target_said=relation.target)
-            evidence.append(replace(said, **asdict(lasting)) if lasting else said)
+                item = replace(item, source_name=relation.source, target_name=relation.target)
+            evidence.append(replace(item, **asdict(lasting)) if lasting else item)
     relations.sum_up(connection, relations.add(connection, evidence, now), now)
-    return of_one
+    return with_equal_ends
 
 
-def days_stated(relation: Stated, said_on: date) -> tuple[NamedDay | None, NamedDay | None]:
-    """The days that a relation's ends are, as they would be in a text: of the year in which it was said, or, a birthday, of none."""
+def stated_days(relation: StatedRelation, said_on: date) -> tuple[NamedDay | None, NamedDay | None]:
+    """The days that the ends of a relation name, as in a text: of the year in which it was stated, or, of a birthday, of none."""
 
-    def day(name: str, type_: str | None, beside: str) -> NamedDay | None:
-        return day_called(name, said_on, relation.relation, beside) if type_ in (None, "TimeUnit") else None
+    def day(name: str, type_: str | None, other_end: str) -> NamedDay | None:
+        return day_called(name, said_on, relation.relation, other_end) if type_ in (None, "TimeUnit") else None
 
     return day(relation.source, relation.source_type, relation.target), day(relation.target, relation.target_type, relation.source)
 
 
-def _stated_end(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None, now: datetime) -> int:
-    """Who or what a relation's end is."""
+def _end_of_relation(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None, now: datetime) -> int:
+    """The entity at an end of a relation; created if it is unknown."""
     if day is None:
         return records.find_or_create(connection, name, type_, TRUST["stated"], now, likely=None if type_ else likely_type(name))
     entity = records.find_or_create(connection, day.name, day.type, TRUST["stated"], now, subtype=day.subtype)
@@ -85,101 +89,104 @@ def _stated_end(connection: apsw.Connection, name: str, type_: str | None, day: 
     return entity
 
 
-def check_types(connection: apsw.Connection, stated: Sequence[Stated]) -> None:
-    """Whether each type that a writer puts behind a bar is one.
+def check_relation_types(connection: apsw.Connection, stated: Sequence[StatedRelation]) -> None:
+    """Checks the types after bars.
 
     Raises:
-        InvalidInput: there is no such type; says which there are.
+        InvalidInput: there is no such type; the message lists the known ones.
     """
-    if not any("|" in name for one in stated for name in (one.source, one.target)):
+    if not any("|" in name for relation in stated for name in (relation.source, relation.target)):
         return
     types = records.entity_types(connection)
-    for relation in (with_types(one, types) for one in stated):
+    for relation in (with_types(relation, types) for relation in stated):
         for name in (relation.source, relation.target):
             if "|" in name:
                 word = name.rpartition("|")[2].strip()
                 raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(types)}", "Take one of them, or none")
 
 
-def state_further(connection: apsw.Connection, memory_id: int, stated: Sequence[Stated], now: datetime) -> list[Stated]:
-    """Adds relations to a memory that is there already. Returns those that it did not state before."""
+def add_missing_relations(
+    connection: apsw.Connection, memory_id: int, stated: Sequence[StatedRelation], now: datetime
+) -> list[StatedRelation]:
+    """Adds relations to a stored memory. Returns those that it did not state before."""
     before = relations.stated_count(connection, memory_id)
     added = []
-    for one in stated:
-        state_relations(connection, memory_id, [one], now)
-        there = relations.stated_count(connection, memory_id)
-        if there > before:
-            added.append(one)
-        before = there
+    for relation in stated:
+        add_stated_relations(connection, memory_id, [relation], now)
+        after = relations.stated_count(connection, memory_id)
+        if after > before:
+            added.append(relation)
+        before = after
     if added:
         relation_queue.enqueue(connection, [memory_id])
     return added
 
 
-def name_again(
+def relink_entities(
     connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool = True
 ) -> None:
-    """Whom a memory names after its text has `changed`, or more names are known. What its writer stated stands; what a chat model read in
-    the same text, too."""
+    """Links a memory anew after its text has `changed` or more names are known. Stated relations are kept, and so is what a chat model found in
+    the same text."""
     before = mentions.entities_of(connection, memory_id)
-    mentions.remove(connection, memory_id, besides=() if changed else ("model",))
-    named = _named(connection, names, content, _day_of(connection, memory_id, now), now)
-    mentions.add(connection, memory_id, named, now)
-    mentions.recount(connection, before | {entity for entity, _ in named})
+    mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
+    linked = _linked(connection, names, content, _day_of_memory(connection, memory_id, now), now)
+    mentions.add(connection, memory_id, linked, now)
+    mentions.recount(connection, before | {entity for entity, _ in linked})
     relations.sum_up(
         connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT if changed else ("co_occurrence",)), now
     )
     relation_queue.enqueue(connection, [memory_id])
 
 
-def name_further(connection: apsw.Connection, memory_ids: Sequence[int], find: Callable[[str], Iterable[Mention]], now: datetime) -> None:
-    """Whom these memories name beside what was found when they were stored."""
+def link_dictionary_names(
+    connection: apsw.Connection, memory_ids: Sequence[int], find: Callable[[str], Iterable[Mention]], now: datetime
+) -> None:
+    """Adds the mentions that a dictionary finds in these memories outside of those that they have."""
     for memory in memories.by_ids(connection, memory_ids).values():
         taken = mentions.spans(connection, memory.id)
-        free = [one for one in find(memory.content) if all(one.end <= start or one.start >= end for start, end in taken)]
-        named = [
+        free = [mention for mention in find(memory.content) if all(mention.end <= start or mention.start >= end for start, end in taken)]
+        linked = [
             (records.find_or_create(connection, mention.name, mention.type, mention.confidence, now), mention)
             for mention in free
             if memory.kind != "summary"
         ]
-        if named:
-            mentions.add(connection, memory.id, named, now)
-            mentions.recount(connection, {entity for entity, _ in named})
+        if linked:
+            mentions.add(connection, memory.id, linked, now)
+            mentions.recount(connection, {entity for entity, _ in linked})
 
 
-def after_coming_or_going(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
-    """What the graph says after these memories went into the trash, came out of it, or were replaced: what they speak for weighs
-    less, or more."""
+def update_after_trash(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
+    """Updates counts and weights after these memories entered or left the trash or were replaced."""
     ids = list(memory_ids)
     if not ids:
         return
-    named = {entity for found in mentions.of_memories(connection, ids).values() for entity in found}
-    mentions.recount(connection, named)
+    entities = {entity for of_memory in mentions.of_memories(connection, ids).values() for entity in of_memory}
+    mentions.recount(connection, entities)
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
 
 
-def _day_of(connection: apsw.Connection, memory_id: int, now: datetime) -> date:
-    """The day, where `now` is, on which a memory happened: from it a date is reckoned that its text tells without a year."""
-    return _day(datetime.fromisoformat(memories.origins(connection, [memory_id])[memory_id].happened), now)
+def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime) -> date:
+    """The local day on which a memory happened: the year of a date without a year is reckoned from it."""
+    return _local_day(datetime.fromisoformat(memories.origins(connection, [memory_id])[memory_id].happened), now)
 
 
-def _day(moment: datetime, now: datetime) -> date:
-    """The day of a moment where `now` is."""
+def _local_day(moment: datetime, now: datetime) -> date:
+    """The day of a moment in the time zone of `now`."""
     try:
         return moment.astimezone(now.tzinfo).date()
-    except OverflowError:  # at the ends of time
+    except OverflowError:  # in the first or last year of the calendar
         return moment.date()
 
 
-def _named(connection: apsw.Connection, names: KnownNames, content: str, said_on: date, now: datetime) -> list[tuple[int, Mention]]:
-    """The entities that a text names. One that is new is made."""
-    read = content[:TEXT_LIMIT]
-    made: dict[tuple[str, str | None, str | None], int] = {}
-    named: list[tuple[int, Mention]] = []
-    types = records.entity_types(connection) if MARK in read else ()
-    for mention in found_in(read, types, names.called(connection, read), said_on=said_on):
-        called = (mention.name, mention.type, mention.likely)
-        entity = mention.entity or made.get(called)
+def _linked(connection: apsw.Connection, names: KnownNames, content: str, said_on: date, now: datetime) -> list[tuple[int, Mention]]:
+    """The entities that a text names, with their mentions. Unknown entities are created."""
+    text = content[:TEXT_LIMIT]
+    created: dict[tuple[str, str | None, str | None], int] = {}
+    linked: list[tuple[int, Mention]] = []
+    types = records.entity_types(connection) if ANNOTATION_START in text else ()
+    for mention in extract_mentions(text, types, names.matches(connection, text), said_on=said_on):
+        key = (mention.name, mention.type, mention.likely)
+        entity = mention.entity or created.get(key)
         if mention.entity and mention.likely:
             records.fill_type(connection, mention.entity, mention.likely, now)
         if entity is None:
@@ -187,6 +194,6 @@ def _named(connection: apsw.Connection, names: KnownNames, content: str, said_on
                 connection, mention.name, mention.type, mention.confidence, now, subtype=mention.subtype, likely=mention.likely
             )
             records.add_aliases(connection, entity, mention.aliases)
-            made[called] = entity
-        named.append((entity, mention))
-    return named
+            created[key] = entity
+        linked.append((entity, mention))
+    return linked

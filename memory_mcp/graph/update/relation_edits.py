@@ -1,4 +1,4 @@
-"""Relations that somebody states or takes back outside of any memory."""
+"""Relations stated or withdrawn by hand, outside of a memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -12,9 +12,9 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.dates.mentions import NamedDay
 from memory_mcp.dates.resolve import parse_range
-from memory_mcp.domain import Lasting, Stated
+from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.graph.update.entity_linking import days_stated, state_relations
+from memory_mcp.graph.update.entity_linking import add_stated_relations, stated_days
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import operations
 from memory_mcp.store.graph import relations
@@ -24,14 +24,14 @@ from memory_mcp.text.labels import label
 from memory_mcp.text.privacy.redaction import Redaction, relations_redacted
 from memory_mcp.text.relation_notation import with_types
 
-# Finds the entities of a name, and of a type or as a day where it tells one.
+# Finds the entities of a name, optionally with a type or as a day.
 Find = Callable[[apsw.Connection, str, str | None, NamedDay | None], list[int]]
 
 DATES = "Send 2015-03-31, 2015-03, 2015, or words such as 昨日, last month"
 
 
-def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: ZoneInfo) -> Lasting:
-    """When a relation holds, in words of dates: of a longer span its first day, and its last.
+def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: ZoneInfo) -> RelationValidity:
+    """The days on which a relation holds, from date expressions: of a longer span its first day, and its last.
 
     Raises:
         InvalidInput: one is no date, they are in the wrong order, or the notes are too long.
@@ -40,7 +40,7 @@ def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: Zon
     last = _days("valid_to", valid_to, now, zone)[1] if valid_to.strip() else None
     if first and last and last < first:
         raise InvalidInput("valid_to is before valid_from", f"{last} is before {first}", "Send the earlier day as valid_from")
-    return Lasting(first.isoformat() if first else None, last.isoformat() if last else None, label(notes, "notes"))
+    return RelationValidity(first.isoformat() if first else None, last.isoformat() if last else None, label(notes, "notes"))
 
 
 def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, date]:
@@ -53,23 +53,27 @@ def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, da
     return span.start.astimezone(zone).date(), (span.end - timedelta(microseconds=1)).astimezone(zone).date()
 
 
-def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime, privacy: Privacy, when: Lasting | None = None) -> None:
-    """Puts relations down, with when they hold. What was taken back before is good again, and what was said before of when is not. `now` is in
-    the zone in which their writer lives.
+def relate(
+    persona: Persona, relations_stated: Sequence[StatedRelation], *, now: datetime, privacy: Privacy, when: RelationValidity | None = None
+) -> None:
+    """Stores relations, with the days on which they hold. Withdrawn ones hold again; earlier days are replaced. `now` is in the writer's time
+    zone.
 
     Raises:
-        InvalidInput: both ends of one are names of the same entity. Nothing was put down.
+        InvalidInput: both ends of one are names of the same entity. Nothing was stored.
     """
-    found = Redaction(privacy)
-    stated, holds = relations_redacted(relations_told, found), replace(when, notes=found.optional(when.notes)) if when else None
+    redaction = Redaction(privacy)
+    stated, holds = relations_redacted(relations_stated, redaction), replace(when, notes=redaction.optional(when.notes)) if when else None
 
     def work(connection: apsw.Connection) -> list[Operation]:
-        for one in stated:
-            for source, target in product(*_ends(connection, one, now.date(), _known)):
-                relations.allow(connection, source, target, one.relation)
-        for one in state_relations(connection, None, stated, now, holds):
-            raise InvalidInput(f"{one.source[:80]!r} and {one.target[:80]!r} are one", "", "Relate two different ones")
-        done = [Operation("relate", None, now, after={**_told(one), **(_said(holds) if holds else {})}) for one in stated]
+        for relation in stated:
+            for source, target in product(*_ends(connection, relation, now.date(), _existing)):
+                relations.allow(connection, source, target, relation.relation)
+        for relation in add_stated_relations(connection, None, stated, now, holds):
+            raise InvalidInput(f"{relation.source[:80]!r} and {relation.target[:80]!r} are one", "", "Relate two different ones")
+        done = [
+            Operation("relate", None, now, after={**_as_json(relation), **(_days_as_json(holds) if holds else {})}) for relation in stated
+        ]
         for operation in done:
             operations.record(connection, operation)
         return done
@@ -78,74 +82,78 @@ def relate(persona: Persona, relations_told: Sequence[Stated], *, now: datetime,
         persona.log.append(persona.name, operation)
 
 
-def unrelate(persona: Persona, told: Stated, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:
-    """Takes a relation back, whatever speaks for it now or later. Returns whether there was one.
+def unrelate(persona: Persona, relation: StatedRelation, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:
+    """Withdraws a relation, whatever evidence it has now or later. Returns whether there was one.
 
     Raises:
-        EntityNotFound: one of the two is not known, or both; says which.
-        InvalidInput: several are called so, and none by its own name.
+        EntityNotFound: one of the two is not known, or both.
+        InvalidInput: several entities have the name as an alias, and none as its own name.
     """
-    found = Redaction(privacy)
-    said = found.optional(reason)
-    (stated,) = relations_redacted([told], found)  # as `relate` has put it down
+    redaction = Redaction(privacy)
+    redacted_reason = redaction.optional(reason)
+    (stated,) = relations_redacted([relation], redaction)  # as `relate` stored it
 
     def work(connection: apsw.Connection) -> Operation | None:
-        sources, targets = _ends(connection, stated, now.date(), _told_of)
+        sources, targets = _ends(connection, stated, now.date(), _visible)
         if not (sources and targets):
             _refuse_unknown(connection, stated, bool(sources), bool(targets))
-        if not any(relations.reject(connection, *ends, stated.relation, said, now) for ends in product(sources, targets)):
+        if not any(relations.reject(connection, *ends, stated.relation, redacted_reason, now) for ends in product(sources, targets)):
             return None
-        operation = Operation("unrelate", None, now, before=_told(stated), metadata={"reason": said} if said else {})
+        operation = Operation(
+            "unrelate", None, now, before=_as_json(stated), metadata={"reason": redacted_reason} if redacted_reason else {}
+        )
         operations.record(connection, operation)
         return operation
 
-    done = persona.database.write(work)
-    if done:
-        persona.log.append(persona.name, done)
-    return done is not None
+    operation = persona.database.write(work)
+    if operation:
+        persona.log.append(persona.name, operation)
+    return operation is not None
 
 
-def _ends(connection: apsw.Connection, stated: Stated, said_on: date, find: Find) -> tuple[list[int], list[int]]:
+def _ends(connection: apsw.Connection, stated: StatedRelation, said_on: date, find: Find) -> tuple[list[int], list[int]]:
     """The entities that may be the source of a relation, and those that may be its target."""
-    told = with_types(stated, records.entity_types(connection))
-    source_day, target_day = days_stated(told, said_on)
-    return find(connection, told.source, told.source_type, source_day), find(connection, told.target, told.target_type, target_day)
+    typed = with_types(stated, records.entity_types(connection))
+    source_day, target_day = stated_days(typed, said_on)
+    return find(connection, typed.source, typed.source_type, source_day), find(connection, typed.target, typed.target_type, target_day)
 
 
-def _known(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None) -> list[int]:
-    """Whom stating a relation finds by this name; nobody where it would make one."""
-    found = records.find(connection, day.name, day.type) if day else records.find(connection, name, type_)
-    return [found.id] if found else []
+def _existing(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None) -> list[int]:
+    """The entity that a stated relation would use for this name; none where it would create one."""
+    entity = records.find(connection, day.name, day.type) if day else records.find(connection, name, type_)
+    return [entity.id] if entity else []
 
 
-def _told_of(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None) -> list[int]:
-    """Whom somebody means who takes a relation back: nobody by what only the trash tells; by a day without its year also those of other years."""
+def _visible(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None) -> list[int]:
+    """The entities that a withdrawn relation may mean: none by a name that only the trash has; by a day without a year also those of other years."""
     if day is None:
-        found = records.find(connection, name, type_, among=lookup.by_name(connection, name))
-        return [found.id] if found else []
+        entity = records.find(connection, name, type_, among=lookup.by_name(connection, name))
+        return [entity.id] if entity else []
     of_this_year = records.find(connection, day.name, day.type)
-    days = [*([of_this_year] if of_this_year else []), *(one for one in records.by_name(connection, name) if one.type == day.type)]
-    return list(dict.fromkeys(one.id for one in lookup.visible_as(connection, days, name)))
+    days = [*([of_this_year] if of_this_year else []), *(entity for entity in records.by_name(connection, name) if entity.type == day.type)]
+    return list(dict.fromkeys(entity.id for entity in lookup.visible_as(connection, days, name)))
 
 
-def _refuse_unknown(connection: apsw.Connection, stated: Stated, source_is_known: bool, target_is_known: bool) -> NoReturn:
-    """Says which end of a relation is not known, or whom it may mean by a further name of several."""
-    told = with_types(stated, records.entity_types(connection))
-    ends = ((told.source, told.source_type, source_is_known), (told.target, told.target_type, target_is_known))
+def _refuse_unknown(connection: apsw.Connection, stated: StatedRelation, source_is_known: bool, target_is_known: bool) -> NoReturn:
+    """Raises the error for an unknown end of a relation, or for an alias of several entities."""
+    typed = with_types(stated, records.entity_types(connection))
+    ends = ((typed.source, typed.source_type, source_is_known), (typed.target, typed.target_type, target_is_known))
     unknown = [(name, type_) for name, type_, is_known in ends if not is_known]
     for name, type_ in unknown:
-        fitting = [one for one in lookup.by_name(connection, name) if type_ in (None, one.type)]
+        fitting = [entity for entity in lookup.by_name(connection, name) if type_ in (None, entity.type)]
         if len(fitting) > 1:
-            who = ", ".join(f"{one.name} ({one.type})" for one in fitting[: lookup.SUGGESTIONS])
-            raise InvalidInput(f"{len(fitting)} are called {name[:80]!r}", f"they are {who}", "Name the one that you mean by its own name")
+            candidates = ", ".join(f"{entity.name} ({entity.type})" for entity in fitting[: lookup.SUGGESTIONS])
+            raise InvalidInput(
+                f"{len(fitting)} are called {name[:80]!r}", f"they are {candidates}", "Name the one that you mean by its own name"
+            )
     names = [repr(name[:80]) for name, _ in unknown]
     near = "" if len(names) > 1 else lookup.similar_names_text(connection, unknown[0][0])
     raise EntityNotFound(f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} not known", near, "Look at entity_neighbors")
 
 
-def _told(stated: Stated) -> dict[str, str]:
+def _as_json(stated: StatedRelation) -> dict[str, str]:
     return {"source": stated.source, "relation": stated.relation, "target": stated.target}
 
 
-def _said(when: Lasting) -> dict[str, str]:
+def _days_as_json(when: RelationValidity) -> dict[str, str]:
     return {name: value for name, value in asdict(when).items() if value}

@@ -8,7 +8,7 @@ from pydantic import Field
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.query.snapshot import snapshot
 from memory_mcp.graph.update import relation_edits
-from memory_mcp.graph.update.entity_linking import check_types
+from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.server import entity_views
 from memory_mcp.server.graph_arguments import DEPTH_LIMIT, NEIGHBOURS_LIMIT, PATH_LIMIT, SNAPSHOT_LIMIT
 from memory_mcp.server.graph_arguments import algorithm as _algorithm
@@ -25,7 +25,7 @@ from memory_mcp.server.request_persona import Call, current_call
 from memory_mcp.server.views import heading, told
 from memory_mcp.store.graph.entities import records
 from memory_mcp.text.labels import label
-from memory_mcp.text.relation_notation import stated
+from memory_mcp.text.relation_notation import parse_relation
 
 RELATIONS_LIMIT = 50
 
@@ -93,8 +93,8 @@ def relate(
         before = heading(call, persona)
         with persona.database.read() as connection:
             types = records.entity_types(connection)
-            said = [stated(text, types) for text in relations]
-            check_types(connection, said)
+            said = [parse_relation(text, types) for text in relations]
+            check_relation_types(connection, said)
     with call.writing() as persona:
         relation_edits.relate(persona, said, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy, when=when)
     related = [f"{one.source} > {one.relation} > {one.target}" for one in said]
@@ -108,7 +108,7 @@ def unrelate(
     """Take a relation back that is wrong; of one that is over, relate says until when. It stays away until relate states it again."""
     with call.changing() as persona:
         with persona.database.read() as connection:
-            said = stated(relation, records.entity_types(connection))
+            said = parse_relation(relation, records.entity_types(connection))
         now, why = call.now.astimezone(call.settings.zone), label(reason, "reason")
         gone = relation_edits.unrelate(persona, said, reason=why, now=now, privacy=call.settings.privacy)
         note = None if gone else "there was no such relation"

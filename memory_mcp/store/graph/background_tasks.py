@@ -1,4 +1,4 @@
-"""The to-do list of what the graph makes of a memory beside its relations: links to memories like it, what a chat model reads in it."""
+"""The queue of further background tasks of the graph: links to similar memories, and what a chat model extracts."""
 
 import json
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ Task = Literal["links", "model"]
 
 
 def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
-    """What is made of these memories is to be made, where it was not made of what they say now."""
+    """Adds these memories for every task that wasn't done for their current revision."""
     connection.execute(
         'INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each(\'["links", "model"]\') t '
         "JOIN memories m ON m.id IN (SELECT value FROM json_each(?)) WHERE true "
@@ -22,7 +22,7 @@ def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
 
 
 def first(connection: apsw.Connection, task: Task, limit: int) -> list[int]:
-    """The latest memories that wait for this, of those that are current and no summaries."""
+    """The latest memories that wait for a task, without summaries and what is not current."""
     rows = connection.execute(
         f"SELECT q.memory FROM graph_background q JOIN memories m ON m.id = q.memory WHERE q.task = ? AND q.done IS NULL "
         f"AND m.kind <> 'summary' AND {CURRENT} ORDER BY q.tries, q.memory DESC LIMIT ?",
@@ -32,7 +32,7 @@ def first(connection: apsw.Connection, task: Task, limit: int) -> list[int]:
 
 
 def done(connection: apsw.Connection, task: Task, memory_ids: Iterable[int]) -> None:
-    """This was made of what these memories say now."""
+    """Notes that the task was done for the current revision of these memories."""
     connection.execute(
         "UPDATE graph_background SET done = (SELECT revision FROM memories WHERE id = memory), tries = 0 "
         "WHERE task = ? AND memory IN (SELECT value FROM json_each(?))",
@@ -41,5 +41,5 @@ def done(connection: apsw.Connection, task: Task, memory_ids: Iterable[int]) -> 
 
 
 def failed(connection: apsw.Connection, task: Task, memory_id: int) -> None:
-    """Others go first the next time."""
+    """Notes that the task failed for a memory: others come first the next time."""
     connection.execute("UPDATE graph_background SET tries = tries + 1 WHERE task = ? AND memory = ?", (task, memory_id))

@@ -1,4 +1,4 @@
-"""What the graph loses when memories are erased for good: who is named in none that is left is forgotten, and every name with it."""
+"""What the graph loses when memories are erased: entities and names that nothing else supports, and every trace of them."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -15,15 +15,15 @@ from memory_mcp.store.graph.entities import entity_merges, entity_vectors, names
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.text.names import bare, fold
 
-# Made of texts, and nothing stands on it any more: no mention, no relation but such as were taken back, no other name for it.
-_UNNAMED = """
+# Entities from texts without a mention, a relation that isn't rejected, or an entity that is merged into them.
+_UNSUPPORTED = """
 SELECT e.id FROM entities e WHERE e.made_by = 'text' AND NOT EXISTS (SELECT 1 FROM entity_mentions m WHERE m.entity = e.id)
 AND NOT EXISTS (SELECT 1 FROM relation_evidence r WHERE r.validation_status <> 'rejected' AND (r.source = e.id OR r.target = e.id))
 AND e.id NOT IN (SELECT merged_into FROM entities WHERE merged_into IS NOT NULL)
 """
 
-# What memories that name an entity say, and by which names they state relations of it.
-_SAYING = """
+# The texts of memories that mention an entity, and the names by which they state relations of it.
+_TEXTS = """
 SELECT m.content FROM entity_mentions em JOIN memories m ON m.id = em.memory WHERE em.entity = ?1
 UNION ALL SELECT coalesce(v.source_said, e.name) FROM relation_evidence v JOIN entities e ON e.id = v.source
 WHERE v.source = ?1 AND v.memory IS NOT NULL AND v.method = 'stated'
@@ -31,7 +31,7 @@ UNION ALL SELECT coalesce(v.target_said, e.name) FROM relation_evidence v JOIN e
 WHERE v.target = ?1 AND v.memory IS NOT NULL AND v.method = 'stated'
 """
 
-# Operations that tell of entities by their names.
+# Operations whose log entries contain names of entities.
 _ABOUT_NAMES = (
     *("relate", "unrelate", "create_entity", "change_entity", "delete_entity"),
     *("merge_entities", "unmerge_entities", "distinguish_entities"),
@@ -40,42 +40,44 @@ _ABOUT_NAMES = (
 
 @contextmanager
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> Iterator[None]:
-    """Around deleting the rows of these memories: what they named and spoke for is told before, and set right after.
+    """Around the deletion of these memories: notes before what they mention and support, and updates it after.
 
-    A name can outlive its mentions: an earlier text had it, or a memory was only filed under it. So all that nothing stands on goes.
+    A name can outlive its mentions, in an earlier version or as a label. So all entities without support are deleted.
     """
     ids = json.dumps(list(memory_ids))
-    named = {
+    entities = {
         row[0] for row in connection.execute("SELECT entity FROM entity_mentions WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     }
     pairs = relations.pairs_of_memories(connection, json.loads(ids))
-    named |= {entity for pair in pairs for entity in pair}
-    said = _names_said(connection, ids)
-    # What a vector was made of stands beside it: the erased memories' share goes, and a name that only they held.
-    called = connection.execute("SELECT entity FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(said),))
-    entity_vectors.drop(connection, named | {row[0] for row in called})
+    entities |= {entity for pair in pairs for entity in pair}
+    names_contained = _names_in_texts(connection, ids)
+    # A vector is stored with its text: the erased memories' part of it goes, and names that only they contained.
+    owners = connection.execute(
+        "SELECT entity FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(names_contained),)
+    )
+    entity_vectors.drop(connection, entities | {row[0] for row in owners})
     yield
     connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     relations.sum_up(connection, pairs, now)
-    _forget_unnamed(connection)
-    _forget_names(connection, said)
+    _delete_unsupported(connection)
+    _delete_names(connection, names_contained)
     _empty_operations(connection)
-    mentions.recount(connection, named)
+    mentions.recount(connection, entities)
     names.mark_changed(connection)
 
 
-def empty_notes(connection: apsw.Connection, said: Sequence[str]) -> None:
-    """What somebody noted with a relation outside of any memory goes where it quotes one of these texts; the relation stays."""
+def empty_notes(connection: apsw.Connection, texts: Sequence[str]) -> None:
+    """Deletes the notes of relations that quote one of these texts; the relations stay."""
     for table in ("relation_evidence", "relations"):
         connection.execute(
             f"UPDATE {table} SET notes = NULL WHERE notes IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?) t WHERE instr(notes, t.value))",
-            (json.dumps(list(said)),),
+            (json.dumps(list(texts)),),
         )
 
 
-def _names_said(connection: apsw.Connection, ids: str) -> list[int]:
-    """The names that these memories hold, now or in an earlier state, and nobody put down by hand. A relative and a day have theirs by rules."""
-    found = connection.execute(
+def _names_in_texts(connection: apsw.Connection, ids: str) -> list[int]:
+    """The ids of names that these memories contain, now or in an earlier version, and no person wrote. Relatives and days have theirs by rules."""
+    rows = connection.execute(
         "WITH said(text) AS MATERIALIZED (SELECT content FROM memories WHERE id IN (SELECT value FROM json_each(?1)) UNION ALL "
         "SELECT v.content FROM memory_versions v JOIN memories m ON m.key = v.key WHERE m.id IN (SELECT value FROM json_each(?1))) "
         "SELECT a.id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
@@ -83,89 +85,88 @@ def _names_said(connection: apsw.Connection, ids: str) -> list[int]:
         "AND EXISTS (SELECT 1 FROM said WHERE instr(said.text, a.alias))",
         (ids,),
     )
-    return [row[0] for row in found]
+    return [row[0] for row in rows]
 
 
-def _forget_unnamed(connection: apsw.Connection) -> None:
-    filed: set[str] | None = None
-    while found := {row[0] for row in connection.execute(_UNNAMED)}:
-        filed = visibility.all_labels(connection) if filed is None else filed
+def _delete_unsupported(connection: apsw.Connection) -> None:
+    """Deletes entities without support, except those with a label as their name."""
+    labels: set[str] | None = None
+    while candidates := {row[0] for row in connection.execute(_UNSUPPORTED)}:
+        labels = visibility.all_labels(connection) if labels is None else labels
         known = connection.execute(
-            "SELECT entity, bare FROM entity_aliases WHERE entity IN (SELECT value FROM json_each(?))", (json.dumps(sorted(found)),)
+            "SELECT entity, bare FROM entity_aliases WHERE entity IN (SELECT value FROM json_each(?))", (json.dumps(sorted(candidates)),)
         )
-        gone = found - {entity for entity, name in known if name in filed}
+        gone = candidates - {entity for entity, name in known if name in labels}
         if not gone:
             return
         entity_merges.reattach(connection, gone)
-        # Then whatever they were merged into may have nothing left either.
+        # Then what they were merged into may be without support, too.
         above = [row[0] for row in connection.execute("SELECT id FROM entities WHERE type_from = 'merge'")]
         connection.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
         entity_merges.update_merged_types(connection, above)
 
 
-def _forget_names(connection: apsw.Connection, said: Sequence[int]) -> None:
-    """Those of these names that nothing holds which is left. Whose own goes is called by the first of the others that something holds; where
-    nothing does, he keeps it."""
+def _delete_names(connection: apsw.Connection, names_contained: Sequence[int]) -> None:
+    """Deletes those of these names that no remaining memory contains. An entity that loses its own name is renamed to the first other name
+    with support; without one, it keeps its name."""
     rows: list[Any] = connection.execute(
         "SELECT a.entity, a.id, a.alias, a.alias = e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity "
         "WHERE a.id IN (SELECT value FROM json_each(?)) ORDER BY a.entity, a.id",
-        (json.dumps(list(said)),),
+        (json.dumps(list(names_contained)),),
     ).fetchall()
-    own = {number: entity for entity, number, _, is_own in rows if is_own}
+    owner_of = {id_: entity for entity, id_, _, is_own in rows if is_own}
     gone: set[int] = set()
-    for entity, of_one in groupby(rows, key=itemgetter(0)):
-        gone |= _unheld(connection, entity, {number: alias for _, number, alias, _ in of_one})
+    for entity, group in groupby(rows, key=itemgetter(0)):
+        gone |= _unsupported_names(connection, entity, {id_: alias for _, id_, alias, _ in group})
     renamed = []
-    filed = visibility.all_labels(connection) if gone & own.keys() else set()
-    for number in gone & own.keys():
-        other = _another_name(connection, own[number], number, filed)
+    labels = visibility.all_labels(connection) if gone & owner_of.keys() else set()
+    for id_ in gone & owner_of.keys():
+        other = _another_name(connection, owner_of[id_], id_, labels)
         if other is None:
-            gone.remove(number)
+            gone.remove(id_)
         else:
-            connection.execute("UPDATE entities SET name = ? WHERE id = ?", (other, own[number]))
-            renamed.append(own[number])
+            connection.execute("UPDATE entities SET name = ? WHERE id = ?", (other, owner_of[id_]))
+            renamed.append(owner_of[id_])
     connection.execute("DELETE FROM entity_aliases WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(gone)),))
-    if renamed:  # the words of what was stated of them are found by their names
+    if renamed:  # keyword search finds stated relations by the entities' names
         bm25_index.refresh(connection, relations.memories_stating(connection, renamed))
 
 
-def _unheld(connection: apsw.Connection, entity: int, aliases: Mapping[int, str]) -> set[int]:
-    """Those of these names of an entity, by number, that no memory which names it holds, in whatever case and width, or states a relation by."""
-    left = {number: fold(alias) for number, alias in aliases.items()}
-    for (text,) in connection.execute(_SAYING, (entity,)):
-        said = fold(text)
-        left = {number: alias for number, alias in left.items() if alias not in said}
-        if not left:
+def _unsupported_names(connection: apsw.Connection, entity: int, aliases: Mapping[int, str]) -> set[int]:
+    """The ids of those names of an entity that no memory which mentions it contains, in any case and width, or states a relation by."""
+    remaining = {id_: fold(alias) for id_, alias in aliases.items()}
+    for (text,) in connection.execute(_TEXTS, (entity,)):
+        folded = fold(text)
+        remaining = {id_: alias for id_, alias in remaining.items() if alias not in folded}
+        if not remaining:
             break
-    return set(left)
+    return set(remaining)
 
 
-def _another_name(connection: apsw.Connection, entity: int, own: int, filed: Set[str]) -> str | None:
-    """What an entity is called when its own name goes; None where it has to keep that, or memories are filed under it."""
+def _another_name(connection: apsw.Connection, entity: int, own: int, labels: Set[str]) -> str | None:
+    """The name of an entity that loses its own; None where there is none, or its own is a label of a memory."""
     rows: list[Any] = connection.execute("SELECT id, alias, by_hand FROM entity_aliases WHERE entity = ? ORDER BY id", (entity,)).fetchall()
-    aliases = {number: alias for number, alias, _ in rows}
-    if bare(aliases.pop(own)) in filed:
+    aliases = {id_: alias for id_, alias, _ in rows}
+    if bare(aliases.pop(own)) in labels:
         return None
-    unheld = _unheld(connection, entity, aliases)
-    return next((alias for number, alias, by_hand in rows if number != own and (by_hand or number not in unheld)), None)
+    unsupported = _unsupported_names(connection, entity, aliases)
+    return next((alias for id_, alias, by_hand in rows if id_ != own and (by_hand or id_ not in unsupported)), None)
 
 
 def _empty_operations(connection: apsw.Connection) -> None:
-    """That somebody stated, changed or merged something stays; of whom goes, where one of the names is known no more."""
+    """Empties log entries about entities of which a name is gone. That there was such an operation stays."""
     known = {row[0] for row in connection.execute("SELECT bare FROM entity_aliases")}
-    told = connection.execute(
+    rows = connection.execute(
         "SELECT id, before, after FROM operations WHERE operation IN (SELECT value FROM json_each(?)) AND coalesce(after, before) IS NOT NULL",
         (json.dumps(_ABOUT_NAMES),),
     )
-    emptied = [
-        number for number, *sides in told if not {bare(name) for side in sides if side for name in _names_in(json.loads(side))} <= known
-    ]
+    emptied = [id_ for id_, *sides in rows if not {bare(name) for side in sides if side for name in _names_in(json.loads(side))} <= known]
     connection.execute(
         "UPDATE operations SET before = NULL, after = NULL, error = NULL, metadata = NULL WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(emptied),),
     )
 
 
-def _names_in(told: Mapping[str, Any]) -> list[str]:
-    """The names of a row: of a relation's ends, or of the entities that it is about."""
-    return told["names"] if "names" in told else [told["source"], told["target"]]
+def _names_in(entry: Mapping[str, Any]) -> list[str]:
+    """The names in a log entry: of a relation's ends, or of its entities."""
+    return entry["names"] if "names" in entry else [entry["source"], entry["target"]]

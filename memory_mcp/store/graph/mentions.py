@@ -1,4 +1,4 @@
-"""Which memory names which entity, and where; what that says of the entity follows at once."""
+"""Which memory mentions which entity, and where; what follows for searches and for the counters of entities."""
 
 import json
 import math
@@ -13,14 +13,14 @@ from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.mention import Mention
 
-# Of so many memories one at least is taken to be current: neither in the trash nor replaced.
+# Of so many memories, at least one is expected to be current: neither in the trash nor replaced.
 MOST_REPLACED = 3
-# A key of JSON is text. The plus takes the affinity away again, with which SQLite would not use the index of the groups.
+# A key of JSON is text. The plus removes the affinity of the cast, which would keep SQLite from using the index of merged entities.
 _WANTED = "+CAST(w.entity AS INTEGER)"
 
 
 def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[int, Mention]], now: datetime) -> None:
-    """What the memory names, each with the id of its entity."""
+    """Stores the mentions of a memory, each with the id of its entity."""
     relevance = _relevance(len({entity for entity, _ in mentions}))
     rows = [
         (memory_id, entity, mention.start, mention.end, relevance, mention.method, mention.confidence, to_text(now))
@@ -32,21 +32,21 @@ def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[in
     )
 
 
-def remove(connection: apsw.Connection, memory_id: int, besides: Sequence[str] = ()) -> None:
-    """The memory names nobody any more, but for what was found by the methods `besides`."""
+def remove(connection: apsw.Connection, memory_id: int, keep_methods: Sequence[str] = ()) -> None:
+    """Deletes the mentions of a memory, except those found by `keep_methods`."""
     connection.execute(
         "DELETE FROM entity_mentions WHERE memory = ? AND method NOT IN (SELECT value FROM json_each(?))",
-        (memory_id, json.dumps(list(besides))),
+        (memory_id, json.dumps(list(keep_methods))),
     )
 
 
 def entities_of(connection: apsw.Connection, memory_id: int) -> set[int]:
-    """The entities that the memory names, as they were named: merges aside."""
+    """The entities that the memory mentions, before merges."""
     return {row[0] for row in connection.execute("SELECT DISTINCT entity FROM entity_mentions WHERE memory = ?", (memory_id,))}
 
 
 def spans(connection: apsw.Connection, memory_id: int) -> list[tuple[int, int]]:
-    """Where in its text the memory names somebody: start and end in characters."""
+    """Where the text of the memory mentions entities: start and end in characters."""
     return [
         (int(start), int(end))
         for start, end in connection.execute('SELECT start, "end" FROM entity_mentions WHERE memory = ?', (memory_id,))
@@ -54,27 +54,27 @@ def spans(connection: apsw.Connection, memory_id: int) -> list[tuple[int, int]]:
 
 
 def _relevance(entities: int) -> float:
-    """A memory that names one entity is about it; the more it names, the less it is about each. 0 to 1."""
+    """How much a memory is about each entity that it mentions: the more entities, the less. 0 to 1."""
     return round(1 / math.sqrt(max(entities, 1)), 3)
 
 
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, list[int]]:
-    """The entities that each of these memories names, merged ones as what they are merged into."""
+    """The entities that each of these memories mentions, merged entities as the ones that are kept."""
     rows = connection.execute(
         "SELECT DISTINCT em.memory, coalesce(e.merged_into, e.id) FROM entity_mentions em JOIN entities e ON e.id = em.entity "
         "WHERE em.memory IN (SELECT value FROM json_each(?)) ORDER BY em.memory, em.start",
         (json.dumps(list(memory_ids)),),
     )
-    found: dict[int, list[int]] = {}
+    entities_of: dict[int, list[int]] = {}
     for memory, entity in rows:
-        named = found.setdefault(memory, [])
-        if entity not in named:
-            named.append(entity)
-    return found
+        mentioned = entities_of.setdefault(memory, [])
+        if entity not in mentioned:
+            mentioned.append(entity)
+    return entities_of
 
 
 def relevances(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, dict[int, float]]:
-    """For each of these memories the entities that it names, with the relevance, merged ones as what they are merged into."""
+    """For each of these memories the entities that it mentions, with the relevance; merged entities as the ones that are kept."""
     rows = packed(
         connection,
         "memory, entity, relevance",
@@ -82,14 +82,14 @@ def relevances(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[i
         "FROM entity_mentions em JOIN entities e ON e.id = em.entity WHERE em.memory IN (SELECT value FROM json_each(?)) GROUP BY 1, 2",
         (json.dumps(list(memory_ids)),),
     )
-    found: dict[int, dict[int, float]] = {}
+    by_memory: dict[int, dict[int, float]] = {}
     for memory, entity, relevance in rows:
-        found.setdefault(memory, {})[entity] = relevance
-    return found
+        by_memory.setdefault(memory, {})[entity] = relevance
+    return by_memory
 
 
 def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[dict[int, int], int]:
-    """How many current memories name each of these, and how many memories there have ever been."""
+    """How many current memories mention each of these entities, and how many memories there have ever been."""
     rows = packed(
         connection,
         "id, extraction_count",
@@ -100,8 +100,8 @@ def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[d
 
 
 def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:
-    """Current memories that pass the filters and name these entities, with the sum over them of the entity's weight × the mention's
-    relevance; the best first. Without filters only the best few times `limit` are asked whether they are current."""
+    """Current memories that pass the filters and mention these entities, with the sum of each entity's weight × the mention's relevance; the
+    best first. Without filters, only the best `limit` × `MOST_REPLACED` are checked for being current."""
     condition, values = where(filters)
     asked = -1 if condition else limit * MOST_REPLACED
     rows = packed(
@@ -120,8 +120,8 @@ def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filt
 
 
 def memories_stating(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:
-    """Current memories that pass the filters and state a relation of these entities, whether or not their text names them; each with the
-    greatest weight of an entity × that of the relation. The best first."""
+    """Current memories that pass the filters and state a relation of these entities, whether or not their text mentions them; each with the
+    highest weight of an entity × that of the relation. The best first."""
     condition, values = where(filters)
     rows = connection.execute(
         "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "
@@ -137,7 +137,7 @@ def memories_stating(connection: apsw.Connection, entities: Mapping[int, float],
 
 
 def count_new_memory(connection: apsw.Connection, entities: Iterable[int], happened: datetime) -> None:
-    """A new memory, of that moment, names these. The same as `count_again`, without looking at all the others."""
+    """Adds a new memory that mentions these entities to their counters. The same as `recount`, without reading all other memories."""
     moment = to_text(happened)
     connection.execute(
         "UPDATE entities SET extraction_count = extraction_count + 1, first_mentioned_at = min(coalesce(first_mentioned_at, ?1), ?1), "
@@ -148,7 +148,7 @@ def count_new_memory(connection: apsw.Connection, entities: Iterable[int], happe
 
 
 def recount(connection: apsw.Connection, entities: Iterable[int]) -> None:
-    """How often and when these entities, or what they are merged into, are mentioned by current memories."""
+    """Counts how often and when current memories mention these entities, or those that they are merged into."""
     connection.execute(
         "WITH wanted AS (SELECT DISTINCT coalesce(e.merged_into, e.id) AS id FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))), "
         "counted AS (SELECT w.id, count(DISTINCT m.id) AS many, min(CASE WHEN m.id IS NOT NULL THEN "

@@ -1,5 +1,5 @@
-"""From entity to entity along the relations, a hop at a time, in SQL. Merged entities are one; relations have two ends but may be
-walked either way: 田中 works_on A tells something of both."""
+"""Neighbors, walks and paths along relations, a hop at a time, in SQL. Merged entities count as one; a relation can be walked in both
+directions, as 田中 works_on A is a fact about both."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,22 +9,22 @@ from typing import Any
 import apsw
 
 HOPS_LIMIT = 6
-# So many types of an entity's relations are told.
+# How many types of an entity's relations are listed.
 TYPES_LIMIT = 20
-# What is left of nearness after a hop along a relation of weight 1.
+# The nearness that remains after a hop along a relation of weight 1.
 DECAY = 0.8
-# An entity that everything is related to leads everywhere and nowhere: only its strongest relations are followed.
+# An entity that is related to everything says little: only its strongest relations are followed.
 DEGREE_LIMIT = 200
-# The same for who is only passed in `nearest`.
+# The same for entities that `nearest` only passes.
 PASSING_DEGREE_LIMIT = 50
-# Of the entities that a hop of `nearest` leads to so many lead on: the others are further than all that is shown.
+# So many entities of a hop of `nearest` are walked on from: the others are further than all that is shown.
 LEADING_LIMIT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A relation as it is walked from `here` to `there`. `forward` where that is its direction, or it has none. `valid_from` and `valid_to`
-    are the first and the last day on which it holds, None where nobody said."""
+    are the first and the last day on which it holds, None where unknown."""
 
     here: int
     there: int
@@ -37,20 +37,20 @@ class Step:
     valid_to: str | None = None
 
     def turned(self) -> "Step":
-        """The same relation walked the other way."""
+        """The same relation walked in the other direction."""
         return replace(self, here=self.there, there=self.here, forward=not self.forward or not self.directed)
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How near an entity is (the start's nearness × `DECAY` × the relation's weight, hop by hop), in how many hops, and by which last step."""
+    """How near an entity is (the start's nearness × `DECAY` × the relation's weight for each hop), in how many hops, and by which last step."""
 
     nearness: float
     distance: int
     via: Step
 
 
-# Of every entity its strongest relations in either direction, straight from an index: a hub's other thousands are never looked at.
+# The strongest relations of every entity in either direction, from an index: a hub's other thousands are never read.
 _STRONGEST = """SELECT x.id FROM relations x WHERE x.{end} = h.id AND x.confidence >= :min_confidence
         AND (:types = '[]' OR x.type IN (SELECT value FROM json_each(:types))) ORDER BY x.weight * x.confidence DESC LIMIT :degree"""
 _STEPS = f"""
@@ -61,10 +61,10 @@ steps AS (
     UNION ALL SELECT h.near, h.id, r.source, r.type, r.weight, r.confidence, r.directed, 1 - r.directed, r.valid_from, r.valid_to
     FROM here h JOIN relations r ON r.id IN ({_STRONGEST.format(end="target")}))
 """
-# The rows come as one text: between two rows other threads have their turn, and while many call, a turn takes long.
+# One row of JSON: between two rows, other threads take the interpreter lock, which takes long under load.
 _EDGES = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward, valid_from, valid_to)) FROM (
 {_STEPS} SELECT * FROM steps ORDER BY here, weight * confidence DESC, there)"""
-# Of several steps to one entity the best: SQLite takes the other columns from the row that has the maximum.
+# The best of several steps to an entity: SQLite takes the other columns from the row with the maximum.
 _HOP = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward, valid_from, valid_to, nearness)), max(total) FROM (
 {_STEPS}
 SELECT here, there, type, weight, confidence, directed, forward, valid_from, valid_to, max(near * weight) * :decay AS nearness,
@@ -72,7 +72,7 @@ SELECT here, there, type, weight, confidence, directed, forward, valid_from, val
 WHERE there NOT IN (SELECT value FROM json_each(:known)) GROUP BY there ORDER BY nearness DESC, there LIMIT :most)
 """
 
-# Of pairs, in how many ways each is related: being named together is no statement.
+# In how many ways each pair is related; co-occurrence is not counted.
 _STATED = """
 SELECT p.value ->> 0, p.value ->> 1, count(*) FROM json_each(:pairs) p
 JOIN relations r ON (r.source = p.value ->> 0 AND r.target = p.value ->> 1) OR (r.source = p.value ->> 1 AND r.target = p.value ->> 0)
@@ -83,14 +83,14 @@ GROUP BY p.key
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which relations are walked: of these types where some are named, this sure at least, so many of an entity in each direction."""
+    """Which relations are walked: of these types where some are given, of this confidence at least, so many of an entity in each direction."""
 
     types: Sequence[str] = ()
     min_confidence: float = 0.0
     degree_limit: int = DEGREE_LIMIT
 
     def bound(self, here: Mapping[int, float]) -> dict[str, Any]:
-        """The same for a query that begins at these entities."""
+        """The parameters of a query that begins at these entities."""
         return {
             "here": json.dumps(here),
             "types": json.dumps(list(self.types)),
@@ -106,14 +106,14 @@ def steps_from(connection: apsw.Connection, entities: Iterable[int], rules: Rule
 
 
 def further(connection: apsw.Connection, steps: Iterable[Step], rules: Rules = Rules()) -> dict[tuple[int, int], int]:
-    """By where each step leads from and to, how many relations the two have beside it; that they are named together is none."""
+    """By the ends of each step, how many other relations the two have; co-occurrence is not counted."""
     walked = {(step.here, step.there): step.type != "co_occurrence" for step in steps}
     rows = connection.execute(_STATED, {**rules.bound({}), "pairs": json.dumps(list(walked))})
     return {(here, there): many - walked[here, there] for here, there, many in rows}
 
 
 def types_at(connection: apsw.Connection, entity: int) -> dict[str, int]:
-    """Of which types the relations of an entity are, and how many of each; the most first."""
+    """The types of an entity's relations with how many there are of each, the most frequent first."""
     return dict(
         connection.execute(
             "SELECT type, count(*) FROM (SELECT type FROM relations WHERE source = ?1 UNION ALL SELECT type FROM relations WHERE target = ?1) "
@@ -132,8 +132,8 @@ def hop(
     decay: float = 1.0,
     most: int | None = None,
 ) -> tuple[list[tuple[Step, float]], int]:
-    """Whom one step leads to beside those that are `known`: each once, by the best step, with the nearness of where it begins × the
-    relation's weight × `decay`; the nearest first, `most` of them. And how many there are."""
+    """The entities one step away, without those that are `known`: each once, by the best step, with the nearness of its start × the
+    relation's weight × `decay`; the nearest `most` first. Also returns how many there are."""
     wanted = {**rules.bound(here), "known": json.dumps(list(known)), "decay": decay, "most": -1 if most is None else max(most, 1)}
     rows, total = connection.execute(_HOP, wanted).get
     return [(_step(row), row[-1]) for row in json.loads(rows)[:most]], total or 0
@@ -142,46 +142,45 @@ def hop(
 def reached(
     connection: apsw.Connection, start: Mapping[int, float], depth: int, rules: Rules = Rules(), *, limit: int | None = None
 ) -> dict[int, Reached]:
-    """Entities within `depth` hops of the start, beside the start itself: the fewer hops the sooner, then the nearer. Of several ways of
-    as many hops the best counts. With a `limit` only so many of a hop lead on, and none where so many are found."""
-    found: dict[int, Reached] = {}
+    """Entities within `depth` hops of the start, without the start itself: by hops, then by nearness. Of several walks of the same length the
+    best counts. With a `limit`, only so many of a hop are walked on from, and no further hop is made once so many are reached."""
+    entities: dict[int, Reached] = {}
     here = start
     for distance in range(1, min(depth, HOPS_LIMIT) + 1):
-        nearest, _ = hop(connection, here, rules, known=[*start, *found], decay=DECAY, most=limit)
+        nearest, _ = hop(connection, here, rules, known=[*start, *entities], decay=DECAY, most=limit)
         here = {step.there: nearness for step, nearness in nearest}
-        found |= {step.there: Reached(nearness, distance, step) for step, nearness in nearest}
-        if not here or (limit is not None and len(start) + len(found) >= limit):
+        entities |= {step.there: Reached(nearness, distance, step) for step, nearness in nearest}
+        if not here or (limit is not None and len(start) + len(entities) >= limit):
             break
-    return found
+    return entities
 
 
 def nearest(connection: apsw.Connection, start: int, depth: int, rules: Rules = Rules(), *, limit: int) -> tuple[dict[int, Reached], int]:
-    """The same from one entity: the `limit` of them that come first, and how many more there are. Of each hop the `LEADING_LIMIT` nearest
-    lead on."""
-    found: dict[int, Reached] = {}
+    """The same from one entity: the first `limit`, and how many more there are. Of each hop, the `LEADING_LIMIT` nearest are walked on from."""
+    entities: dict[int, Reached] = {}
     here, total = {start: 1.0}, 0
     for distance in range(1, min(depth, HOPS_LIMIT) + 1):
-        most = max(limit - len(found), 0) if distance == depth else None
+        most = max(limit - len(entities), 0) if distance == depth else None
         walked = rules if distance == 1 else replace(rules, degree_limit=min(rules.degree_limit, PASSING_DEGREE_LIMIT))
-        coming, many = hop(connection, here, walked, known=[start, *found], decay=DECAY, most=most)
-        found |= {step.there: Reached(nearness, distance, step) for step, nearness in coming}
+        coming, many = hop(connection, here, walked, known=[start, *entities], decay=DECAY, most=most)
+        entities |= {step.there: Reached(nearness, distance, step) for step, nearness in coming}
         total += many
         here = {step.there: nearness for step, nearness in coming[:LEADING_LIMIT]}
         if not here:
             break
-    return dict(list(found.items())[:limit]), max(total - limit, 0)
+    return dict(list(entities.items())[:limit]), max(total - limit, 0)
 
 
 def shortest_path(connection: apsw.Connection, source: int, target: int, max_depth: int, rules: Rules = Rules()) -> list[Step] | None:
-    """A way of the fewest hops between two entities, searched from both ends; None where there is none of at most `max_depth`."""
+    """A path of the fewest hops between two entities, searched from both ends; None where there is none of at most `max_depth`."""
     if source == target:
         return []
     came: tuple[dict[int, Step | None], dict[int, Step | None]] = ({source: None}, {target: None})
     frontiers: list[set[int]] = [{source}, {target}]
     for _ in range(min(max_depth, HOPS_LIMIT)):
         side = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
-        found, _ = hop(connection, dict.fromkeys(frontiers[side], 1.0), rules, known=came[side])
-        coming = {step.there: step for step, _ in found}
+        steps, _ = hop(connection, dict.fromkeys(frontiers[side], 1.0), rules, known=came[side])
+        coming = {step.there: step for step, _ in steps}
         came[side].update(coming)
         meeting = [entity for entity in coming if entity in came[1 - side]]
         if meeting:

@@ -1,4 +1,4 @@
-"""The graph as a whole: how much there is, what counts most, everything for the analyses."""
+"""The graph as a whole: counts, the most connected entities, when it was created, the mark of its current state."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -10,19 +10,36 @@ import apsw
 
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.graph.visibility import PRESENT
 from memory_mcp.store.timestamps import from_text
 
-# An entity that something current speaks of, or that somebody made by hand, it or what is merged into it.
-PRESENT = (
-    "e.merged_into IS NULL AND (e.extraction_count > 0 OR e.made_by <> 'text' "
-    "OR EXISTS (SELECT 1 FROM entities g WHERE g.merged_into = e.id AND g.made_by <> 'text') "
-    "OR EXISTS (SELECT 1 FROM relations r WHERE r.source = e.id) OR EXISTS (SELECT 1 FROM relations r WHERE r.target = e.id))"
+RELATION = (
+    "r.source, r.target, r.type, r.directed, r.weight, r.evidence_count, r.confidence, r.subtype, r.valid_from, r.valid_to, r.method, "
+    "r.validation_status, r.notes"
 )
+# Times are read to the minute: the days of every time zone begin with one.
+_MINUTE = 16
+_BYTES_PER_MINUTE = 150
+# An entity that is only the end of a relation is as old as the memory with the relation.
+_ENTITIES = f"""
+SELECT substr(coalesce(e.first_mentioned_at, (
+    SELECT min(coalesce(m.occurred_at, m.created_at)) FROM relation_evidence v JOIN memories m ON m.id = v.memory
+    WHERE (v.source = e.id OR v.target = e.id) AND m.deleted_at IS NULL
+), e.created_at), 1, {_MINUTE}), count(*) FROM entities e WHERE {PRESENT} GROUP BY 1
+"""
+# Evidence from before a merge has the ids of the merged entities: then the relation's own row has the time.
+_RELATIONS = f"""
+SELECT substr(coalesce((
+    SELECT min(coalesce(m.occurred_at, m.created_at, v.created_at)) FROM relation_evidence v LEFT JOIN memories m ON m.id = v.memory
+    WHERE v.source = r.source AND v.target = r.target AND v.type = r.type AND m.deleted_at IS NULL
+), r.created_at), 1, {_MINUTE}), count(*) FROM relations r GROUP BY 1
+"""
+Minutes = tuple[tuple[datetime, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How two entities are related, summed up over all that speaks for it. `weight` and `confidence` run from 0 to 1."""
+    """How two entities are related: the sum of all evidence. `weight` and `confidence` are 0 to 1."""
 
     source: int
     target: int
@@ -39,12 +56,6 @@ class Relation:
     notes: str | None = None
 
 
-RELATION = (
-    "r.source, r.target, r.type, r.directed, r.weight, r.evidence_count, r.confidence, r.subtype, r.valid_from, r.valid_to, r.method, "
-    "r.validation_status, r.notes"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Counts:
     entities: int
@@ -52,14 +63,14 @@ class Counts:
 
 
 def counts(connection: apsw.Connection) -> Counts:
-    """How many entities there are now, and how many relations."""
+    """How many entities and relations there are now."""
     present = connection.execute(f"SELECT count(*) FROM entities e WHERE {PRESENT}").get
     return Counts(present, connection.execute("SELECT count(*) FROM relations").get)
 
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """How many entities of each type there are, and how many relations of each; the most first."""
+    """How many entities and relations of each type there are, the most frequent first."""
 
     entities: dict[str, int]
     relations: dict[str, int]
@@ -70,7 +81,7 @@ class Types:
 
 
 def counts_by_type(connection: apsw.Connection, min_weight: float = 0.0) -> Types:
-    """What there is now, by its type. Relations that are lighter than `min_weight` are left out."""
+    """Entities and relations of today by type. Relations below `min_weight` are left out."""
     present = connection.execute(f"SELECT e.type, count(*) FROM entities e WHERE {PRESENT} GROUP BY e.type ORDER BY 2 DESC, 1")
     related = connection.execute("SELECT type, count(*) FROM relations WHERE weight >= ? GROUP BY type ORDER BY 2 DESC, 1", (min_weight,))
     return Types(dict(present), dict(related))
@@ -84,8 +95,8 @@ def most_connected(connection: apsw.Connection, limit: int, types: Sequence[str]
         (json.dumps(list(types)), limit),
     )
     ids = [int(row[0]) for row in rows]
-    found = records.by_ids(connection, ids)
-    return [found[one] for one in ids]
+    entities = records.by_ids(connection, ids)
+    return [entities[id_] for id_ in ids]
 
 
 def relations_among(connection: apsw.Connection, ids: Iterable[int], limit: int) -> list[Relation]:
@@ -105,46 +116,25 @@ def colors(connection: apsw.Connection) -> dict[str, str]:
 
 
 def relation_of(row: Sequence[Any]) -> Relation:
-    """A row of the columns `RELATION`."""
+    """The relation of a row with the columns `RELATION`."""
     return Relation(row[0], row[1], row[2], bool(row[3]), *row[4:])
-
-
-# Of a minute nobody asks more, and every zone's days begin at the beginning of one.
-_MINUTE = 16
-_BYTES_OF_A_MINUTE = 150
-# Who is only an end of a relation was first spoken of by whoever told that.
-_ENTITIES = f"""
-SELECT substr(coalesce(e.first_mentioned_at, (
-    SELECT min(coalesce(m.occurred_at, m.created_at)) FROM relation_evidence v JOIN memories m ON m.id = v.memory
-    WHERE (v.source = e.id OR v.target = e.id) AND m.deleted_at IS NULL
-), e.created_at), 1, {_MINUTE}), count(*) FROM entities e WHERE {PRESENT} GROUP BY 1
-"""
-# What is told of one pair before a merge stands under other numbers: then the relation's own row says when.
-_RELATIONS = f"""
-SELECT substr(coalesce((
-    SELECT min(coalesce(m.occurred_at, m.created_at, v.created_at)) FROM relation_evidence v LEFT JOIN memories m ON m.id = v.memory
-    WHERE v.source = r.source AND v.target = r.target AND v.type = r.type AND m.deleted_at IS NULL
-), r.created_at), 1, {_MINUTE}), count(*) FROM relations r GROUP BY 1
-"""
-
-Minutes = tuple[tuple[datetime, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CreationTimes:
-    """Minutes, aware, UTC, and how many of the entities of today were first spoken of in each (one made by hand: made), and how many of the
-    relations of today first told (one that is stated outside of any memory: stated)."""
+    """How many of today's entities were first mentioned (or created by hand) in each minute, and how many of today's relations first stated.
+    Minutes are aware, UTC."""
 
     entities: Minutes
     relations: Minutes
 
     @property
     def nbytes(self) -> int:
-        return _BYTES_OF_A_MINUTE * (len(self.entities) + len(self.relations))
+        return _BYTES_PER_MINUTE * (len(self.entities) + len(self.relations))
 
 
 def creation_times(connection: apsw.Connection) -> CreationTimes:
-    """When the graph of today came to be."""
+    """When the entities and relations of today were created."""
     return CreationTimes(_minutes(connection, _ENTITIES), _minutes(connection, _RELATIONS))
 
 
@@ -154,5 +144,6 @@ def _minutes(connection: apsw.Connection, query: str) -> Minutes:
 
 
 def revision(connection: apsw.Connection) -> str:
-    """The mark of the state that this connection sees; empty in a file that can't be brought up to date."""
+    """A random mark that changes with every entity and relation: results computed for it are valid until then. Never a counter, so that a file
+    restored from a backup has no mark of another state. Empty in a file that can't be migrated."""
     return str(connection.execute("SELECT value FROM properties WHERE name = 'graph_revision'").get or "")

@@ -1,4 +1,4 @@
-"""The to-do list of the graph: memories whose relations in the background are still to be made."""
+"""The queue of memories whose relations are still to be derived in the background."""
 
 import json
 from collections.abc import Iterable
@@ -11,19 +11,19 @@ def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
 
 
 def enqueue_unnamed(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
-    """These are to be read for names too."""
+    """Adds memories that are to be searched for entities, too."""
     connection.execute(
         "INSERT OR REPLACE INTO graph_queue(memory, named) SELECT value, 0 FROM json_each(?)", (json.dumps(list(memory_ids)),)
     )
 
 
 def first(connection: apsw.Connection, limit: int) -> list[int]:
-    """The memories that have waited longest, at most `limit`."""
+    """The first memories of the queue, at most `limit`."""
     return [row[0] for row in connection.execute("SELECT memory FROM graph_queue ORDER BY memory LIMIT ?", (limit,))]
 
 
 def unnamed(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, str]:
-    """Those of them that were never read for names, with their text."""
+    """Those of these memories that are to be searched for entities, with their text."""
     return dict(
         connection.execute(
             "SELECT q.memory, m.content FROM graph_queue q JOIN memories m ON m.id = q.memory "
@@ -38,7 +38,7 @@ def done(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
 
 
 def holds(connection: apsw.Connection, memory_id: int) -> bool:
-    """Whether this memory waits."""
+    """Whether this memory is in the queue."""
     return connection.execute("SELECT 1 FROM graph_queue WHERE memory = ?", (memory_id,)).get is not None
 
 

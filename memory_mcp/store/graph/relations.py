@@ -1,7 +1,7 @@
-"""Relations as the sum of their evidence: each memory that speaks for one makes it heavier, and lighter again when it goes.
+"""Relations as the sum of their evidence: each memory that supports one adds to its weight, and its removal takes that away.
 
-The weights of independent evidence add up as probabilities do: 1 − Π(1 − wᵢ), so two that say 0.2 make 0.36 and none makes more
-than 1 (noisy-or, Pearl 1988).
+The weights of independent evidence add up as probabilities do: 1 − Π(1 − wᵢ), so two of 0.2 make 0.36, and the sum stays below 1
+(noisy-or, Pearl 1988).
 """
 
 import json
@@ -12,30 +12,30 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.sqlite.bulk_rows import packed
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.relation_notation import days
+from memory_mcp.text.relation_notation import validity
 
 Pair = tuple[int, int]
-# The ways of finding a relation that follow from a memory's text, and are found anew when that changes.
+# Methods whose relations follow from a memory's text, and are derived again when it changes.
 FROM_TEXT = ("co_occurrence", "model")
 REJECTED = "rejected"
 STATED = "stated"
 
 
-# Source and target, and by which name a memory calls each.
+# Source and target, and the name by which a memory refers to each.
 Ends = tuple[int, int, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """`memory` speaks for `source` standing in `type` to `target`; `memory` is None where somebody just says so.
+    """`memory` supports that `source` is in relation `type` to `target`; `memory` is None where a person stated it outside of any memory.
 
-    `weight` is how strong the relation would be if nothing else spoke for it, (0, 1]; `confidence` how sure that is, 0 to 1. `source_said` and
-    `target_said` are the names by which the memory states it.
+    `weight` is the strength of the relation without other evidence, (0, 1]; `confidence` how certain it is, 0 to 1. `source_name` and
+    `target_name` are the names by which the memory states it.
     """
 
     source: int
@@ -50,35 +50,44 @@ class Evidence:
     valid_to: str | None = None
     validation_status: str = "unvalidated"
     notes: str | None = None
-    source_said: str | None = None
-    target_said: str | None = None
+    source_name: str | None = None
+    target_name: str | None = None
 
 
 def ordered_ends(ends: Ends, *, is_directed: bool) -> Ends:
-    """As they are kept: of a relation without a direction the smaller one first."""
-    source, target, source_said, target_said = ends
-    return ends if is_directed or source <= target else (target, source, target_said, source_said)
+    """The ends as they are stored: of a relation without a direction, the smaller id first."""
+    source, target, source_name, target_name = ends
+    return ends if is_directed or source <= target else (target, source, target_name, source_name)
 
 
 def add(connection: apsw.Connection, evidence: Sequence[Evidence], now: datetime) -> set[Pair]:
-    """Puts evidence down; the same said again by the same memory replaces it. Returns the pairs that are to be summed up."""
+    """Stores evidence; the same evidence of the same memory is replaced. Returns the pairs to sum up."""
     directed = directed_types(connection)
     moment = to_text(now)
     rows = []
-    for one in evidence:
-        ends = ordered_ends((one.source, one.target, one.source_said, one.target_said), is_directed=directed.get(one.type, True))
-        said = (one.subtype, one.weight, one.confidence, one.valid_from, one.valid_to, one.method, one.validation_status, one.notes)
-        rows.append((one.memory, *ends, one.type, *said, moment))
+    for item in evidence:
+        ends = ordered_ends((item.source, item.target, item.source_name, item.target_name), is_directed=directed.get(item.type, True))
+        values = (
+            item.subtype,
+            item.weight,
+            item.confidence,
+            item.valid_from,
+            item.valid_to,
+            item.method,
+            item.validation_status,
+            item.notes,
+        )
+        rows.append((item.memory, *ends, item.type, *values, moment))
     connection.executemany(
         "INSERT OR REPLACE INTO relation_evidence(memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, "
         "valid_to, method, validation_status, notes, created_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         rows,
     )
-    return {(one.source, one.target) for one in evidence}
+    return {(item.source, item.target) for item in evidence}
 
 
 def remove_of_memory(connection: apsw.Connection, memory_id: int, methods: Sequence[str]) -> set[Pair]:
-    """Takes back what this memory speaks for by these methods. Returns the pairs that are to be summed up."""
+    """Deletes the evidence of this memory by these methods. Returns the pairs to sum up."""
     rows = connection.execute(
         "DELETE FROM relation_evidence WHERE memory = ? AND method IN (SELECT value FROM json_each(?)) RETURNING source, target",
         (memory_id, json.dumps(list(methods))),
@@ -87,32 +96,32 @@ def remove_of_memory(connection: apsw.Connection, memory_id: int, methods: Seque
 
 
 def pairs_of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> set[Pair]:
-    """The pairs for which these memories speak."""
+    """The pairs that these memories are evidence for."""
     rows = connection.execute(
         "SELECT source, target FROM relation_evidence WHERE memory IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),)
     )
     return {(source, target) for source, target in rows}
 
 
-def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], called: Mapping[int, str]) -> dict[int, list[Stated]]:
-    """The relations that these memories state, by memory, as they were stated. Of those without a direction the ends are in the order
-    of their names. Types are told where they are known. `called`: by entity, another name than its own to tell it by."""
+def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], names: Mapping[int, str]) -> dict[int, list[StatedRelation]]:
+    """The relations that these memories state, by memory. Ends of relations without a direction are in the order of their names; types are
+    given where they are known. `names` replaces the own names of entities."""
     rows = connection.execute(
         f"SELECT v.memory, s.name, v.type, t.name, nullif({OWN_TYPE.format(e='s')}, ?), nullif({OWN_TYPE.format(e='t')}, ?), coalesce(y.directed, 1), s.id, t.id FROM relation_evidence v "
         "JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target LEFT JOIN relation_types y ON y.name = v.type "
         "WHERE v.method = ? AND v.memory IN (SELECT value FROM json_each(?)) ORDER BY v.memory, v.id",
         (UNKNOWN_TYPE, UNKNOWN_TYPE, STATED, json.dumps(list(memory_ids))),
     )
-    found: dict[int, list[Stated]] = {}
-    for memory, source, type_, target, source_type, target_type, directed, one, other in rows:
-        named = [(called.get(one, source), source_type or ""), (called.get(other, target), target_type or "")]
-        (first, first_type), (second, second_type) = named if directed else sorted(named)
-        found.setdefault(memory, []).append(Stated(first, type_, second, first_type or None, second_type or None))
-    return found
+    by_memory: dict[int, list[StatedRelation]] = {}
+    for memory, source, type_, target, source_type, target_type, directed, source_id, target_id in rows:
+        ends = [(names.get(source_id, source), source_type or ""), (names.get(target_id, target), target_type or "")]
+        (first, first_type), (second, second_type) = ends if directed else sorted(ends)
+        by_memory.setdefault(memory, []).append(StatedRelation(first, type_, second, first_type or None, second_type or None))
+    return by_memory
 
 
 def memories_stating(connection: apsw.Connection, entities: Iterable[int]) -> list[int]:
-    """The memories that state a relation of one of these entities, merges aside."""
+    """The memories that state a relation of one of these entities, without merged ones."""
     rows = connection.execute(
         "SELECT DISTINCT memory FROM relation_evidence WHERE method = ?1 AND memory IS NOT NULL "
         "AND (source IN (SELECT value FROM json_each(?2)) OR target IN (SELECT value FROM json_each(?2)))",
@@ -121,22 +130,22 @@ def memories_stating(connection: apsw.Connection, entities: Iterable[int]) -> li
     return [row[0] for row in rows]
 
 
-def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[Stated]:
-    """What somebody stated outside of any memory about those whom, of all memories, only these name."""
+def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[StatedRelation]:
+    """The relations that a person stated outside of any memory about entities which only these memories mention."""
     rows = connection.execute(
-        "WITH told AS (SELECT value AS memory FROM json_each(?1)), named(entity) AS ("
-        "SELECT entity FROM entity_mentions WHERE memory IN told UNION SELECT source FROM relation_evidence WHERE memory IN told "
-        "UNION SELECT target FROM relation_evidence WHERE memory IN told), alone AS (SELECT entity FROM named n WHERE NOT EXISTS "
-        "(SELECT 1 FROM entity_mentions m WHERE m.entity = n.entity AND m.memory NOT IN told)) "
+        "WITH given AS (SELECT value AS memory FROM json_each(?1)), named(entity) AS ("
+        "SELECT entity FROM entity_mentions WHERE memory IN given UNION SELECT source FROM relation_evidence WHERE memory IN given "
+        "UNION SELECT target FROM relation_evidence WHERE memory IN given), alone AS (SELECT entity FROM named n WHERE NOT EXISTS "
+        "(SELECT 1 FROM entity_mentions m WHERE m.entity = n.entity AND m.memory NOT IN given)) "
         "SELECT s.name, v.type, t.name FROM relation_evidence v JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target "
         "WHERE v.memory IS NULL AND v.method = ?2 AND (v.source IN alone OR v.target IN alone) ORDER BY v.id",
         (json.dumps(list(memory_ids)), STATED),
     )
-    return [Stated(source, type_, target) for source, type_, target in rows]
+    return [StatedRelation(source, type_, target) for source, type_, target in rows]
 
 
 def pairs_of_entities(connection: apsw.Connection, entities: Iterable[int]) -> set[Pair]:
-    """The pairs that these entities, and what is merged with them, are an end of."""
+    """The pairs with one of these entities or one that is merged with it."""
     rows = connection.execute(
         "WITH wanted AS (SELECT g.id FROM entities e JOIN entities g ON coalesce(g.merged_into, g.id) = coalesce(e.merged_into, e.id) "
         "WHERE e.id IN (SELECT value FROM json_each(?))) "
@@ -146,22 +155,22 @@ def pairs_of_entities(connection: apsw.Connection, entities: Iterable[int]) -> s
     return {(source, target) for source, target in rows}
 
 
-# The pairs by what they are merged into, each once whichever way round.
+# The pairs of the entities that are kept, each once whatever its order.
 _PAIRS = """
 roots AS (
     SELECT coalesce(s.merged_into, s.id) AS a, coalesce(t.merged_into, t.id) AS b FROM json_each(?1) p
     JOIN entities s ON s.id = p.value ->> 0 JOIN entities t ON t.id = p.value ->> 1),
 pairs AS (SELECT DISTINCT min(a, b) AS a, max(a, b) AS b FROM roots WHERE a <> b)
 """
-# Of one pair and type the evidence of current memories, and what was said outside of any; merged entities are one. CROSS: left to itself,
-# SQLite looks at all evidence there is.
+# By pair and type, the evidence of current memories and what persons stated; merged entities count as one. CROSS JOIN: left to itself,
+# SQLite reads all evidence there is.
 _FOLD = f"""
 WITH {_PAIRS},
 ends AS (
     SELECT p.a AS source, p.b AS target, s.id AS s, t.id AS t FROM pairs p
     JOIN entities s ON coalesce(s.merged_into, s.id) = p.a JOIN entities t ON coalesce(t.merged_into, t.id) = p.b),
 both AS (SELECT source, target, s, t FROM ends UNION ALL SELECT target, source, t, s FROM ends),
-spoken AS (
+valid AS (
     SELECT b.source AS source, b.target AS target, coalesce(rt.directed, 1) AS directed, v.type, v.subtype, v.weight, v.confidence,
         v.valid_from, v.valid_to, v.method, v.validation_status, v.notes, v.created_at
     FROM both b CROSS JOIN relation_evidence v ON v.source = b.s AND v.target = b.t
@@ -169,7 +178,7 @@ spoken AS (
     WHERE (v.memory IS NULL OR ({CURRENT}))),
 placed AS (
     SELECT *, CASE WHEN directed THEN source ELSE min(source, target) END AS a,
-        CASE WHEN directed THEN target ELSE max(source, target) END AS b FROM spoken)
+        CASE WHEN directed THEN target ELSE max(source, target) END AS b FROM valid)
 SELECT a, b, type, max(directed), round(1 - exp(sum(ln(1 - min(weight, 0.999)))), 4), count(*), max(confidence),
     max(subtype), max(valid_from), max(valid_to), min(method), max(validation_status), max(notes), min(created_at), max(created_at)
 FROM placed GROUP BY a, b, type HAVING sum(validation_status = 'rejected') = 0
@@ -182,14 +191,14 @@ DELETE FROM relations WHERE id IN (
 """
 
 
-# Evidence from the one end to the other, whoever of those that are merged with them it was written for.
+# Evidence from one end to the other, of these entities or any that is merged with them.
 _ONE_WITH = "(SELECT g.id FROM entities e JOIN entities g ON coalesce(g.merged_into, g.id) = coalesce(e.merged_into, e.id) WHERE e.id = {})"
 _BETWEEN = f"(source IN {_ONE_WITH.format('?1')} AND target IN {_ONE_WITH.format('?2')})"
 _THE_OTHER_WAY = f"(source IN {_ONE_WITH.format('?2')} AND target IN {_ONE_WITH.format('?1')})"
 
 
 def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) -> None:
-    """The relations of these pairs from the evidence that there is now; one that nothing current speaks for is gone."""
+    """Stores the relations of these pairs as the sum of today's evidence; without evidence, there is none."""
     changed = set(pairs)
     if not changed:
         return
@@ -204,31 +213,31 @@ def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) ->
 
 
 def summed_evidence(connection: apsw.Connection, pairs: Iterable[Pair]) -> list[tuple[Any, ...]]:
-    """What the relations of these pairs come to, as rows: source, target, type, directed, weight, evidence_count, confidence, and more."""
+    """The summed relations of these pairs, as rows: source, target, type, directed, weight, evidence_count, confidence, and more."""
     return connection.execute(_FOLD, (json.dumps(sorted(set(pairs))),)).fetchall()
 
 
 def reject(connection: apsw.Connection, source: int, target: int, type_: str, reason: str | None, now: datetime) -> bool:
-    """Nothing speaks for this relation any more, now or later, until `allow`. Returns whether there was one."""
-    there = connection.execute(
+    """Removes this relation, whatever memories say now or later, until `allow`. Returns whether there was one."""
+    exists = connection.execute(
         "SELECT 1 FROM relations WHERE type = ?3 AND ((source = ?1 AND target = ?2) OR (NOT directed AND source = ?2 AND target = ?1))",
         (source, target, type_),
     ).fetchone()
-    if there is None:
+    if exists is None:
         return False
-    # What was said outside of any memory is taken back with it; what a memory says goes with the memory.
+    # Statements outside of any memory are deleted; a memory's evidence stays as long as the memory.
     connection.execute(
         f"DELETE FROM relation_evidence WHERE memory IS NULL AND type = ?3 AND ({_BETWEEN} OR "
         f"({_THE_OTHER_WAY} AND NOT (SELECT coalesce(max(directed), 1) FROM relation_types WHERE name = ?3)))",
         (source, target, type_),
     )
-    no = Evidence(source, target, type_, 1.0, 1.0, REJECTED, validation_status="rejected", notes=reason)
-    sum_up(connection, add(connection, [no], now), now)
+    rejection = Evidence(source, target, type_, 1.0, 1.0, REJECTED, validation_status="rejected", notes=reason)
+    sum_up(connection, add(connection, [rejection], now), now)
     return True
 
 
 def allow(connection: apsw.Connection, source: int, target: int, type_: str) -> None:
-    """Takes a rejection back, also of what is merged with the two."""
+    """Deletes the rejection of a relation, also of entities that are merged with the two."""
     connection.execute(
         f"DELETE FROM relation_evidence WHERE method = ?4 AND type = ?3 AND ({_BETWEEN} OR {_THE_OTHER_WAY})",
         (source, target, type_, REJECTED),
@@ -236,7 +245,7 @@ def allow(connection: apsw.Connection, source: int, target: int, type_: str) -> 
 
 
 def rebuild_sums(connection: apsw.Connection, entities: Sequence[int], now: datetime) -> None:
-    """All relations of these entities: who is one with whom has changed."""
+    """Sums up all relations of these entities again, after a merge or its undoing."""
     connection.execute(
         "DELETE FROM relations WHERE source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1))",
         (json.dumps(list(entities)),),
@@ -255,7 +264,7 @@ def stated_count(connection: apsw.Connection, memory_id: int) -> int:
     return int(counted.get)
 
 
-# Of every entity its strongest relations in either direction, straight from an index. One of a pair that was only named together says nothing.
+# The strongest relations of every entity in either direction, from an index; without co-occurrence, which states nothing.
 _STRONGEST = """SELECT x.id FROM json_each(:here) h CROSS JOIN relations x ON x.id IN (
     SELECT y.id FROM relations y WHERE y.{end} = +h.value AND y.type <> 'co_occurrence' ORDER BY y.weight * y.confidence DESC LIMIT :most)"""
 _AROUND = f"""
@@ -264,7 +273,7 @@ FROM ({_STRONGEST.format(end="source")} UNION {_STRONGEST.format(end="target")})
 JOIN relations r ON r.id = f.id JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target
 ORDER BY r.weight * r.confidence DESC, r.id
 """
-# What a memory states and nobody has taken back. A day goes by its own name: one such as 10月17日 may mean another year by now.
+# What a memory states and no person rejected. A day has its own name: one such as 10月17日 may mean another year by now.
 _STANDING = """
 SELECT iif(s.subtype IS 'day', s.name, coalesce(v.source_said, s.name)), v.type, iif(t.subtype IS 'day', t.name, coalesce(v.target_said, t.name))
 FROM relation_evidence v JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target
@@ -277,8 +286,7 @@ ORDER BY v.id
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A relation with the names of its ends. `valid_from` and `valid_to` are the first and the last day on which it holds, None where nobody
-    said."""
+    """A relation with the names of its ends. `valid_from` and `valid_to` are the first and the last day on which it holds, None where unknown."""
 
     source: int
     source_name: str
@@ -291,17 +299,15 @@ class Statement:
 
     @property
     def line(self) -> str:
-        """As it is told: 健太 > likes > 苺; `—` where it has no direction; its days behind one that holds for a time."""
+        """As a line of text: 健太 > likes > 苺; with `—` where it has no direction, and its days where it holds for a time."""
         arrow = ">" if self.directed else "—"
-        return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{days(self.valid_from, self.valid_to)}"
+        return f"{self.source_name} {arrow} {self.type} {arrow} {self.target_name}{validity(self.valid_from, self.valid_to)}"
 
 
 def strongest_statements(connection: apsw.Connection, entities: Iterable[int], most: int) -> list[Statement]:
-    """The relations of these entities, the strongest first, at most so many of each in either direction. Only what something current
-    speaks for; merged entities are one."""
-    here = json.dumps(list(entities))
+    """The relations of these entities, the strongest first, at most `most` of each in either direction; merged entities count as one."""
     columns = "source, source_name, type, target, target_name, directed, valid_from, valid_to"
-    rows = packed(connection, columns, _AROUND, {"here": here, "most": most})
+    rows = packed(connection, columns, _AROUND, {"here": json.dumps(list(entities)), "most": most})
     return [
         Statement(source, source_name, type_, target, target_name, bool(directed), valid_from, valid_to)
         for source, source_name, type_, target, target_name, directed, valid_from, valid_to in rows
@@ -309,5 +315,5 @@ def strongest_statements(connection: apsw.Connection, entities: Iterable[int], m
 
 
 def current_statements(connection: apsw.Connection, memory_id: int) -> list[str]:
-    """The relations that a memory states and that hold, as `unrelate` takes them."""
+    """The relations that a memory states and that hold, in the format of `unrelate`."""
     return [" > ".join(row) for row in connection.execute(_STANDING, (memory_id,))]

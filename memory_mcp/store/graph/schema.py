@@ -1,4 +1,4 @@
-"""The graph's tables, and the types that every persona begins with. Released: a change is a further migration."""
+"""The graph's tables and built-in types, and the migrations of both. Released migrations are never edited."""
 
 import apsw
 
@@ -174,14 +174,14 @@ CREATE TABLE graph_queue (memory INTEGER PRIMARY KEY, named INTEGER NOT NULL DEF
 
 
 def create(connection: apsw.Connection) -> None:
-    """The tables with their first types; memories that are there already wait to be read for names."""
+    """Creates the tables with the built-in types, and queues existing memories to be searched for entities."""
     connection.execute(_TABLES)
     connection.executemany("INSERT INTO entity_types(name, display_name, description, color) VALUES (?,?,?,?)", ENTITY_TYPES)
     connection.executemany("INSERT INTO relation_types(name, display_name, description, directed) VALUES (?,?,?,?)", RELATION_TYPES)
     connection.execute("INSERT INTO graph_queue(memory, named) SELECT id, 0 FROM memories")
 
 
-# mark: of chance, so that a name that was read and never committed is not taken for the one that has its number since.
+# mark: random, so that a name that was read but never committed isn't taken for a later one with the same id.
 _MANY_NAMES = """
 ALTER TABLE entity_aliases ADD COLUMN mark INTEGER NOT NULL DEFAULT 0;
 
@@ -205,16 +205,16 @@ ALTER TABLE entity_vectors ADD COLUMN name_blob BLOB;
 
 
 def many_names(connection: apsw.Connection) -> None:
-    """Who is not the same as whom, and what keeps names and vectors of entities in step."""
+    """Adds entities that are declared distinct, and what keeps names and vectors of entities up to date."""
     connection.execute(_MANY_NAMES)
 
 
-def by_whom_they_are_merged_into(connection: apsw.Connection) -> None:
-    """An index for the foreign key: without it, each entity that is deleted has all others looked at."""
+def merged_into_index(connection: apsw.Connection) -> None:
+    """Adds an index for the foreign key: without it, deleting an entity reads all others."""
     connection.execute("CREATE INDEX entities_by_merged_into ON entities(merged_into) WHERE merged_into IS NOT NULL")
 
 
-# by_hand: somebody put the name down, so that it stays told when no memory that is left holds it.
+# by_hand: a person wrote the name, so that it stays visible when no memory contains it any more.
 _NAMES_BY_HAND = """
 ALTER TABLE entity_aliases ADD COLUMN by_hand INTEGER NOT NULL DEFAULT 0;
 UPDATE entity_aliases SET by_hand = 1 WHERE entity IN (SELECT id FROM entities WHERE made_by <> 'text');
@@ -225,49 +225,49 @@ UPDATE entity_aliases SET by_hand = 1 WHERE alias = (SELECT e.name FROM entities
 
 
 def names_by_hand(connection: apsw.Connection) -> None:
-    """Which names somebody put down; of whoever was made or changed by hand before, all, as nobody noted which;
-    of whoever was related so, his own."""
+    """Adds which names persons wrote: of entities that were created or changed by hand before, all, as it isn't known which; of entities
+    that were related by hand, their own."""
     connection.execute(_NAMES_BY_HAND)
 
 
-# source_said, target_said: by which names a memory states a relation, where that is known. type_from: 'hand' where somebody told the type,
-# 'merge' where it is that of what is merged into the entity, of which itself nobody has told one.
-_WORDS_OF_THEIR_WRITERS = """
+# source_said, target_said: the names by which a memory states a relation, where known. type_from: 'hand' where a person set the type, 'merge'
+# where it is the type of a merged entity, and the entity's own is unknown.
+_STATED_NAMES = """
 ALTER TABLE relation_evidence ADD COLUMN source_said TEXT;
 ALTER TABLE relation_evidence ADD COLUMN target_said TEXT;
 ALTER TABLE entities ADD COLUMN type_from TEXT;
 """
 
 
-def words_of_their_writers(connection: apsw.Connection) -> None:
-    """By which names memories relate whom, and where a type comes from."""
-    connection.execute(_WORDS_OF_THEIR_WRITERS)
+def stated_names(connection: apsw.Connection) -> None:
+    """Adds the names by which memories state relations, and the origin of a type."""
+    connection.execute(_STATED_NAMES)
 
 
-def types_told(connection: apsw.Connection) -> None:
-    """Which types an entity had before somebody told another."""
+def type_history(connection: apsw.Connection) -> None:
+    """Adds the types that an entity had before a person changed it."""
     connection.execute("ALTER TABLE entities ADD COLUMN types_told TEXT")
 
 
-_RELEVANCE_BESIDE_MENTIONS = """
+_RELEVANCE_IN_INDEX = """
 DROP INDEX IF EXISTS entity_mentions_by_entity;
 CREATE INDEX entity_mentions_by_entity ON entity_mentions(entity, memory, relevance);
 """
 
 
-def relevance_beside_mentions(connection: apsw.Connection) -> None:
-    """What a search asks of an entity stands in its index: to look at each mention itself took a sixth of that time."""
-    connection.execute(_RELEVANCE_BESIDE_MENTIONS)
+def relevance_in_index(connection: apsw.Connection) -> None:
+    """Adds the relevance to the index of mentions: reading each row took a sixth of a search along the graph."""
+    connection.execute(_RELEVANCE_IN_INDEX)
 
 
 def names_compared_anew(connection: apsw.Connection) -> None:
-    """How names are compared has changed: あっくん is no あっ."""
+    """Computes the form for comparison again, whose rules changed: あっくん is no longer あっ."""
     known = connection.execute("SELECT id, alias, bare FROM entity_aliases").fetchall()
-    changed = [(today, id_) for id_, alias, compared in known if (today := bare(str(alias))) != compared]
+    changed = [(current, id_) for id_, alias, stored in known if (current := bare(str(alias))) != stored]
     connection.executemany("UPDATE entity_aliases SET bare = ? WHERE id = ?", changed)
 
 
-# done: the revision of the memory that it was done for. tries: how often it failed; what fails waits behind what does not.
+# done: the revision of the memory that the task was done for. tries: how often it failed; the fewest come first.
 _BACKGROUND_TASKS = """
 CREATE TABLE graph_background (
     task TEXT NOT NULL,
@@ -282,7 +282,7 @@ CREATE INDEX graph_background_waiting ON graph_background(task, tries, memory) W
 
 
 def background_tasks(connection: apsw.Connection) -> None:
-    """The list, with all memories that there are on it. Released: a change is a further migration."""
+    """Creates the queue, with all existing memories."""
     connection.execute(_BACKGROUND_TASKS)
     connection.execute(
         'INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each(\'["links", "model"]\') t JOIN memories m'
@@ -310,5 +310,5 @@ CREATE INDEX relations_by_target_strength ON relations(target, weight * confiden
 
 
 def graph_revision(connection: apsw.Connection) -> None:
-    """The mark with what changes it, and the indexes of strength. Released: a change is a further migration."""
+    """Creates the mark of the graph's state with the triggers that change it, and the indexes of the strongest relations."""
     connection.execute(_REVISION + _STRENGTH_INDEXES)

@@ -1,4 +1,4 @@
-"""The types of entities and relations: those that every persona begins with, and those that somebody adds."""
+"""The types of entities and relations: the built-in ones, and those that users add."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from memory_mcp.store.graph.overview import counts_by_type
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type with how many are of it now. `directed` is None for one of entities, `color` for one of relations."""
+    """A type, with how many entities or relations have it now. `directed` is None for entities, `color` for relations."""
 
     name: str
     display_name: str
@@ -25,7 +25,7 @@ class Type:
 
 
 def of_entities(connection: apsw.Connection) -> list[Type]:
-    """The types that an entity can have, those of every persona first."""
+    """The types that an entity can have, the built-in ones first."""
     rows: list[Any] = connection.execute(
         "SELECT name, display_name, description, user_defined, color FROM entity_types ORDER BY user_defined, name"
     ).fetchall()
@@ -34,8 +34,7 @@ def of_entities(connection: apsw.Connection) -> list[Type]:
 
 
 def of_relations(connection: apsw.Connection) -> list[Type]:
-    """The types that a relation can have, those of every persona first. Words that are used without being a type have a direction, and are
-    not among these."""
+    """The types that a relation can have, the built-in ones first. Other words that relations use have a direction, and are not listed."""
     rows: list[Any] = connection.execute(
         "SELECT name, display_name, description, user_defined, directed FROM relation_types ORDER BY user_defined, name"
     ).fetchall()
@@ -44,10 +43,10 @@ def of_relations(connection: apsw.Connection) -> list[Type]:
 
 
 def create_of_entities(connection: apsw.Connection, name: str, display_name: str, description: str | None, color: str | None) -> None:
-    """A further type of entities.
+    """Adds a type of entities.
 
     Raises:
-        InvalidInput: there is one of that name, in upper or lower case.
+        InvalidInput: the name exists, in upper or lower case.
     """
     _refuse_known(name, [known.name for known in of_entities(connection)])
     connection.execute(
@@ -59,10 +58,10 @@ def create_of_entities(connection: apsw.Connection, name: str, display_name: str
 def create_of_relations(
     connection: apsw.Connection, name: str, display_name: str, description: str | None, directed: bool, now: datetime
 ) -> None:
-    """A further type of relations. What was related by this word before is summed up by it.
+    """Adds a type of relations, and sums up the relations that use this word already.
 
     Raises:
-        InvalidInput: there is one of that name, in upper or lower case.
+        InvalidInput: the name exists, in upper or lower case.
     """
     _refuse_known(name, [known.name for known in of_relations(connection)])
     connection.execute(
@@ -74,10 +73,10 @@ def create_of_relations(
 
 
 def delete_of_entities(connection: apsw.Connection, name: str) -> None:
-    """Takes a type away that somebody added and nothing uses.
+    """Deletes a type that a user added and nothing uses.
 
     Raises:
-        InvalidInput: there is none, it is one of every persona's, or it is used.
+        InvalidInput: there is no such type, it is built in, or it is used.
     """
     kept = connection.execute("SELECT 1 FROM entities WHERE type = ? LIMIT 1", (name,)).get is not None
     _refuse_needed(name, of_entities(connection), kept, "entities", "Give them another type first")
@@ -85,10 +84,10 @@ def delete_of_entities(connection: apsw.Connection, name: str) -> None:
 
 
 def delete_of_relations(connection: apsw.Connection, name: str) -> None:
-    """Takes a type away that somebody added and nothing uses.
+    """Deletes a type that a user added and nothing uses.
 
     Raises:
-        InvalidInput: there is none, it is one of every persona's, or it is used.
+        InvalidInput: there is no such type, it is built in, or it is used.
     """
     kept = connection.execute("SELECT 1 FROM relation_evidence WHERE type = ? LIMIT 1", (name,)).get is not None
     _refuse_needed(name, of_relations(connection), kept, "relations", "Take them back first")
@@ -96,19 +95,19 @@ def delete_of_relations(connection: apsw.Connection, name: str) -> None:
 
 
 def _refuse_known(name: str, known: list[str]) -> None:
-    same = next((one for one in known if one.casefold() == name.casefold()), None)
+    same = next((other for other in known if other.casefold() == name.casefold()), None)
     if same:
         raise InvalidInput(f"there is a type {same!r} already", "", "Use it, or choose another name")
 
 
 def _refuse_needed(name: str, known: list[Type], kept: bool, used: str, do: str) -> None:
-    found = next((one for one in known if one.name == name), None)
-    if found is None:
-        raise InvalidInput(f"there is no type {name[:80]!r}", f"known are {', '.join(one.name for one in known)}", "Take one of them")
-    if not found.user_defined:
+    type_ = next((type_ for type_ in known if type_.name == name), None)
+    if type_ is None:
+        raise InvalidInput(f"there is no type {name[:80]!r}", f"known are {', '.join(type_.name for type_ in known)}", "Take one of them")
+    if not type_.user_defined:
         raise InvalidInput(f"{name} can't be deleted", "every persona begins with it", "Only types that were added can go")
-    if found.used:
-        raise InvalidInput(f"{name} can't be deleted", f"{used} of it: {found.used}", do)
+    if type_.used:
+        raise InvalidInput(f"{name} can't be deleted", f"{used} of it: {type_.used}", do)
     if kept:
-        why = "what is in the trash, was replaced, merged or taken back is of it"
+        why = "what is in the trash, replaced, merged or rejected still has it"
         raise InvalidInput(f"{name} can't be deleted", why, "Leave it, or erase what is in the trash first")

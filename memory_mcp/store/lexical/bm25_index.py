@@ -114,7 +114,7 @@ def search(
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, and then of those of `also` that match; larger is better.
 
-    `query` holds tokens; one that session_order in it twice counts twice. The memories in `also` pass the filters. In a large store a memory that
+    `query` holds tokens; one that is in it twice counts twice. The memories in `also` pass the filters. In a large store a memory that
     has none of the rarest tokens is no match, nor is one of `also`, unless these find fewer than `limit`. `counts` has what this persona's
     index was counted for already.
     """

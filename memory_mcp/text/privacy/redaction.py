@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Stated
+from memory_mcp.domain import StatedRelation
 from memory_mcp.text.privacy.detection import KINDS, find
 
 # A memory that contains flagged data gets this prefix and the kind as a tag, so that it can be found.
@@ -102,7 +102,7 @@ def _unique(redacted_names: Mapping[Any, str], name: Any) -> str:
     return redacted if index == 0 else f"{redacted}_{index + 1}"
 
 
-def relations_redacted(relations: Sequence[Stated], redaction: Redaction) -> tuple[Stated, ...]:
+def relations_redacted(relations: Sequence[StatedRelation], redaction: Redaction) -> tuple[StatedRelation, ...]:
     """The relations without private data."""
     return tuple(
         replace(

@@ -65,9 +65,9 @@ def test_an_entity_is_made_found_changed_and_taken_away(send, names_of):
         "aliases": ["タロー", "ミケ"],
     }
     assert send("GET", "entity", entity="タロー")["entity"] == changed
-    assert "nobody and nothing" in send("GET", "entity", 404, entity="みけちゃん")
+    assert "no entity is named" in send("GET", "entity", 404, entity="みけちゃん")
     assert send("DELETE", "entity", entity="ミケ") == {"persona": made["persona"], "deleted": "ミケ太郎"}
-    assert "nobody and nothing" in send("DELETE", "entity", 404, entity="ミケ")
+    assert "no entity is named" in send("DELETE", "entity", 404, entity="ミケ")
 
 
 def test_attributes_and_a_subtype_are_put_down_kept_and_taken_away(send, http, name):
@@ -213,7 +213,7 @@ def test_who_is_said_to_be_two_is_not_proposed_again(persona, send, kim):
 def test_one_of_several_of_a_name_is_meant_by_its_id(persona, send):
     persona("remember", content="[[みどり|Person]]は[[みどり|Organization]]で働く。[[ミドリ|Person]]も")
     words = persona.refusal("merge_entities", entity="ミドリ", into="みどり")
-    assert "2 are called 'みどり'" in words
+    assert "2 entities are named 'みどり'" in words
     (person,) = [one["id"] for one in send("GET", "entities", type="Person", query="みどり")["entities"]]
     assert persona("merge_entities", entity="ミドリ", into=person)["into"]["id"] == person
 

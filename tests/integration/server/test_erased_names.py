@@ -35,7 +35,7 @@ def test_whoever_loses_the_name_that_he_got_first_goes_by_one_that_is_left(perso
     erase(key)
     told = entity("たなっち")
     assert (told["name"], told.get("aliases", [])) == ("たなっち", [])
-    assert "known are" not in persona.refusal("entity_neighbors", entity="田中太郎")
+    assert "similar names are" not in persona.refusal("entity_neighbors", entity="田中太郎")
     assert [hit["content"] for hit in persona("recall", query="田中太郎", mode="keyword")["hits"]] == []
     assert persona("recall", query="たなっち likes", mode="keyword")["hits"][0]["content"] == "たなっちは元気"
     with sqlite3.connect(next(server.directory_of(name).glob("memory.sqlite"))) as stored:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 WHO, WHAT = "密偵", "陰謀"
@@ -23,7 +23,7 @@ def chores(server, name):
 
     def chores():
         with server.runtime.personas.writing(name) as persona:
-            while weave(persona, NOON):
+            while update_graph(persona, NOON):
                 pass
 
     return chores
@@ -115,7 +115,7 @@ def test_whom_the_text_of_another_memory_names_stays(persona, filed):
     persona("remember", content=f"[[{WHO}]]が来た")
     persona("forget", keys=[filed])
     assert persona("entity_neighbors", entity=WHO)["entity"]["mentions"] == 1
-    assert "no name is like it" in persona.refusal("entity_neighbors", entity=WHAT)
+    assert "no name is similar" in persona.refusal("entity_neighbors", entity=WHAT)
 
 
 def test_who_is_related_or_changed_by_hand_stays(persona, filed, http, name):

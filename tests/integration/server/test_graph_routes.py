@@ -8,7 +8,7 @@ import networkx
 import pytest
 
 from memory_mcp.graph.analytics.centrality import MEASURES
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.server.graph_routes import ROUTES
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
@@ -137,7 +137,7 @@ def test_the_whole_graph_is_a_file_that_others_read(http, name, towns):
         ("growth", {"interval": "century"}, 400, "month, day, week, year"),
         ("snapshot", {"format": "svg"}, 400, "vis or json"),
         ("neighbors", {}, 400, "entity is empty"),
-        ("neighbors", {"entity": "誰か"}, 404, "nobody and nothing is called"),
+        ("neighbors", {"entity": "誰か"}, 404, "no entity is named"),
         ("paths", {"source": "青木"}, 400, "target is empty"),
         ("paths", {"source": "青木", "target": "木村", "max_depth": "7"}, 400, "it runs from 1 to 6"),
         ("export", {"format": "gexf"}, 400, "graphml, json"),
@@ -186,7 +186,7 @@ def test_a_memory_tells_to_which_it_is_linked_and_how(ask, http, server, name):
         "note": "the memory waits to be linked, which is done while nobody calls",
     }
     with server.runtime.personas.writing(name) as persona:
-        while weave(persona, NOON):
+        while update_graph(persona, NOON):
             pass
     told = ask("memory-links", key="memory_4")
     assert {(one["type"], one.get("direction"), one["memory"]["key"]) for one in told["links"]} == {
@@ -210,7 +210,7 @@ def test_a_memory_tells_to_which_it_is_linked_and_how(ask, http, server, name):
 def test_a_memory_in_the_trash_is_linked_to_nothing(ask, http, server, name, persona):
     keys = [persona("remember", content=f"{number}日目は海で泳いだ。", session_id="旅")["key"] for number in range(2)]
     with server.runtime.personas.writing(name) as opened:
-        while weave(opened, NOON):
+        while update_graph(opened, NOON):
             pass
     assert ask("memory-links", key=keys[0])["in_all"] == 2
     persona("forget", keys=[keys[1]])

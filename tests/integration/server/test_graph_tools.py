@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from memory_mcp.graph.update.cooccurrence import weave
+from memory_mcp.graph.update.cooccurrence import update_graph
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
@@ -75,7 +75,7 @@ def test_further_relations_are_those_that_are_sure_enough_and_say_more_than_bein
     persona("remember", content="[[健太]]と[[苺]]", relations=["健太 > likes > 苺"])
     persona("relate", relations=["健太 > hates > 苺"])
     with server.runtime.personas.writing(name) as opened:
-        while weave(opened, NOON):
+        while update_graph(opened, NOON):
             pass
         opened.database.write(lambda connection: connection.execute("UPDATE relations SET confidence = 0.3 WHERE type = 'likes'"))
 
@@ -183,7 +183,7 @@ def test_what_a_write_states_beyond_the_one_that_is_there_is_added_to_it(persona
     assert {near["name"] for near in persona("entity_neighbors", entity="健太")["neighbors"]} == {"苺", "桃"}
     assert persona("remember", **said, relations=["健太 > likes > 桃"])["note"] == "this very write is stored already; revise changes it"
     persona("forget", keys=[first["key"]])
-    assert "nobody and nothing is called '健太'" in persona.refusal("entity_neighbors", entity="健太")
+    assert "no entity is named '健太'" in persona.refusal("entity_neighbors", entity="健太")
 
 
 def test_where_no_relation_is_of_a_type_that_was_asked_for_the_answer_says_of_which_they_are(persona, project):
@@ -247,7 +247,7 @@ def test_a_relation_that_is_over_is_shown_with_its_days(persona):
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("entity_neighbors", {"entity": "誰か"}, "nobody and nothing is called"),
+        ("entity_neighbors", {"entity": "誰か"}, "no entity is named"),
         ("entity_neighbors", {"entity": " "}, "entity is empty"),
         ("entity_neighbors", {"entity": "田中", "depth": 4}, "depth is 4"),
         ("entity_neighbors", {"entity": "田中", "min_confidence": 2}, "min_confidence is 2"),
@@ -296,9 +296,9 @@ def test_to_take_a_relation_back_of_a_further_name_of_several_is_refused_with_wh
 
 def test_to_take_back_a_relation_of_somebody_unknown_is_refused_with_who_that_is(persona):
     persona("relate", relations=["健太郎 > likes > 苺"])
-    assert "'誰か' is not known: no name is like it" in persona.refusal("unrelate", relation="誰か > likes > 苺")
+    assert "'誰か' is not known: no name is similar" in persona.refusal("unrelate", relation="誰か > likes > 苺")
     assert "'桃' is not known" in persona.refusal("unrelate", relation="健太郎 > likes > 桃")
-    assert "'健太' is not known: known are 健太郎" in persona.refusal("unrelate", relation="健太 > likes > 苺")
+    assert "'健太' is not known: similar names are 健太郎" in persona.refusal("unrelate", relation="健太 > likes > 苺")
     assert "'誰か' and '桃' are not known" in persona.refusal("unrelate", relation="誰か > likes > 桃")
 
 

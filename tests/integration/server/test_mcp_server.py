@@ -120,6 +120,7 @@ def test_what_was_loaded_at_the_start_is_kept_from_the_garbage_collector(own_htt
     assert gc.get_freeze_count() > 10_000
 
 
+@pytest.mark.slow
 def test_a_server_that_has_stopped_can_be_started_again_on_the_same_data(serving, tmp_path, connect):
     with serving(tmp_path) as first:
         key = connect(first, "nilou")("remember", content="また会えたね")["key"]

@@ -23,7 +23,7 @@ STATUS = {
     errors.ChatFailed: 503,
     errors.AnalysisUnfinished: 503,
     errors.Overloaded: 503,
-    errors.TooManyOfOne: 429,
+    errors.PersonaOverloaded: 429,
     errors.StoreFull: 507,
     errors.StoreDamaged: 500,
     errors.StoreReadOnly: 500,

@@ -1,7 +1,7 @@
-"""One person, many names: entities taken for one, told apart again, or said not to be the same; with what was done so far.
+"""Merging entities: which are one, undoing a merge, declaring two distinct, and the history.
 
-Nothing is moved by a merge. Each name, mention and piece of evidence stays with the entity that it was written for, and is counted
-for the one that is kept; so taking a merge back leaves what there was before, and what was written since by its name.
+A merge moves nothing. Each name, mention and piece of evidence stays with its own entity and counts for the one that is kept. So undoing
+a merge restores the state before it, including what was written since under the merged name.
 """
 
 import json
@@ -17,13 +17,13 @@ from memory_mcp.store.graph import mentions, relation_queue, relations, visibili
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
-# Everybody who is one with the entity ?1, itself among them.
+# The entity ?1 with all entities that are merged with it.
 _GROUP = "SELECT id FROM entities WHERE coalesce(merged_into, id) = (SELECT coalesce(merged_into, id) FROM entities WHERE id = ?1)"
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """`merged` was taken for `kept` at a moment, both by the names that they have themselves; `undone_at` where it was taken back."""
+    """`merged` was merged into `kept`; both names are the entities' own. `undone_at` is None while the merge holds."""
 
     number: int
     kept: int
@@ -36,32 +36,32 @@ class Merge:
 
 
 def merge(connection: apsw.Connection, kept: int, merged: int, reason: str | None, now: datetime) -> int:
-    """Takes two entities for one: whatever speaks of `merged` counts for `kept` from now on. Returns the number to undo it by.
+    """Merges an entity into another: what supports `merged` counts for `kept` from now on. Returns the number to undo it by.
 
     Raises:
-        InvalidInput: they are one already.
+        InvalidInput: they are one entity already.
     """
     root, lost = root_of(connection, kept), root_of(connection, merged)
     if root == lost:
         raise InvalidInput("these two are one already", "", "Name two different entities")
-    for one in group_of(connection, root):
+    for member in group_of(connection, root):
         connection.execute(
             "DELETE FROM entity_distinctions WHERE (one = ?1 AND other IN (SELECT value FROM json_each(?2))) "
             "OR (other = ?1 AND one IN (SELECT value FROM json_each(?2)))",
-            (one, json.dumps(group_of(connection, lost))),
+            (member, json.dumps(group_of(connection, lost))),
         )
     connection.execute("UPDATE entities SET merged_into = ?1 WHERE id = ?2 OR merged_into = ?2", (root, lost))
     connection.execute("INSERT INTO entity_merges(kept, merged, reason, merged_at) VALUES (?,?,?,?)", (root, lost, reason, to_text(now)))
     number = connection.last_insert_rowid()
-    _count_again(connection, [root, lost], now)
+    _recount(connection, [root, lost], now)
     return number
 
 
 def undo(connection: apsw.Connection, number: int, now: datetime) -> tuple[int, int]:
-    """Takes them apart again, with all that was merged into the one before; nobody proposes them again. Returns the ids of the one that is
-    kept and of the one that is itself again.
+    """Undoes a merge, with all that was merged into the entity before, and declares the two distinct. Returns the ids of the entity that is
+    kept and of the one that is separate again.
 
-    What memories since then say of them together is read again in the background.
+    Memories that were read since are read again in the background.
 
     Raises:
         InvalidInput: there is no such merge, or it is undone.
@@ -72,31 +72,31 @@ def undo(connection: apsw.Connection, number: int, now: datetime) -> tuple[int, 
             f"there is no merge {number} to undo", "it does not exist, or was undone already", "Look at the merges of merge_entities"
         )
     kept, merged, merged_at = row
-    relation_queue.enqueue(connection, _spoken_of_since(connection, kept, merged_at))
+    relation_queue.enqueue(connection, _memories_since(connection, kept, merged_at))
     connection.execute("UPDATE entity_merges SET undone_at = ? WHERE id = ?", (to_text(now), number))
     regroup(connection)
     root = root_of(connection, kept)
     distinguish(connection, kept, merged, "taken apart", now)
-    _count_again(connection, [root, merged], now)
+    _recount(connection, [root, merged], now)
     return root, int(merged)
 
 
-def distinguish(connection: apsw.Connection, one: int, other: int, reason: str | None, now: datetime) -> None:
-    """Puts down that these two are not the same.
+def distinguish(connection: apsw.Connection, entity: int, other: int, reason: str | None, now: datetime) -> None:
+    """Declares two entities distinct.
 
     Raises:
-        InvalidInput: they are one now.
+        InvalidInput: they are merged.
     """
-    if root_of(connection, one) == root_of(connection, other):
+    if root_of(connection, entity) == root_of(connection, other):
         raise InvalidInput("these two are one now", "", "Undo their merge first")
     connection.execute(
         "INSERT OR REPLACE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
-        (*sorted((one, other)), reason, to_text(now)),
+        (*sorted((entity, other)), reason, to_text(now)),
     )
 
 
 def distinct_pairs(connection: apsw.Connection) -> set[tuple[int, int]]:
-    """The pairs that are not the same, merged ones as what they are merged into, the smaller id first."""
+    """The pairs that are declared distinct, merged entities as the ones that are kept, the smaller id first."""
     rows = connection.execute(
         "SELECT coalesce(a.merged_into, a.id), coalesce(b.merged_into, b.id) FROM entity_distinctions d "
         "JOIN entities a ON a.id = d.one JOIN entities b ON b.id = d.other"
@@ -105,51 +105,51 @@ def distinct_pairs(connection: apsw.Connection) -> set[tuple[int, int]]:
 
 
 def history(connection: apsw.Connection, limit: int, *, of: int | None = None) -> list[Merge]:
-    """The last merges, undone ones too, the latest first; those of one entity and of all that is one with it where it is given.
-    Those of whom only the trash speaks are left out while it does, and names that only it holds are not told."""
+    """The last merges, undone ones too, the latest first; with `of`, those of one entity and all that is merged with it. Merges of hidden
+    entities are left out, and hidden names replaced by visible ones."""
     rows: list[Any] = connection.execute(
         "SELECT g.id, g.kept, g.merged, k.name, m.name, g.reason, g.merged_at, g.undone_at FROM entity_merges g "
         "JOIN entities k ON k.id = g.kept JOIN entities m ON m.id = g.merged "
         f"WHERE ?1 IS NULL OR g.kept IN ({_GROUP}) OR g.merged IN ({_GROUP}) ORDER BY g.id DESC LIMIT ?2",
         (of, limit),
     ).fetchall()
-    those = {entity for row in rows for entity in row[1:3]}
-    untold, called = visibility.hidden_entities(connection, those, alone=True), _called_openly(connection, those)
+    entities = {entity for row in rows for entity in row[1:3]}
+    hidden, names_of = visibility.hidden_entities(connection, entities, alone=True), _visible_names(connection, entities)
     return [
         Merge(
             number,
             kept,
             merged,
-            called.get(kept, kept_name),
-            called.get(merged, merged_name),
+            names_of.get(kept, kept_name),
+            names_of.get(merged, merged_name),
             reason,
             datetime.fromisoformat(merged_at),
             optional_from_text(undone_at),
         )
         for number, kept, merged, kept_name, merged_name, reason, merged_at, undone_at in rows
-        if untold.isdisjoint((kept, merged))
+        if hidden.isdisjoint((kept, merged))
     ]
 
 
-def _called_openly(connection: apsw.Connection, those: Iterable[int]) -> dict[int, str]:
-    """Of those of these whose own name only the trash holds, as they are one with another: a name of theirs that is told."""
+def _visible_names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, str]:
+    """For merged entities whose own name is hidden, another name of theirs."""
     above = dict(
         connection.execute(
             "SELECT id, merged_into FROM entities WHERE merged_into IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(those)),),
+            (json.dumps(list(entities)),),
         )
     )
-    untold = visibility.hidden_names(connection, set(above.values()))
-    return visibility.replacement_names(connection, {entity: untold.get(root, set()) for entity, root in above.items()})
+    hidden = visibility.hidden_names(connection, set(above.values()))
+    return visibility.replacement_names(connection, {entity: hidden.get(root, set()) for entity, root in above.items()})
 
 
 def root_of(connection: apsw.Connection, entity: int) -> int:
-    """The entity itself, or what it is merged into."""
+    """The entity itself, or the one that it is merged into."""
     return int(connection.execute("SELECT coalesce(merged_into, id) FROM entities WHERE id = ?", (entity,)).get)
 
 
 def root_by_merges(connection: apsw.Connection, entity: int) -> int:
-    """What it is merged into by the merges that stand, whether or not `regroup` followed them; itself where it is in none."""
+    """The entity that it is merged into by the merges that hold, before or after `regroup`; itself where it is in none."""
     return int(
         connection.execute(
             "WITH RECURSIVE up(id) AS (SELECT ?1 UNION SELECT g.kept FROM up JOIN entity_merges g ON g.merged = up.id AND g.undone_at IS NULL) "
@@ -159,33 +159,33 @@ def root_by_merges(connection: apsw.Connection, entity: int) -> int:
     )
 
 
-def are_distinct(connection: apsw.Connection, one: int, other: int) -> bool:
-    """Whether it was said of these two, or of any two that are one with them by the merges that stand, that they are not the same."""
-    both = {root_by_merges(connection, one), root_by_merges(connection, other)}
+def are_distinct(connection: apsw.Connection, entity: int, other: int) -> bool:
+    """Whether these two, or two entities that are merged with them, are declared distinct."""
+    both = {root_by_merges(connection, entity), root_by_merges(connection, other)}
     pairs: list[Any] = connection.execute("SELECT one, other FROM entity_distinctions").fetchall()
     return any({root_by_merges(connection, first), root_by_merges(connection, second)} == both for first, second in pairs)
 
 
 def group_of(connection: apsw.Connection, entity: int) -> list[int]:
-    """Everybody who is one with it, itself among them."""
+    """The entity with all entities that are merged with it."""
     return [row[0] for row in connection.execute(f"{_GROUP} ORDER BY id", (entity,))]
 
 
 def reattach(connection: apsw.Connection, gone: Iterable[int]) -> None:
-    """Before these are deleted: who was merged into one of them is merged into what that one was merged into, and can still be undone."""
+    """Before these entities are deleted: attaches what was merged into them to what they were merged into, so that it can still be undone."""
     for entity in gone:
         above = connection.execute("SELECT kept FROM entity_merges WHERE merged = ? AND undone_at IS NULL", (entity,)).get
         if above is not None:
             connection.execute("UPDATE entity_merges SET kept = ? WHERE kept = ? AND undone_at IS NULL", (above, entity))
 
 
-def compatible(one: str, other: str) -> bool:
-    """Whether two types may be of one entity: they are the same, or of one of the two nobody has told it."""
-    return one == other or records.UNKNOWN_TYPE in (one, other)
+def compatible(type_: str, other: str) -> bool:
+    """Whether two types may be of one entity: they are equal, or one is unknown."""
+    return type_ == other or records.UNKNOWN_TYPE in (type_, other)
 
 
 def regroup(connection: apsw.Connection) -> None:
-    """Who is one with whom follows from the merges that still stand: each entity has at most one above it."""
+    """Sets `merged_into` from the merges that hold: each entity has at most one above it."""
     above: dict[int, int] = dict(connection.execute("SELECT merged, kept FROM entity_merges WHERE undone_at IS NULL"))
 
     def top(entity: int) -> int:
@@ -199,7 +199,7 @@ def regroup(connection: apsw.Connection) -> None:
 
 
 def update_merged_types(connection: apsw.Connection, changed: Iterable[int]) -> None:
-    """Of whom nobody has told a type has that of what is merged into it, for as long as it is. What the hand told stays."""
+    """Gives entities of unknown type the type of an entity that is merged into them, while the merge holds. Types set by hand stay."""
     among = json.dumps(list(changed))
     connection.execute(
         "UPDATE entities SET type = ?2, type_from = NULL WHERE type_from = 'merge' AND coalesce(merged_into, id) IN "
@@ -215,8 +215,8 @@ def update_merged_types(connection: apsw.Connection, changed: Iterable[int]) -> 
     )
 
 
-def _spoken_of_since(connection: apsw.Connection, entity: int, moment: str) -> list[int]:
-    """Memories that name one of the group, or speak for its relations, and were read since that moment."""
+def _memories_since(connection: apsw.Connection, entity: int, moment: str) -> list[int]:
+    """Memories that mention an entity of the group or are evidence of its relations, and were read since that moment."""
     rows = connection.execute(
         f"SELECT memory FROM entity_mentions WHERE entity IN ({_GROUP}) AND created_at >= ?2 "
         f"UNION SELECT memory FROM relation_evidence WHERE memory IS NOT NULL AND created_at >= ?2 AND method IN (SELECT value FROM json_each(?3)) "
@@ -226,7 +226,7 @@ def _spoken_of_since(connection: apsw.Connection, entity: int, moment: str) -> l
     return [row[0] for row in rows]
 
 
-def _count_again(connection: apsw.Connection, changed: Sequence[int], now: datetime) -> None:
+def _recount(connection: apsw.Connection, changed: Sequence[int], now: datetime) -> None:
     update_merged_types(connection, changed)
     relations.rebuild_sums(connection, changed, now)
     mentions.recount(connection, changed)

@@ -1,6 +1,6 @@
-"""A vector for each entity and generation: what it is called and what is said of it, and what the memories say that name it.
+"""A vector for each entity and generation, of its names, its description and the memories that mention it.
 
-Part of the persona's database: it goes with the entity, and is made anew when one of the memories is erased.
+Stored in the persona's database: deleted with the entity, and computed again when one of the memories is erased.
 """
 
 import json
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 
-from memory_mcp.store.graph.overview import PRESENT
+from memory_mcp.store.graph.visibility import PRESENT
 from memory_mcp.store.vectors.stored_vectors import BLOB_TYPE, SEARCHABLE, Ids, Matrix
 
 NAME_WEIGHT, MEMORIES_WEIGHT = 0.7, 0.3
-# Of an entity that everything names the latest pieces tell what it is.
-PIECES_LIMIT = 100
+# The latest chunks are enough to describe an entity that many memories mention.
+CHUNKS_LIMIT = 100
 
-# What an entity is called, with all names of what is merged into it, and what is said of it; and a mark of the vectors of the memories
-# that name it, which is another one as soon as one of them comes, goes or changes: pieces are never renumbered.
+# By entity: its text (all names, merged entities included, and the description), and a mark of the vectors of the memories that mention it,
+# which differs as soon as one of them is added, removed or changed: ids of chunks are never reused.
 _NOW = f"""
 kept AS MATERIALIZED (
     SELECT c.memory_id AS memory, count(*) AS many, sum(c.id) AS total, max(c.id) AS latest FROM vectors v JOIN chunks c ON c.id = v.chunk
@@ -30,58 +30,58 @@ pieces AS MATERIALIZED (
 now AS (
     SELECT e.id, e.name || coalesce((SELECT ' ' || group_concat(alias, ' ') FROM (
         SELECT DISTINCT a.alias FROM entities g CROSS JOIN entity_aliases a ON a.entity = g.id
-        WHERE coalesce(g.merged_into, g.id) = +e.id AND a.alias <> e.name ORDER BY a.alias)), '') || coalesce(': ' || e.description, '') AS said,
+        WHERE coalesce(g.merged_into, g.id) = +e.id AND a.alias <> e.name ORDER BY a.alias)), '') || coalesce(': ' || e.description, '') AS text,
         coalesce(p.mark, '') AS mark FROM entities e LEFT JOIN pieces p ON p.id = +e.id WHERE {PRESENT})
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """An entity whose vector is missing or of something else. `name_vector` is None where the model has to be asked for `said`."""
+    """An entity whose vector is missing or out of date. `name_vector` is None where `text` has to be embedded."""
 
     entity: int
-    said: str
+    text: str
     mark: str
     name_vector: Matrix | None
 
 
 def outdated(connection: apsw.Connection, generation: str, limit: int) -> list[Outdated]:
-    """The entities that want a vector in a generation, at most so many. Looks at every mention."""
+    """The entities without an up-to-date vector in a generation, at most `limit`. Looks at every mention."""
     rows = connection.execute(
-        f"WITH {_NOW} SELECT n.id, n.said, n.mark, CASE WHEN v.said = n.said THEN v.name_blob END FROM now n "
+        f"WITH {_NOW} SELECT n.id, n.text, n.mark, CASE WHEN v.said = n.text THEN v.name_blob END FROM now n "
         "LEFT JOIN entity_vectors v ON v.entity = n.id AND v.generation = ?1 "
-        "WHERE v.entity IS NULL OR v.said <> n.said OR v.made_from <> n.mark ORDER BY n.id LIMIT ?2",
+        "WHERE v.entity IS NULL OR v.said <> n.text OR v.made_from <> n.mark ORDER BY n.id LIMIT ?2",
         (generation, limit),
     )
-    return [Outdated(entity, said, mark, None if blob is None else _vector(blob)) for entity, said, mark, blob in rows]
+    return [Outdated(entity, text, mark, None if blob is None else _vector(blob)) for entity, text, mark, blob in rows]
 
 
 def of_memories(connection: apsw.Connection, generation: str, entity: int) -> Matrix:
-    """The vectors of the latest pieces of current memories that name the entity, or what is merged into it."""
+    """The vectors of the latest chunks of current memories that mention the entity or one that is merged into it."""
     rows = connection.execute(
         "SELECT v.blob FROM (SELECT DISTINCT em.memory AS id FROM entities e JOIN entity_mentions em ON em.entity = e.id "
         "WHERE coalesce(e.merged_into, e.id) = ?2) n CROSS JOIN memories m ON m.id = n.id "
         "CROSS JOIN chunks c ON c.memory_id = m.id AND c.question IS NULL CROSS JOIN vectors v ON v.generation = ?1 AND v.chunk = c.id "
         f"WHERE {SEARCHABLE} ORDER BY v.chunk DESC LIMIT ?3",
-        (generation, entity, PIECES_LIMIT),
+        (generation, entity, CHUNKS_LIMIT),
     )
     blobs = [blob for (blob,) in rows]
     return np.frombuffer(b"".join(blobs), BLOB_TYPE).astype(np.float32).reshape(len(blobs), -1) if blobs else np.empty((0, 0), np.float32)
 
 
-def mixed(name: Matrix, pieces: Matrix) -> Matrix:
-    """The vector of an entity, of length 1: the name's and the mean of the memories' that name it, which counts for less."""
-    mean = pieces.mean(axis=0) if len(pieces) else np.zeros_like(name)
+def mixed(name: Matrix, chunks: Matrix) -> Matrix:
+    """The vector of an entity, of length 1: the weighted sum of its name's vector and the mean of its memories' vectors."""
+    mean = chunks.mean(axis=0) if len(chunks) else np.zeros_like(name)
     length = float(np.linalg.norm(mean))
     whole = NAME_WEIGHT * name + (MEMORIES_WEIGHT / length * mean if length else 0.0)
     return np.asarray(whole / max(float(np.linalg.norm(whole)), 1e-12), np.float32)
 
 
 def write(connection: apsw.Connection, generation: str, made: Iterable[tuple[Outdated, Matrix, Matrix]]) -> None:
-    """Stores what was made of each: the name's vector and the whole. Entities that are gone meanwhile have none."""
+    """Stores the vectors of entities: of the name alone, and the whole. Entities that were deleted meanwhile are skipped."""
     rows = [
-        (generation, one.mark, whole.astype(BLOB_TYPE).tobytes(), one.said, name.astype(BLOB_TYPE).tobytes(), one.entity)
-        for one, name, whole in made
+        (generation, outdated.mark, whole.astype(BLOB_TYPE).tobytes(), outdated.text, name.astype(BLOB_TYPE).tobytes(), outdated.entity)
+        for outdated, name, whole in made
     ]
     connection.executemany(
         "INSERT OR REPLACE INTO entity_vectors(generation, made_from, blob, said, name_blob, entity) SELECT ?,?,?,?,?,id FROM entities WHERE id = ?",
@@ -90,17 +90,17 @@ def write(connection: apsw.Connection, generation: str, made: Iterable[tuple[Out
 
 
 def useless(connection: apsw.Connection, keep: Sequence[str]) -> bool:
-    """Whether there are vectors of generations that nobody needs, or of entities that are one with another or named no more."""
+    """Whether there are vectors of other generations than `keep`, or of entities that are merged or not mentioned any more."""
     return connection.execute(f"SELECT 1 {_USELESS} LIMIT 1", (json.dumps(list(keep)),)).get is not None
 
 
 def drop_useless(connection: apsw.Connection, keep: Sequence[str]) -> None:
-    """Deletes those."""
+    """Deletes these vectors."""
     connection.execute(f"DELETE {_USELESS}", (json.dumps(list(keep)),))
 
 
 def drop(connection: apsw.Connection, entities: Collection[int]) -> None:
-    """Deletes the vectors of these, and of what they are merged into: a memory that had a share in them is erased."""
+    """Deletes the vectors of these entities and of those that they are merged into: a memory that was part of them is erased."""
     connection.execute(
         "DELETE FROM entity_vectors WHERE entity IN (SELECT value FROM json_each(?1) "
         "UNION SELECT merged_into FROM entities WHERE merged_into IS NOT NULL AND id IN (SELECT value FROM json_each(?1)))",

@@ -1,6 +1,7 @@
-"""Whom, and by which names, a client is told: not those whom only memories in the trash name, nor further names that only these hold."""
+"""How a caller finds entities: by name or id, by a similar name, in lists; without what only the trash supports."""
 
-from collections.abc import Callable, Sequence, Set
+import json
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 
 import apsw
@@ -9,123 +10,164 @@ from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.store.graph import visibility
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.records import Entity
-from memory_mcp.text.names import bare
+from memory_mcp.text.names import bare, fold
 
 SUGGESTIONS = 5
-# Of whom only the trash speaks nothing is told: so many more are looked at.
-ALSO_LOOKED_AT = 50
+# Candidates for suggestions may be hidden: so many more are looked at.
+_FURTHER_CANDIDATES = 50
+# A name that contains ?2, or ?3 without honorifics.
+_MATCHES = "(instr(a.folded, ?2) OR instr(a.bare, ?3))"
+# Entities whose matching name may be hidden: a further name, of an entity that a memory in the trash mentions, or that was merged or renamed
+# since, so that the name may be a label of such a memory.
+_MAY_MATCH_BY_HIDDEN_NAMES = f"""
+SELECT DISTINCT coalesce(g.merged_into, g.id) FROM memories m CROSS JOIN entity_mentions em ON em.memory = m.id
+JOIN entities g ON g.id = em.entity JOIN entities k ON k.id = coalesce(g.merged_into, g.id)
+JOIN entity_aliases a ON a.entity = g.id AND NOT a.by_hand AND a.alias <> k.name
+WHERE m.deleted_at IS NOT NULL AND ?1 = '' AND {_MATCHES}
+UNION SELECT k.id FROM entity_aliases a JOIN entities g ON g.id = a.entity JOIN entities k ON k.id = coalesce(g.merged_into, g.id)
+WHERE NOT a.by_hand AND a.alias <> k.name AND (g.id <> k.id OR k.made_by <> 'text') AND {_MATCHES}
+"""
 
 
-def visible(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
-    """Of these entities those of whom something else than memories in the trash speaks, without the further names that only such hold."""
-    untold = visibility.hidden_entities(connection, [entity.id for entity in found if not entity.extraction_count])
-    return _openly(connection, [entity for entity in found if entity.id not in untold])
+def visible(connection: apsw.Connection, candidates: Iterable[Entity]) -> list[Entity]:
+    """Those of these entities that a caller sees, without their hidden names."""
+    return _without_hidden_names(connection, _not_hidden(connection, list(candidates)))
+
+
+def visible_as(connection: apsw.Connection, candidates: Sequence[Entity], name: str) -> list[Entity]:
+    """Those of these entities that a caller sees and knows by this name; each with all its names."""
+    wanted = bare(name)
+    return _not_hidden(connection, matched_by_visible_names(connection, candidates, lambda known: bare(known) == wanted))
 
 
 def without_hidden_names(connection: apsw.Connection, entity: Entity) -> Entity:
-    """An entity that somebody just spoke of, without the further names that only memories in the trash hold."""
-    return _openly(connection, [entity])[0]
+    """An entity that is visible, without its hidden names."""
+    return _without_hidden_names(connection, [entity])[0]
 
 
-def _openly(connection: apsw.Connection, found: Sequence[Entity]) -> list[Entity]:
-    names = visibility.hidden_names(connection, [entity.id for entity in found if entity.aliases or entity.merged_names])
-    return [_without(entity, names.get(entity.id, set())) for entity in found]
-
-
-def _without(entity: Entity, names: Set[str]) -> Entity:
-    if not names:
-        return entity
-    aliases, merged = ([name for name in said if name not in names] for said in (entity.aliases, entity.merged_names))
-    return replace(entity, aliases=tuple(aliases), merged_names=tuple(merged))
-
-
-def visible_as(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
-    """Those of whoever is called so who are told, and by this name; each with all its names."""
-    untold = visibility.hidden_entities(connection, [entity.id for entity in found if not entity.extraction_count])
-    wanted = bare(name)
-    return [one for one in matched_by_visible_names(connection, found, lambda known: bare(known) == wanted) if one.id not in untold]
+def matched_by_visible_names(connection: apsw.Connection, candidates: Sequence[Entity], matches: Callable[[str], bool]) -> list[Entity]:
+    """Those of these entities with a visible name that matches."""
+    hidden = visibility.hidden_names(connection, [entity.id for entity in candidates if not matches(entity.name)], matches)
+    return [entity for entity in candidates if entity.id not in hidden or not _matches_only(entity, hidden[entity.id], matches)]
 
 
 def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
-    """Whoever is called so, as `records.by_name` finds, as if there were no trash."""
+    """The entities with this name, found as `records.by_name` finds them if there were no trash."""
     return visible_and_hidden(connection, name)[0]
 
 
 def visible_and_hidden(connection: apsw.Connection, name: str) -> tuple[list[Entity], set[int]]:
-    """The same, and the ids of those who are called so by the trash alone."""
-    refused: set[int] = set()
-    for found in records.by_name_forms(connection, name):
-        there = visible_as(connection, [entity for entity in found if entity.id not in refused], name)
-        refused.update({entity.id for entity in found} - {entity.id for entity in there})
-        if there:
-            return there, refused
-    return [], refused
-
-
-def matched_by_visible_names(connection: apsw.Connection, found: Sequence[Entity], fits: Callable[[str], bool]) -> list[Entity]:
-    """Those of these entities that were not found by names alone that only memories in the trash hold. `fits`: whether a name is sought."""
-    hidden = visibility.hidden_names(connection, [entity.id for entity in found if not fits(entity.name)], fits)
-    return [entity for entity in found if entity.id not in hidden or not _are_hidden(entity, hidden[entity.id], fits)]
-
-
-def _are_hidden(entity: Entity, hidden: Set[str], fits: Callable[[str], bool]) -> bool:
-    fitting = [name for name in (*entity.aliases, *entity.merged_names) if fits(name)]
-    return bool(fitting) and hidden >= set(fitting)
+    """The same, and the ids of the entities that have the name only because of the trash."""
+    hidden: set[int] = set()
+    for candidates in records.by_name_forms(connection, name):
+        entities = visible_as(connection, [entity for entity in candidates if entity.id not in hidden], name)
+        hidden.update({entity.id for entity in candidates} - {entity.id for entity in entities})
+        if entities:
+            return entities, hidden
+    return [], hidden
 
 
 def find_all(connection: apsw.Connection, name: str) -> Sequence[Entity]:
-    """The entities of that name or id: whose own name it is before whose further name, then the most mentioned first. What only memories in
-    the trash say is not told.
+    """The entities with this name or id: those whose own name it is before those that have it as a further name, then the most mentioned.
 
     Raises:
-        EntityNotFound: nobody is called so; says who is called alike.
+        EntityNotFound: there is none; the error suggests similar names.
     """
     with_id = records.by_entity_id(connection, name)
-    found = visible(connection, with_id) if with_id else _openly(connection, by_name(connection, name))
-    if not found:
+    entities = visible(connection, with_id) if with_id else _without_hidden_names(connection, by_name(connection, name))
+    if not entities:
         raise EntityNotFound(
-            f"nobody and nothing is called {name[:80]!r}",
+            f"no entity is named {name[:80]!r}",
             similar_names_text(connection, name),
             "Take a name from a memory, or look at graph_snapshot",
         )
-    own = records.ids_by_own_name(connection, name) if len(found) > 1 else set()
-    return sorted(found, key=lambda entity: entity.id not in own)
+    own = records.ids_by_own_name(connection, name) if len(entities) > 1 else set()
+    return sorted(entities, key=lambda entity: entity.id not in own)
 
 
 def find_only(connection: apsw.Connection, name: str) -> Entity:
-    """The only entity of that name or id: for what changes it.
+    """The only entity with this name or id, for changes.
 
     Raises:
-        EntityNotFound: nobody is called so.
-        InvalidInput: several are; says which.
+        EntityNotFound: there is none.
+        InvalidInput: there are several; the error lists their ids.
     """
-    found = find_all(connection, name)
-    if len(found) > 1:
-        ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in found[:SUGGESTIONS])
-        raise InvalidInput(f"{len(found)} are called {name[:80]!r}", f"their ids are {ids}", "Name the one that you mean by its id")
-    return found[0]
+    entities = find_all(connection, name)
+    if len(entities) > 1:
+        ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in entities[:SUGGESTIONS])
+        raise InvalidInput(
+            f"{len(entities)} entities are named {name[:80]!r}", f"their ids are {ids}", "Name the one that you mean by its id"
+        )
+    return entities[0]
 
 
 def namesakes(connection: apsw.Connection, entity: Entity) -> list[tuple[str, Entity]]:
-    """Each name of an entity that somebody else is called by, too, and who that is; its own name first."""
+    """Each name of an entity that another entity has too, with that entity; its own name first."""
     names = dict.fromkeys((entity.name, *entity.aliases, *entity.merged_names))
     return [(name, other) for name in names for other in by_name(connection, name) if other.id != entity.id]
 
 
-def similar_names_text(connection: apsw.Connection, name: str) -> str:
-    """Who is called alike, in words."""
-    found = similar(connection, name, SUGGESTIONS)
-    return f"known are {', '.join(entity.name for entity in found)}" if found else "no name is like it"
-
-
 def similar(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
-    """Entities with a name that holds this one or is held by it, most mentioned first; none of whom only the trash speaks."""
+    """Visible entities with a name that contains this one or is contained in it, the most mentioned first."""
     wanted = bare(name)
-    found = matched_by_visible_names(
-        connection, records.by_similar_name(connection, wanted, limit + ALSO_LOOKED_AT), lambda name: _are_alike(bare(name), wanted)
+    candidates = records.by_similar_name(connection, wanted, limit + _FURTHER_CANDIDATES)
+    return visible(connection, matched_by_visible_names(connection, candidates, lambda known: _are_similar(bare(known), wanted)))[:limit]
+
+
+def similar_names_text(connection: apsw.Connection, name: str) -> str:
+    """The similar names as part of an error message."""
+    entities = similar(connection, name, SUGGESTIONS)
+    return f"similar names are {', '.join(entity.name for entity in entities)}" if entities else "no name is similar"
+
+
+def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offset: int) -> tuple[list[Entity], int]:
+    """Entities that memories mention or a person created, with a name that contains `query`, of a type where one is given; the most
+    mentioned first. Also returns how many there are in all."""
+    condition = (
+        f"{visibility.PRESENT} AND (?1 = '' OR e.type = ?1) AND (?2 = '' OR EXISTS (SELECT 1 FROM entities g JOIN entity_aliases a ON a.entity = g.id "
+        f"WHERE coalesce(g.merged_into, g.id) = +e.id AND {_MATCHES})) AND e.id NOT IN (SELECT value FROM json_each(?4))"
     )
-    return visible(connection, found)[:limit]
+    values = (type_, fold(query), bare(query), json.dumps(_matched_by_hidden_names(connection, query)))
+    total = int(connection.execute(f"SELECT count(*) FROM entities e WHERE {condition}", values).get)
+    rows = connection.execute(
+        f"SELECT e.id FROM entities e WHERE {condition} ORDER BY e.extraction_count DESC, e.id LIMIT ?5 OFFSET ?6", (*values, limit, offset)
+    )
+    ids = [int(row[0]) for row in rows]
+    entities = records.by_ids(connection, ids)
+    return visible(connection, [entities[id_] for id_ in ids]), total
 
 
-def _are_alike(name: str, wanted: str) -> bool:
+def _matched_by_hidden_names(connection: apsw.Connection, query: str) -> list[int]:
+    """The entities whose names that contain `query` are all hidden."""
+    folded, bared = fold(query), bare(query)
+    rows = connection.execute(_MAY_MATCH_BY_HIDDEN_NAMES, ("", folded, bared)) if query else ()
+    candidates = list(records.by_ids(connection, [row[0] for row in rows]).values())
+    matched = matched_by_visible_names(connection, candidates, lambda name: folded in fold(name) or bared in bare(name))
+    return sorted({entity.id for entity in candidates} - {entity.id for entity in matched})
+
+
+def _not_hidden(connection: apsw.Connection, candidates: list[Entity]) -> list[Entity]:
+    hidden = visibility.hidden_entities(connection, [entity.id for entity in candidates if not entity.extraction_count])
+    return [entity for entity in candidates if entity.id not in hidden]
+
+
+def _without_hidden_names(connection: apsw.Connection, entities: Sequence[Entity]) -> list[Entity]:
+    hidden = visibility.hidden_names(connection, [entity.id for entity in entities if entity.aliases or entity.merged_names])
+    return [_without(entity, hidden.get(entity.id, set())) for entity in entities]
+
+
+def _without(entity: Entity, hidden: Set[str]) -> Entity:
+    if not hidden:
+        return entity
+    aliases, merged = ([name for name in names if name not in hidden] for names in (entity.aliases, entity.merged_names))
+    return replace(entity, aliases=tuple(aliases), merged_names=tuple(merged))
+
+
+def _matches_only(entity: Entity, hidden: Set[str], matches: Callable[[str], bool]) -> bool:
+    """Whether all names of the entity that match are hidden."""
+    matching = [name for name in (*entity.aliases, *entity.merged_names) if matches(name)]
+    return bool(matching) and hidden >= set(matching)
+
+
+def _are_similar(name: str, wanted: str) -> bool:
     return wanted in name or (len(name) > 1 and name in wanted)

@@ -1,4 +1,4 @@
-"""The names of one persona's entities, kept ready to be looked for in a text."""
+"""The names of one persona's entities as a gazetteer in memory, and the names that older memories are still to be searched for."""
 
 import json
 import threading
@@ -8,24 +8,24 @@ from typing import Any
 import apsw
 
 from memory_mcp.text import name_similarity
-from memory_mcp.text.gazetteer import Called, Candidate, Gazetteer, is_looked_for
-from memory_mcp.text.names import bare, fold, folded_with_places
+from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match, is_searchable
+from memory_mcp.text.names import bare, fold, folded_with_offsets
 
-# So many new names are looked for beside the others; then all are made ready anew (10,000 names: some 20 ms).
+# New names have a gazetteer of their own; after so many, the large one is built again (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
 
-# A relative is the writer's own or somebody else's, and 10月17日 is another day each year, which only the rules tell apart.
+# Not relatives, who are the writer's or somebody else's, nor dates such as 10月17日, another day each year: only the rules can tell.
 _NAMES = (
     "SELECT a.alias, e.id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
     "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND coalesce(k.subtype, '') NOT IN ('family', 'day') "
     "AND k.name NOT GLOB '[0-9]*月[0-9]*日' ORDER BY a.id"
 )
-# What is changed since it was last looked at: one row, whether or not there are names.
+# One row, whether or not there are names: the mark of the last change, and the last name.
 _STATE = (
     "SELECT coalesce(p.value, ''), coalesce(a.id, 0), coalesce(a.mark, 0) FROM (SELECT 1) LEFT JOIN properties p ON p.name = 'names_changed' "
     "LEFT JOIN (SELECT id, mark FROM entity_aliases ORDER BY id DESC LIMIT 1) a"
 )
-_WHO = (
+_ENTITIES = (
     "SELECT e.id, e.name, k.id, k.name, k.type FROM entities e JOIN entities k ON k.id = coalesce(e.merged_into, e.id) "
     "WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY k.extraction_count DESC, k.id, e.id"
 )
@@ -40,10 +40,10 @@ WHERE k.type = 'Person' AND k.id <> l.id ORDER BY 1, 2
 
 
 class KnownNames:
-    """Looks for the names that a persona's database knows. Follows it: a name that was just stored is found in the next text.
+    """Finds the names of a persona's database in texts, including those that were just stored.
 
-    What it holds may have been read within a write that was given up: the numbers of names are given again then, so each has a mark
-    of chance, and what is held is good for as long as the last of its names still has the same.
+    Names may have been read inside a write that was rolled back, and their ids are used again then. So each name has a random mark, and
+    what is in memory is valid while the last of its names still has the same mark.
     """
 
     def __init__(self) -> None:
@@ -52,20 +52,20 @@ class KnownNames:
         self._all, self._recent = Gazetteer(()), Gazetteer(())
         self._all_until = self._recent_until = (0, 0)
 
-    def called(self, connection: apsw.Connection, text: str) -> list[Called]:
-        """The known names that may stand in the text, each with who is called so, the most mentioned first; of those that are one the one
-        whose own the name is."""
+    def matches(self, connection: apsw.Connection, text: str) -> list[Match]:
+        """The known names that may be in the text, each with the entities that have it, the most mentioned first; of merged entities the one
+        that has the name itself."""
         everything, recent = self._ready(connection)
-        places: dict[tuple[int, int], list[int]] = {}
-        folded = folded_with_places(text)
-        for start, end, who in (*everything.find(*folded), *recent.find(*folded)):
-            places.setdefault((start, end), []).extend(who)
-        if not places:
+        spans: dict[tuple[int, int], list[int]] = {}
+        folded = folded_with_offsets(text)
+        for start, end, entities in (*everything.find(*folded), *recent.find(*folded)):
+            spans.setdefault((start, end), []).extend(entities)
+        if not spans:
             return []
         rows: list[tuple[Any, ...]] = connection.execute(
-            _WHO, (json.dumps(sorted({entity for who in places.values() for entity in who})),)
+            _ENTITIES, (json.dumps(sorted({entity for entities in spans.values() for entity in entities})),)
         ).fetchall()
-        return [Called(*place, _meant(connection, rows, who, text[slice(*place)])) for place, who in places.items()]
+        return [Match(*span, _likely(connection, rows, entities, text[slice(*span)])) for span, entities in spans.items()]
 
     def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
         changed, number, mark = connection.execute(_STATE).fetchone() or ("", 0, 0)
@@ -93,7 +93,7 @@ def roots(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, int
 
 
 def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
-    """Of the people among these, who else may be meant: 田中 may be 田中誠, who is one of two. Merged ones as what they are merged into."""
+    """For the people among these entities, other people that may be meant: 田中 may mean 田中誠. Merged entities as the ones that are kept."""
     own = connection.execute(
         "SELECT id, name FROM entities WHERE type = 'Person' AND id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
     )
@@ -104,61 +104,61 @@ def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: I
     parts = ((id_, part) for id_, name in people for part in name_similarity.parts(name, "Person") if name.startswith(part))
     shorter = [(id_, part) for id_, part in parts if _may_be_a_part(part)]
     rows = connection.execute(_SHORTER_OR_LONGER, (json.dumps(longer), json.dumps(shorter)))
-    found: dict[int, set[int]] = {}
-    for one, other in rows:
-        found.setdefault(one, set()).add(other)
-    return found
+    others: dict[int, set[int]] = {}
+    for entity, other in rows:
+        others.setdefault(entity, set()).add(other)
+    return others
 
 
 def _may_be_a_part(name: str) -> bool:
-    """アン is no part of アンナ as 田中 is one of 田中誠, and Minji of Minji Kim."""
+    """Whether longer names that begin with this one are of the same person: 田中 and 田中誠, Minji and Minji Kim, but not アン and アンナ."""
     return name.isascii() or "\u4e00" <= name[-1] <= "\u9fff"
 
 
 def mark_changed(connection: apsw.Connection) -> None:
-    """Names were taken away, or mean somebody else now: whoever keeps them ready has to begin anew."""
+    """Notes that names were removed, or mean other entities: gazetteers in memory have to be built again."""
     connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_changed', lower(hex(randomblob(8))))")
 
 
 def unread_names(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
-    """The names that older memories were not read for yet, the first first: number and name."""
+    """The names that older memories were not searched for yet, in the order of their ids: id and name."""
     until = connection.execute("SELECT CAST(value AS INTEGER) FROM properties WHERE name = 'names_read_until'").get or 0
     rows = connection.execute("SELECT id, alias FROM entity_aliases WHERE id > ? ORDER BY id LIMIT ?", (until, limit))
     return [(int(number), str(alias)) for number, alias in rows]
 
 
 def note_read_until(connection: apsw.Connection, number: int) -> None:
-    """Older memories were read for the names up to this one."""
+    """Notes that older memories were searched for the names up to this id."""
     connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_read_until', ?)", (str(number),))
 
 
 def memories_containing(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
-    """The memories that hold one of these names, letter by letter, and don't name the one who is called so: nobody knew, or another one was
-    meant. `learned`: the names by number."""
+    """The memories that contain one of these names, letter by letter, without a mention of the entity that has it. `learned` are names with
+    their ids."""
     rows = connection.execute(
         "SELECT DISTINCT m.id FROM json_each(?) n JOIN entity_aliases a ON a.id = n.value JOIN memories m ON m.kind <> 'summary' "
         "AND instr(m.content, a.alias) WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em WHERE em.memory = m.id AND em.entity = a.entity)",
-        (json.dumps([number for number, alias in learned if is_looked_for(alias)]),),
+        (json.dumps([number for number, alias in learned if is_searchable(alias)]),),
     )
     return [int(row[0]) for row in rows]
 
 
-def _meant(connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], who: Sequence[int], written: str) -> tuple[Candidate, ...]:
-    """Who may be called so; of several with it as a further name those to whom somebody gave it by hand, if there are."""
-    found = _candidates([row for row in rows if row[0] in who], written)
-    if len(found) == 1 or any(candidate.is_own for candidate in found):
-        return found
-    given = {row[0] for row in connection.execute("SELECT entity FROM entity_aliases WHERE folded = ? AND by_hand", (fold(written),))}
-    return _candidates([row for row in rows if row[0] in given.intersection(who)], written) or found
+def _likely(connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], entities: Sequence[int], written: str) -> tuple[Candidate, ...]:
+    """The entities that a name may mean; of several that have it as a further name, those that a person gave it, if there are any."""
+    candidates = _candidates([row for row in rows if row[0] in entities], written)
+    if len(candidates) == 1 or any(candidate.is_own for candidate in candidates):
+        return candidates
+    by_hand = {row[0] for row in connection.execute("SELECT entity FROM entity_aliases WHERE folded = ? AND by_hand", (fold(written),))}
+    return _candidates([row for row in rows if row[0] in by_hand.intersection(entities)], written) or candidates
 
 
 def _candidates(rows: Iterable[tuple[Any, ...]], written: str) -> tuple[Candidate, ...]:
-    found: dict[int, Candidate] = {}
+    by_root: dict[int, Candidate] = {}
     for entity, own_name, root, name, type_ in rows:
         is_own = bare(own_name) == bare(written)
-        if root not in found or (is_own and not found[root].is_own):
-            found[root] = Candidate(entity, name, type_, is_own)
-    return tuple(found.values())
+        if root not in by_root or (is_own and not by_root[root].is_own):
+            by_root[root] = Candidate(entity, name, type_, is_own)
+    return tuple(by_root.values())
 
 
 def _gazetteer(connection: apsw.Connection, after: int) -> Gazetteer:

@@ -1,4 +1,4 @@
-"""Entities and their names: found by a name, made when a text names somebody new."""
+"""Rows of entities and their names: read by id or name, created, given names and types."""
 
 import json
 import uuid
@@ -16,9 +16,9 @@ from memory_mcp.text import mention
 from memory_mcp.text.names import bare, fold
 
 UNKNOWN_TYPE = mention.UNKNOWN_TYPE
-# The type of an entity e as it is without what is merged into it.
+# The type of an entity e without the entities that are merged into it.
 OWN_TYPE = f"iif({{e}}.type_from IS 'merge', '{UNKNOWN_TYPE}', {{e}}.type)"
-# +e.id: with the affinity of a column SQLite would not use the index of the groups.
+# +e.id removes the column affinity, which would keep SQLite from using the index of merged entities.
 _COLUMNS = (
     "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
     "e.first_mentioned_at, e.last_mentioned_at, e.merged_into, "
@@ -30,9 +30,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Someone or something that memories speak of. `confidence` and `importance` run from 0 to 1; times are aware, UTC.
+    """A person or thing that memories mention. `confidence` and `importance` are 0 to 1; times are aware, UTC.
 
-    `aliases` are further names of its own, `merged_names` all those of what was merged into it.
+    `aliases` are its own further names, `merged_names` all names of the entities that are merged into it.
     """
 
     id: int
@@ -54,7 +54,7 @@ class Entity:
 
 def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]:
     """The entities with these ids, merged ones included."""
-    # As one text: between two rows other threads have their turn.
+    # One row of JSON: between two rows, other threads take the interpreter lock.
     rows = connection.execute(
         f"SELECT json_group_array(json_array({_COLUMNS})) FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
@@ -63,31 +63,31 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]
 
 
 def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
-    """Whoever is called so, most mentioned first: exactly so if anybody is, else with other honorifics, else the day that is meant, however
-    it is written. Merged ones answer as the kept."""
+    """The entities with this name, the most mentioned first: with exactly this name if there are any, else with other honorifics, else the
+    day that the name means in another notation. A merged entity is returned as the one that is kept."""
     return next(by_name_forms(connection, name), [])
 
 
 def by_name_forms(connection: apsw.Connection, name: str) -> Iterator[list[Entity]]:
-    """Whoever is called exactly so, then whoever is with other honorifics, then the day; each only where there is somebody."""
+    """The entities with exactly this name, then those with other honorifics, then the day; empty groups are left out."""
     for column, wanted in _forms(name):
-        found = _selected(
+        entities = _selected(
             connection,
             f"IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a JOIN entities f ON f.id = a.entity WHERE a.{column} = ?) "
             "ORDER BY e.extraction_count DESC, e.id",
             wanted,
         )
-        if found:
-            yield found
+        if entities:
+            yield entities
 
 
 def by_entity_id(connection: apsw.Connection, entity_id: str) -> list[Entity]:
-    """The entity with this id, or what it is merged into; none where there is no such id."""
+    """The entity with this public id, or the one that it is merged into; none where there is no such id."""
     return _selected(connection, "= (SELECT coalesce(f.merged_into, f.id) FROM entities f WHERE f.entity_id = ?)", entity_id)
 
 
 def by_similar_name(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
-    """Entities with a name that holds this bare one or is held by it, the most mentioned first."""
+    """Entities with a name that contains this one or is contained in it, without honorifics; the most mentioned first."""
     return _selected(
         connection,
         "IN (SELECT coalesce(f.merged_into, f.id) FROM entity_aliases a JOIN entities f ON f.id = a.entity "
@@ -102,7 +102,7 @@ def _selected(connection: apsw.Connection, which: str, *wanted: str | int) -> li
 
 
 def _forms(name: str) -> Iterator[tuple[str, str]]:
-    """How a name may be looked for: the column and what stands there."""
+    """The ways to look for a name: the column and its value."""
     yield "folded", fold(name)
     yield "bare", bare(name)
     if day := day_called(name, None):
@@ -119,81 +119,78 @@ def find_or_create(
     subtype: str | None = None,
     likely: str | None = None,
 ) -> int:
-    """The id of the entity of this name, and of this type where one is told; a new one if there is none. Of merged ones it is the one whose
-    own the name is, so that they can be told apart again. `likely` is its type where nobody has told one."""
+    """The id of the entity with this name, and of this type where one is given; a new one if there is none. Of merged entities it is the one
+    that has the name itself, so that the merge can be undone. `likely` is a guess of the type, where none is given."""
     entity = find(connection, name, type_, likely=likely)
     if entity is None:
         return create(connection, name, type_ or likely or UNKNOWN_TYPE, confidence, now, subtype=subtype)
-    if told := type_ or likely:
-        fill_type(connection, entity.id, told, now)
-    own = _whose_own(connection, entity, name)
+    if stated_type := type_ or likely:
+        fill_type(connection, entity.id, stated_type, now)
+    owner = _name_owner(connection, entity, name)
     if confidence > entity.confidence:
-        connection.execute("UPDATE entities SET confidence = max(confidence, ?) WHERE id = ?", (confidence, own))
-    return own
+        connection.execute("UPDATE entities SET confidence = max(confidence, ?) WHERE id = ?", (confidence, owner))
+    return owner
 
 
 def find(
     connection: apsw.Connection, name: str, type_: str | None, *, likely: str | None = None, among: Sequence[Entity] | None = None
 ) -> Entity | None:
-    """Who is meant by this name, and of this type where one is told, or was until somebody told another: whose own name it is before whose
-    further name, then who is mentioned most. None where there is nobody, or where it is a further name of several, which may be either, unless the hand gave it to one alone.
-    `among`: those of whoever is called so who may be meant."""
-    called = by_name(connection, name) if among is None else among
-    found = [entity for entity in called if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
+    """The entity that this name means, of this type where one is given, or that had the type before a person changed it. The entity whose own
+    name it is comes before those that have it as a further name, then the most mentioned. None where there is none, or where it is a
+    further name of several, unless a person gave it to only one. `among` are the candidates, instead of all entities with the name."""
+    with_name = by_name(connection, name) if among is None else among
+    candidates = [entity for entity in with_name if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
     wanted = type_ or likely
-    once = (
-        type_history.ids_with_type(connection, name, wanted)
-        if wanted and called and all(entity.type != wanted for entity in called)
-        else set()
-    )
-    if once:
-        found = [entity for entity in called if entity.id in once] or found
+    formerly: set[int] = set()
+    if wanted and with_name and all(entity.type != wanted for entity in with_name):
+        formerly = type_history.ids_with_type(connection, name, wanted)
+    if formerly:
+        candidates = [entity for entity in with_name if entity.id in formerly] or candidates
     elif type_ is None and likely == "Person":
         # 福島さん is not the place.
-        found = [entity for entity in found if entity.type != "Location"]
-    if wanted and not once:
-        found = (
-            [entity for entity in found if entity.type == wanted] or [entity for entity in found if entity.type == UNKNOWN_TYPE] or found
-        )
-    if len(found) == 1 and (bare(found[0].name) == bare(name) or not is_day_without_year(name)):
-        return found[0]
-    called_so = ids_by_own_name(connection, name) if found else set()
-    own = [entity for entity in found if entity.id in called_so]
+        candidates = [entity for entity in candidates if entity.type != "Location"]
+    if wanted and not formerly:
+        of_type = [entity for entity in candidates if entity.type == wanted]
+        candidates = of_type or [entity for entity in candidates if entity.type == UNKNOWN_TYPE] or candidates
+    if len(candidates) == 1 and (bare(candidates[0].name) == bare(name) or not is_day_without_year(name)):
+        return candidates[0]
+    with_own_name = ids_by_own_name(connection, name) if candidates else set()
+    own = [entity for entity in candidates if entity.id in with_own_name]
     if own:
         return own[0]
     if is_day_without_year(name):
         return None
-    given = _given(connection, found, name)
-    return given[0] if len(given) == 1 else None
+    by_hand = _with_name_by_hand(connection, candidates, name)
+    return by_hand[0] if len(by_hand) == 1 else None
 
 
 def ids_by_own_name(connection: apsw.Connection, name: str) -> set[int]:
-    """Whose own name it is, or that of one who was merged into them: what was a further name before a merge is one after it."""
+    """The entities whose own name this is, or that of an entity merged into them: a further name before a merge stays one after it."""
     rows = connection.execute(
         "SELECT coalesce(e.merged_into, e.id), e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ?",
         (bare(name),),
     )
-    return {root for root, called in rows if bare(called) == bare(name)}
+    return {root for root, own_name in rows if bare(own_name) == bare(name)}
 
 
-def _given(connection: apsw.Connection, found: Sequence[Entity], name: str) -> list[Entity]:
-    """Those to whom somebody gave this name by hand: a name that only the trash holds may be given to another one."""
+def _with_name_by_hand(connection: apsw.Connection, candidates: Sequence[Entity], name: str) -> list[Entity]:
+    """Those that a person gave this name: a hidden name may be given to another entity."""
     rows = connection.execute(
         "SELECT coalesce(e.merged_into, e.id) FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ? AND a.by_hand",
         (bare(name),),
     )
-    given = {row[0] for row in rows}
-    return [entity for entity in found if entity.id in given]
+    by_hand = {row[0] for row in rows}
+    return [entity for entity in candidates if entity.id in by_hand]
 
 
 def is_day_without_year(name: str) -> bool:
-    """Whether it is the name of a day such as 10月17日: by its own name one that comes back each year, and none that has it as a further name."""
+    """Whether a name is a date such as 10月17日: as an own name it means the day of every year, as a further name it means no entity."""
     day = day_called(name, None)
     return day is not None and "月" in day.name
 
 
 def fill_type(connection: apsw.Connection, entity_id: int, type_: str, now: datetime) -> None:
-    """The type of an entity, or of what it is merged into, of which nobody has told one. What the hand told stays."""
+    """Sets the type of an entity, or of the one that it is merged into, if it is unknown. A type set by hand stays."""
     connection.execute(
         f"UPDATE entities SET type = ?1, type_from = NULL, types_told = {type_history.WAS_UNKNOWN}, updated_at = ?2 WHERE type_from IS NOT 'hand' "
         "AND ((type = ?3 AND type <> ?1) OR (type_from = 'merge' AND type = ?1)) "
@@ -214,7 +211,7 @@ def create(
     attributes: Mapping[str, Any] | None = None,
     made_by: str = "text",
 ) -> int:
-    """A new entity with its name as its first alias. Returns its id."""
+    """Creates an entity, with its name as the first alias. Returns its id."""
     moment = to_text(now)
     connection.execute(
         "INSERT INTO entities(entity_id, type, subtype, name, description, confidence, attributes, made_by, created_at, updated_at) "
@@ -241,19 +238,19 @@ def create(
 
 
 def add_aliases(connection: apsw.Connection, entity_id: int, aliases: Sequence[str]) -> None:
-    """Further names of an entity; the ones that it has already change nothing."""
+    """Adds names to an entity; names that it has already are skipped."""
     rows = [(fold(alias), entity_id, bare(alias), alias) for alias in aliases if fold(alias)]
     connection.executemany("INSERT OR IGNORE INTO entity_aliases(folded, entity, bare, alias, mark) VALUES (?,?,?,?,random())", rows)
 
 
 def add_names_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
-    """Names that somebody gives an entity: they stay told, whatever memories are forgotten."""
+    """Adds names that a person gives an entity: they stay visible, whatever memories are forgotten."""
     add_aliases(connection, entity_id, names)
     mark_names_by_hand(connection, entity_id, names)
 
 
 def mark_names_by_hand(connection: apsw.Connection, entity_id: int, names: Sequence[str]) -> None:
-    """Those of an entity's names that somebody called it by stay told, too."""
+    """Marks those of an entity's names that a person used: they stay visible, too."""
     folded = json.dumps([fold(name) for name in names])
     connection.execute(
         "UPDATE entity_aliases SET by_hand = 1 WHERE entity = ? AND folded IN (SELECT value FROM json_each(?))", (entity_id, folded)
@@ -261,13 +258,13 @@ def mark_names_by_hand(connection: apsw.Connection, entity_id: int, names: Seque
 
 
 def names_by_hand(connection: apsw.Connection, entity_id: int) -> list[str]:
-    """Those of an entity's own names, merges aside, that somebody put down."""
+    """Those of an entity's names that a person gave it, without merged entities."""
     return [
         row[0] for row in connection.execute("SELECT alias FROM entity_aliases WHERE entity = ? AND by_hand ORDER BY alias", (entity_id,))
     ]
 
 
-def _whose_own(connection: apsw.Connection, entity: Entity, name: str) -> int:
+def _name_owner(connection: apsw.Connection, entity: Entity, name: str) -> int:
     if not entity.merged_names:
         return entity.id
     owner = connection.execute(
@@ -279,7 +276,7 @@ def _whose_own(connection: apsw.Connection, entity: Entity, name: str) -> int:
 
 
 def entity_types(connection: apsw.Connection) -> dict[str, str]:
-    """The types that an entity can have: by name, how each is shown."""
+    """The types that an entity can have, with their display names."""
     return dict(connection.execute("SELECT name, display_name FROM entity_types ORDER BY name"))
 
 
@@ -303,6 +300,6 @@ def _entity(row: Sequence[Any]) -> Entity:
     )
 
 
-def _names(told: Any) -> tuple[str, ...]:
-    """A list as JSON text; within another such text it is a list already."""
-    return tuple(json.loads(told) if isinstance(told, str) else told)
+def _names(column: Any) -> tuple[str, ...]:
+    """Names from JSON text; inside another JSON text they are a list already."""
+    return tuple(json.loads(column) if isinstance(column, str) else column)

@@ -1,6 +1,6 @@
-"""What an import tells of the graph beside the memories, put down: what is said here already stays, what is open is filled.
+"""Importing the graph's rows of an export: what is stored here stays, empty fields are filled.
 
-Rows are those that `leaving` writes, checked. Entities are found by their names and types, or made.
+Rows are those of `graph_export`, validated. Entities are found by name and type, or created.
 """
 
 from collections.abc import Mapping
@@ -21,20 +21,20 @@ Row = Mapping[str, Any]
 
 
 class GraphImport:
-    """What one batch brings; `settle` sums up what follows from all of it. Call both in one transaction."""
+    """Imports one batch of rows; `finish` sums up what follows from them. Call both in one transaction."""
 
     def __init__(self, connection: apsw.Connection, now: datetime) -> None:
         self._connection, self._now = connection, now
         self._pairs: set[Pair] = set()
         self._merged: set[int] = set()
 
-    def take(self, kind: str, row: Row) -> bool:
-        """Whether the row said anything new.
+    def add(self, kind: str, row: Row) -> bool:
+        """Stores a row. Returns whether it changed anything.
 
         Raises:
-            InvalidInput: it names a memory that is not here. Nothing of it was put down.
+            InvalidInput: it refers to a memory that this persona doesn't have. Nothing of it was stored.
         """
-        takers = {
+        by_kind = {
             "entity_type": self._type,
             "relation_type": self._type,
             "entity": self._entity,
@@ -43,10 +43,10 @@ class GraphImport:
             "distinct_entity": self._distinguish,
             "link": self._link,
         }
-        return takers[kind](row)
+        return by_kind[kind](row)
 
-    def settle(self) -> None:
-        """Relations, counts and names as they are now."""
+    def finish(self) -> None:
+        """Updates relations, counters and names."""
         if self._merged:
             entity_merges.regroup(self._connection)
             entity_merges.update_merged_types(self._connection, self._merged)
@@ -71,13 +71,13 @@ class GraphImport:
             type_history.adopt_type(self._connection, row["entity"], row["type"], row.get("former_types", ()))
         id_ = self._own(row["entity"], row.get("type"))
         if id_ is None:
-            self._make(row)
+            self._create(row)
             return True
-        before = self._told_of(id_)
+        before = self._fields(id_)
         self._fill(id_, row)
-        return self._told_of(id_) != before
+        return self._fields(id_) != before
 
-    def _make(self, row: Row) -> int:
+    def _create(self, row: Row) -> int:
         id_ = records.create(
             self._connection,
             row["entity"],
@@ -94,7 +94,7 @@ class GraphImport:
         return id_
 
     def _fill(self, id_: int, row: Row) -> None:
-        found = records.Entity(
+        imported = records.Entity(
             id=id_,
             entity_id="",
             type=row.get("type") or records.UNKNOWN_TYPE,
@@ -106,12 +106,12 @@ class GraphImport:
             aliases=tuple(row.get("aliases", ())),
         )
         made_by = row.get("made_by", "text")
-        # An older export says nothing of who put a name down.
-        by_hand = row.get("names_by_hand", () if made_by == "text" else (found.name, *found.aliases))
-        graph_merge.fill_entity(self._connection, id_, found, made_by, by_hand, self._now, type_by_hand=row.get("type_by_hand", False))
+        # Older exports don't contain which names persons wrote.
+        by_hand = row.get("names_by_hand", () if made_by == "text" else (imported.name, *imported.aliases))
+        graph_merge.fill_entity(self._connection, id_, imported, made_by, by_hand, self._now, type_by_hand=row.get("type_by_hand", False))
         type_history.add(self._connection, id_, row.get("former_types", ()))
 
-    def _told_of(self, id_: int) -> object:
+    def _fields(self, id_: int) -> object:
         entity = records.by_ids(self._connection, [id_])[id_]
         made_by = self._connection.execute("SELECT made_by, type_from, types_told FROM entities WHERE id = ?", (id_,)).get
         by_hand = records.names_by_hand(self._connection, id_)
@@ -120,11 +120,11 @@ class GraphImport:
     def _relation(self, row: Row) -> bool:
         source, target = (self._end(row[end], row.get(f"{end}_type")) for end in ("source", "target"))
         before = self._connection.total_changes()
-        said = [
+        values = [
             row.get(name) for name in ("subtype", "weight", "confidence", "valid_from", "valid_to", "method", "validation_status", "notes")
         ]
         pairs = graph_merge.add_stated_relations(
-            self._connection, [(None, source, target, None, None, row["relation"], *said, row["created_at"])]
+            self._connection, [(None, source, target, None, None, row["relation"], *values, row["created_at"])]
         )
         if self._connection.total_changes() == before:
             return False
@@ -140,7 +140,7 @@ class GraphImport:
         if kept == merged or known:
             return False
         if not row.get("undone_at"):
-            # Whoever is one with another here already goes along with it: nobody has two above, nor himself.
+            # An entity that is merged already brings its group: none is merged into two, nor into itself.
             merged, root = entity_merges.root_by_merges(self._connection, merged), entity_merges.root_by_merges(self._connection, kept)
             if merged == root or entity_merges.are_distinct(self._connection, merged, root):
                 return False
@@ -153,12 +153,12 @@ class GraphImport:
 
     def _distinguish(self, row: Row) -> bool:
         ends = (row["distinct_entity"], row.get("type")), (row["from_entity"], row.get("from_type"))
-        one, other = sorted(self._end(*end) for end in ends)
-        if entity_merges.root_by_merges(self._connection, one) == entity_merges.root_by_merges(self._connection, other):
+        entity, other = sorted(self._end(*end) for end in ends)
+        if entity_merges.root_by_merges(self._connection, entity) == entity_merges.root_by_merges(self._connection, other):
             return False
         self._connection.execute(
             "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
-            (one, other, row.get("reason"), row["decided_at"]),
+            (entity, other, row.get("reason"), row["decided_at"]),
         )
         return self._connection.changes() > 0
 
@@ -184,22 +184,22 @@ class GraphImport:
         return self._connection.changes() > 0
 
     def _end(self, name: str, type_: str | None) -> int:
-        return self._own(name, type_) or self._make({"entity": name, "type": type_})
+        return self._own(name, type_) or self._create({"entity": name, "type": type_})
 
     def _own(self, name: str, type_: str | None) -> int | None:
-        """The entity of this name and type, as it was before any merge, or until somebody told another type."""
+        """The entity of this name and type, ignoring merges and types that a person set since."""
         had = type_history.HAD.format("?3")
         own = records.OWN_TYPE.format(e="e")
-        found = self._connection.execute(
+        match = self._connection.execute(
             f"SELECT e.id, {own}, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 "
             f"AND (?3 IS NULL OR {own} IN (?3, ?4) OR {had}) ORDER BY e.name = ?2 DESC, {own} = ?3 DESC, {had} DESC, e.id LIMIT 1",
             (fold(name), name, type_, records.UNKNOWN_TYPE),
         ).fetchone()
-        if found is None or (found[2] != name and records.is_day_without_year(name)):
+        if match is None or (match[2] != name and records.is_day_without_year(name)):
             return None
-        if type_ not in (None, found[1]) and found[1] == records.UNKNOWN_TYPE:
+        if type_ not in (None, match[1]) and match[1] == records.UNKNOWN_TYPE:
             self._connection.execute(
                 f"UPDATE entities SET type = ?, type_from = NULL, types_told = {type_history.WAS_UNKNOWN} WHERE id = ? AND type_from IS NOT 'hand'",
-                (type_, found[0]),
+                (type_, match[0]),
             )
-        return int(found[0])
+        return int(match[0])

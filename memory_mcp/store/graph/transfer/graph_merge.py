@@ -1,7 +1,6 @@
-"""Taking into one persona's graph what somebody said by hand in another's: relations, what was taken back, who is one with whom and who
-is not.
+"""Merging another persona's graph: relations and rejections by hand, types, links, merges of entities and distinct ones.
 
-What follows from texts is not taken: the texts are read again where they come to.
+What follows from texts is not copied: the texts are read again in the persona that they are merged into.
 """
 
 import json
@@ -18,15 +17,18 @@ from memory_mcp.store.graph.memory_links import DERIVED
 from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, ordered_ends, sum_up
 from memory_mcp.store.timestamps import to_text
 
-_EVIDENCE = "memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, notes, created_at"
+_EVIDENCE = (
+    "memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, "
+    "notes, created_at"
+)
 _LINK = "source, target, type, weight, confidence, method, created_at"
 
 
 def merge_graph(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int], now: datetime) -> None:
-    """Takes it in; entities are found by their names, or made. `memory_ids`: of the memories that came along, there → here."""
-    _take_types(here, there)
-    _take_links(here, there, memory_ids)
-    said: list[tuple[Any, ...]] = [
+    """Copies what persons stated from `there` to `here`. Entities are found by name, or created. `memory_ids` maps the copied memories."""
+    _copy_types(here, there)
+    _copy_links(here, there, memory_ids)
+    evidence: list[tuple[Any, ...]] = [
         row
         for row in there.execute(
             f"SELECT {_EVIDENCE} FROM relation_evidence WHERE method NOT IN (SELECT value FROM json_each(?)) ORDER BY id",
@@ -37,26 +39,27 @@ def merge_graph(here: apsw.Connection, there: apsw.Connection, memory_ids: Mappi
     merges: list[tuple[Any, ...]] = there.execute(
         "SELECT kept, merged, reason FROM entity_merges WHERE undone_at IS NULL ORDER BY id"
     ).fetchall()
-    apart: list[tuple[Any, ...]] = there.execute("SELECT one, other, reason, decided_at FROM entity_distinctions").fetchall()
+    distinct: list[tuple[Any, ...]] = there.execute("SELECT one, other, reason, decided_at FROM entity_distinctions").fetchall()
     made = [row[0] for row in there.execute("SELECT id FROM entities WHERE made_by <> 'text' ORDER BY id")]
-    ends = [end for row in said for end in row[1:3]]
-    ours = _ours(here, there, dict.fromkeys([*ends, *(end for one, other, *_ in (*merges, *apart) for end in (one, other)), *made]), now)
-    sum_up(here, add_stated_relations(here, [(memory_ids.get(row[0]), ours[row[1]], ours[row[2]], *row[3:]) for row in said]), now)
+    ends = [end for row in evidence for end in row[1:3]]
+    wanted = dict.fromkeys([*ends, *(end for row in (*merges, *distinct) for end in row[:2]), *made])
+    ours = _entities_here(here, there, wanted, now)
+    sum_up(here, add_stated_relations(here, [(memory_ids.get(row[0]), ours[row[1]], ours[row[2]], *row[3:]) for row in evidence]), now)
     for kept, merged, reason in merges:
-        found = records.by_ids(here, [ours[kept], ours[merged]])
-        roots = sorted({entity.merged_into or entity.id for entity in found.values()})
+        both = records.by_ids(here, [ours[kept], ours[merged]])
+        roots = sorted({entity.merged_into or entity.id for entity in both.values()})
         if len(roots) == 2 and tuple(roots) not in entity_merges.distinct_pairs(here):
             entity_merges.merge(here, ours[kept], ours[merged], reason, now)
-    for one, other, reason, decided_at in apart:
-        if entity_merges.root_of(here, ours[one]) != entity_merges.root_of(here, ours[other]):
+    for entity, other, reason, decided_at in distinct:
+        if entity_merges.root_of(here, ours[entity]) != entity_merges.root_of(here, ours[other]):
             here.execute(
                 "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
-                (*sorted((ours[one], ours[other])), reason, decided_at),
+                (*sorted((ours[entity], ours[other])), reason, decided_at),
             )
 
 
-def _take_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int]) -> None:
-    """Links of memories that nothing derives."""
+def _copy_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int]) -> None:
+    """Copies links of memories that are not derived."""
     rows: Iterable[tuple[Any, ...]] = there.execute(
         f"SELECT {_LINK} FROM memory_links WHERE method NOT IN (SELECT value FROM json_each(?))", (json.dumps(DERIVED),)
     )
@@ -66,7 +69,7 @@ def _take_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mappi
     )
 
 
-def _take_types(here: apsw.Connection, there: apsw.Connection) -> None:
+def _copy_types(here: apsw.Connection, there: apsw.Connection) -> None:
     for table, columns in (
         ("entity_types", "name, display_name, description, color"),
         ("relation_types", "name, display_name, description, directed"),
@@ -77,26 +80,26 @@ def _take_types(here: apsw.Connection, there: apsw.Connection) -> None:
         )
 
 
-def _ours(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], now: datetime) -> dict[int, int]:
-    """Which of the entities here each of those there is."""
-    found: dict[int, int] = {}
+def _entities_here(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], now: datetime) -> dict[int, int]:
+    """The ids of entities, there → here."""
+    ids: dict[int, int] = {}
     theirs = records.by_ids(there, wanted)
-    of_the_trash = visibility.hidden_names(there, {entity.merged_into or entity.id for entity in theirs.values()})
+    hidden_names = visibility.hidden_names(there, {entity.merged_into or entity.id for entity in theirs.values()})
     for id_, entity in theirs.items():
         made_by, type_from = there.execute("SELECT made_by, type_from FROM entities WHERE id = ?", (id_,)).fetchone() or ("text", None)
         type_ = None if entity.type == records.UNKNOWN_TYPE or type_from == "merge" else entity.type
-        had = type_history.former_types(there, id_)
+        former_types = type_history.former_types(there, id_)
         if type_from == "hand":
-            type_history.adopt_type(here, entity.name, entity.type, had)
-        found[id_] = records.find_or_create(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
+            type_history.adopt_type(here, entity.name, entity.type, former_types)
+        ids[id_] = records.find_or_create(here, entity.name, type_, entity.confidence, now, subtype=entity.subtype)
         if made_by != "text":
-            # What only the trash calls it comes with the trash, once that is read here.
-            hidden = of_the_trash.get(entity.merged_into or entity.id, set())
-            told = replace(entity, aliases=tuple(alias for alias in entity.aliases if alias not in hidden))
+            # Hidden names come with the memories in the trash, once those are read here.
+            hidden = hidden_names.get(entity.merged_into or entity.id, set())
+            copied = replace(entity, aliases=tuple(alias for alias in entity.aliases if alias not in hidden))
             by_hand = records.names_by_hand(there, id_)
-            fill_entity(here, found[id_], told, made_by, by_hand, now, type_by_hand=type_from == "hand")
-        type_history.add(here, found[id_], had)
-    return found
+            fill_entity(here, ids[id_], copied, made_by, by_hand, now, type_by_hand=type_from == "hand")
+        type_history.add(here, ids[id_], former_types)
+    return ids
 
 
 def fill_entity(
@@ -109,7 +112,7 @@ def fill_entity(
     *,
     type_by_hand: bool = False,
 ) -> None:
-    """What is said of an entity here stays, and what is open is filled. Who was made by somebody stays without a mention."""
+    """Fills the empty fields of an entity; what is set here stays. An entity created by hand stays without a mention."""
     records.add_aliases(here, id_, entity.aliases)
     records.add_names_by_hand(here, id_, names_by_hand)
     attributes = json.dumps(dict(entity.attributes), ensure_ascii=False) if entity.attributes else None
@@ -122,20 +125,20 @@ def fill_entity(
 
 
 def add_stated_relations(here: apsw.Connection, rows: Iterable[tuple[Any, ...]]) -> set[Pair]:
-    """What is said here already stays as it is. Of somebody who states a relation and somebody who takes it back, the later one counts; what
-    a memory states brings back nothing."""
+    """Adds relations by hand; existing ones stay as they are. Of a statement and a rejection, the later one counts; a memory's statement
+    doesn't undo a rejection. Returns the pairs to sum up."""
     directed = directed_types(here)
     changed: set[Pair] = set()
-    for memory, one, other, one_said, other_said, type_, *rest in rows:
-        source, target, *called = ordered_ends((one, other, one_said, other_said), is_directed=directed.get(type_, True))
-        how = rest[5:7]  # method and validation_status: a note may read like them
-        contradicted = REJECTED in how and _is_stated_since(here, source, target, type_, rest[-1])
+    for memory, first, second, first_name, second_name, type_, *rest in rows:
+        source, target, *names = ordered_ends((first, second, first_name, second_name), is_directed=directed.get(type_, True))
+        method_and_status = rest[5:7]  # not all of `rest`: a note may contain the same words
+        contradicted = REJECTED in method_and_status and _is_stated_since(here, source, target, type_, rest[-1])
         if source != target and not contradicted:
             here.execute(
                 f"INSERT OR IGNORE INTO relation_evidence({_EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (memory, source, target, *called, type_, *rest),
+                (memory, source, target, *names, type_, *rest),
             )
-            if memory is None and STATED in how and here.changes():
+            if memory is None and STATED in method_and_status and here.changes():
                 here.execute(
                     "DELETE FROM relation_evidence WHERE source = ? AND target = ? AND type = ? AND method = ? AND created_at < ?",
                     (source, target, type_, REJECTED, rest[-1]),
@@ -145,8 +148,8 @@ def add_stated_relations(here: apsw.Connection, rows: Iterable[tuple[Any, ...]])
 
 
 def _is_stated_since(here: apsw.Connection, source: int, target: int, type_: str, moment: str) -> bool:
-    found = here.execute(
+    row = here.execute(
         "SELECT 1 FROM relation_evidence WHERE memory IS NULL AND source = ? AND target = ? AND type = ? AND method = ? AND created_at > ?",
         (source, target, type_, STATED, moment),
     )
-    return found.get is not None
+    return row.get is not None

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from memory_mcp.dates.mentions import day_called
-from memory_mcp.graph.extract.extraction import found_in
+from memory_mcp.graph.extract.extraction import extract_mentions
 
 # In February the last 10月17日 is the nearest one, and in the middle of June the next one.
 SAID_ON = date(2026, 2, 10)
@@ -179,7 +179,7 @@ ENGLISH = [
 
 
 def day_in(text, said_on):
-    return next(one.name for one in found_in(text, (), said_on=said_on) if one.subtype == "day")
+    return next(one.name for one in extract_mentions(text, (), said_on=said_on) if one.subtype == "day")
 
 
 @pytest.mark.parametrize("text", PLANS)
@@ -204,7 +204,7 @@ def test_an_english_sentence_tells_it_by_its_verb(text, day):
 
 def test_each_sentence_speaks_for_its_own_day():
     text = "10月17日に会った。次の締切は10月18日。10月19日は金曜"
-    assert [one.name for one in found_in(text, (), said_on=IN_JUNE)] == ["2025-10-17", "2026-10-18", "2026-10-19"]
+    assert [one.name for one in extract_mentions(text, (), said_on=IN_JUNE)] == ["2025-10-17", "2026-10-18", "2026-10-19"]
 
 
 def test_the_day_itself_is_both_the_next_and_the_last():

@@ -4,13 +4,13 @@ from datetime import date
 
 import pytest
 
-from memory_mcp.graph.extract.extraction import TEXT_LIMIT, found_in
+from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions
 
 SAID_ON = date(2025, 10, 30)
 
 
 def days_in(text, said_on=SAID_ON):
-    return [one.name for one in found_in(text, (), said_on=said_on) if one.subtype == "day"]
+    return [one.name for one in extract_mentions(text, (), said_on=said_on) if one.subtype == "day"]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_so_many_days_are_no_further_day(text):
 
 
 def test_a_day_that_shares_the_month_of_another_is_called_by_its_whole_date():
-    _, last = (one for one in found_in("10月17日〜19日に旅行した", (), said_on=SAID_ON) if one.subtype == "day")
+    _, last = (one for one in extract_mentions("10月17日〜19日に旅行した", (), said_on=SAID_ON) if one.subtype == "day")
     assert last.aliases == ("2025年10月19日", "10月19日")
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
-from memory_mcp.dates.yearless import YEARS_MEANT
+from memory_mcp.dates.spans import YEARS_CONSIDERED
 from memory_mcp.errors import InvalidInput
 
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -136,7 +136,7 @@ def test_a_day_may_have_a_name(words, first, last):
 
 
 def test_a_named_day_without_a_year_stands_for_each_of_the_last_years_and_the_last_one_for_one():
-    assert named("クリスマスは何をした？") == [date(year, 12, 25) for year in range(2025, 2025 - YEARS_MEANT, -1)]
+    assert named("クリスマスは何をした？") == [date(year, 12, 25) for year in range(2025, 2025 - YEARS_CONSIDERED, -1)]
     assert named("what did I do last christmas?") == [date(2024, 12, 25)]
 
 
@@ -150,7 +150,7 @@ def test_the_longer_reading_wins():
 
 
 def test_a_date_without_a_year_stands_for_each_of_the_last_years():
-    assert named("10月17日は？") == [date(year, 10, 17) for year in range(2025, 2025 - YEARS_MEANT, -1)]
+    assert named("10月17日は？") == [date(year, 10, 17) for year in range(2025, 2025 - YEARS_CONSIDERED, -1)]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_date_inside_another_stands_for_both(query, first, last):
 
 def test_dates_that_lie_apart_all_stand():
     assert sorted(named("去年の1月と昨日と2022年")) == [date(2022, 1, 1), date(2024, 1, 1), date(2025, 10, 29)]
-    assert len(named("10月と12月")) == 2 * YEARS_MEANT
+    assert len(named("10月と12月")) == 2 * YEARS_CONSIDERED
 
 
 def test_a_leap_day_stands_only_for_years_that_have_one():

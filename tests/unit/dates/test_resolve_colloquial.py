@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory_mcp.dates.moving_days import public_holidays
+from memory_mcp.dates.holidays import public_holidays
 from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
 from memory_mcp.errors import InvalidInput
 

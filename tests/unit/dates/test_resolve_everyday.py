@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
-from memory_mcp.dates.yearless import YEARS_MEANT
+from memory_mcp.dates.spans import YEARS_CONSIDERED
 from memory_mcp.errors import InvalidInput
 
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -230,13 +230,13 @@ def test_a_question_may_name_a_range(query, meant):
 )  # fmt: skip
 def test_a_range_without_a_year_stands_for_each_of_the_last_years(query, first):
     assert named(query)[0] == first
-    assert len(named(query)) == YEARS_MEANT
+    assert len(named(query)) == YEARS_CONSIDERED
 
 
 @pytest.mark.parametrize(("query", "first"), [("十月に何をした？", "25-10-01..25-10-31"), ("九月三日は？", "25-09-03")])
 def test_a_date_in_kanji_without_a_year_stands_for_each_of_the_last_years(query, first):
     assert named(query)[0] == first
-    assert len(named(query)) == YEARS_MEANT
+    assert len(named(query)) == YEARS_CONSIDERED
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,187 @@
+"""Finds date expressions in a text, with their positions, and joins those that form a range: 5月から7月まで, 10月3日から5日."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from itertools import pairwise
+from typing import NamedTuple
+
+from memory_mcp.dates import absolute, holidays, relative, seasons, weeks
+from memory_mcp.dates.expressions import Expression, ExpressionTable
+from memory_mcp.dates.missing_year import is_open, with_upcoming
+from memory_mcp.dates.spans import ONE_DAY, WEEKDAYS, DaySpan, month_of, narrowed
+from memory_mcp.dates.weeks import next_weekday
+
+# Unambiguous: they mean dates wherever they occur. The longer reading first.
+_ALWAYS: list[Expression] = [
+    *relative.LATELY,
+    *absolute.NTH_DAYS,
+    holidays.ROW_OF_DAYS_OFF,
+    *holidays.NAMED_DAYS,
+    holidays.AFTER_DAYS_OFF,
+    *absolute.FULL_DATES,
+    seasons.SEASON_OF_YEAR,
+    holidays.PERIOD_OF_YEAR,
+    *absolute.QUARTERS,
+    *absolute.YEARS,
+    *absolute.DAYS_AND_MONTHS,
+    *weeks.WEEKS,
+    *relative.LONG_AGO,
+    *weeks.NAMED_WEEKDAYS,
+    *relative.NEAR_DAYS,
+    *relative.BEFORE_LAST,
+    *weeks.ENGLISH_WEEKS,
+    *relative.MONTHS_AND_YEARS,
+]
+# What sentences write for the same dates.
+_IN_QUESTIONS: list[Expression] = [*absolute.MONTHS_IN_QUESTIONS, weeks.SINCE_WEEKDAY, absolute.YEAR_IN_QUESTIONS]
+# Words that mean a date where nothing else is written, as in an argument, and may mean anything in a sentence: 夏, Friday, 最近.
+_ALONE: list[Expression] = [
+    *weeks.WEEKS_LATER,
+    *relative.LATER,
+    *absolute.FIGURES_ALONE,
+    absolute.FISCAL_YEAR_ALONE,
+    holidays.PERIOD_ALONE,
+    seasons.SEASON_ALONE,
+    *absolute.CALENDAR_ALONE,
+    *weeks.WEEKDAYS_ALONE,
+    *relative.WEEK_AND_YEAR_ALONE,
+    holidays.BON_ALONE,
+    *weeks.WEEKENDS_ALONE,
+    *relative.VAGUE_ALONE,
+]
+IN_QUESTIONS, AS_ARGUMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS]), ExpressionTable([*relative.FROM_TODAY, *_ALWAYS, *_ALONE])
+
+_TO = r"\s*(?:から|〜|~|–|-|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
+_RANGE = re.compile(_TO)
+_AND = re.compile(r"\s+and\s+")
+_BETWEEN = re.compile(r"(?<![a-z])between\s+\Z")
+_WITHIN = re.compile(r"\s*(?:の|of|in|,)?\s*")
+_LAST_WEEKDAY = re.compile(rf"{_TO}([月火水木金土日])曜(?:日(?!曜))?")
+_LAST_DAY = re.compile(rf"{_TO}(\d{{1,2}})日(?!間|前|目)|[-–](\d{{1,2}})(?![\w/:.-])")
+
+
+class Recognized(NamedTuple):
+    """`text[start:end]` is a date expression that may mean each of `spans`."""
+
+    start: int
+    end: int
+    spans: list[DaySpan]
+
+
+def recognize(plain: str, today: date, table: ExpressionTable, *, upcoming: bool = False) -> list[Recognized]:
+    """The date expressions of a normalized text. With `upcoming`, a date that does not say of which year, week or month it is may also
+    mean the next one."""
+    taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
+    recognized: list[Recognized] = []
+    for expression in table.for_text(plain):
+        if not expression.may_match(plain):
+            continue
+        for match in expression.pattern.finditer(plain):
+            start, end = match.span()
+            if any(taken[start:end]):
+                continue  # 先週 inside 先週の金曜 is part of it
+            spans = list(_resolved(expression, match, today))
+            if upcoming and is_open(expression, spans, today):
+                spans = with_upcoming(expression, match, today, spans)
+            if spans:
+                taken[start:end] = b"\1" * (end - start)
+                recognized.append(Recognized(start, end, spans))
+    return recognized
+
+
+def without_dates(plain: str, recognized: Sequence[Recognized]) -> str:
+    """The text with a space for each character of a date expression."""
+    for start, end, _ in recognized:
+        plain = plain[:start] + " " * (end - start) + plain[end:]
+    return plain
+
+
+def spans_in_question(plain: str, today: date) -> list[DaySpan]:
+    """The spans that a question names. A date inside another narrows it: 今年の1月 is one month."""
+    return narrowed(_with_ranges(plain, recognize(plain, today, IN_QUESTIONS)))
+
+
+def _resolved(expression: Expression, match: re.Match[str], today: date) -> Iterator[DaySpan]:
+    try:
+        yield from expression.resolve(match, today)
+    except (ValueError, OverflowError):
+        return  # 2月30日, or outside the calendar: no date
+
+
+class _Clause(NamedTuple):
+    """Date expressions that belong together, as in 去年の10月: what they mean together, and each alone."""
+
+    start: int
+    end: int
+    spans: list[DaySpan]
+    parts: list[list[DaySpan]]
+
+
+def _with_ranges(plain: str, recognized: Sequence[Recognized]) -> list[list[DaySpan]]:
+    """What each date of a text may mean; two with から between them are one range, and its end may leave out the month."""
+    meanings: list[list[DaySpan]] = []
+    clauses = [_to_last_day(plain, clause) for clause in _clauses(plain, sorted(recognized))]
+    joined = False
+    for clause, following in pairwise([*clauses, None]):
+        if joined or clause is None:
+            joined = False
+            continue
+        spans: list[DaySpan] = []
+        if following and _is_range(plain[: clause.start], plain[clause.end : following.start]):
+            spans = list(_from_to(clause.spans, following.spans))
+        meanings += [spans] if spans else clause.parts
+        joined = bool(spans)
+    return meanings
+
+
+def _is_range(before: str, between: str) -> bool:
+    return _RANGE.fullmatch(between) is not None or (_AND.fullmatch(between) is not None and _BETWEEN.search(before) is not None)
+
+
+def _clauses(plain: str, recognized: Sequence[Recognized]) -> Iterator[_Clause]:
+    group: list[Recognized] = []
+    for found in recognized:
+        if group and not _WITHIN.fullmatch(plain[group[-1].end : found.start]):
+            yield _clause(group)
+            group = []
+        group.append(found)
+    if group:
+        yield _clause(group)
+
+
+def _clause(group: Sequence[Recognized]) -> _Clause:
+    parts = [part.spans for part in group]
+    return _Clause(group[0].start, group[-1].end, parts[0] if len(parts) == 1 else narrowed(parts), parts)
+
+
+def _to_last_day(plain: str, clause: _Clause) -> _Clause:
+    """A day together with the day of the month or of the week to which it extends: 10月3日から5日, 月曜から金曜."""
+    weekday, last = _LAST_WEEKDAY.match(plain, clause.end), _LAST_DAY.match(plain, clause.end)
+    if not (last or weekday) or any(after - first != ONE_DAY for first, after in clause.spans):
+        return clause
+    if weekday:
+        spans = [(first, next_weekday(first, WEEKDAYS[weekday[1]])[1]) for first, _ in clause.spans if first.year < date.max.year]
+        return _Clause(clause.start, weekday.end(), spans, [spans])
+    if not last:
+        return clause
+    number = int(last[1] or last[2])
+    spans = [(first, until) for first, _ in clause.spans if (until := _day_after(first, number))]
+    return _Clause(clause.start, last.end(), spans, [spans]) if spans else clause
+
+
+def _day_after(first: date, number: int) -> date | None:
+    """The day after the day of that number, if that is a later one of the same month."""
+    try:
+        after = first.replace(day=number) + ONE_DAY
+        return after if first.day < number and after <= month_of(first.year, first.month)[1] else None
+    except (ValueError, OverflowError):  # no such day, or the end of the calendar
+        return None
+
+
+def _from_to(begins: Sequence[DaySpan], ends: Sequence[DaySpan]) -> Iterator[DaySpan]:
+    """From each beginning to the next end."""
+    for first, _ in begins:
+        later = [after for start, after in ends if start >= first]
+        if later:
+            yield first, min(later)
