@@ -90,7 +90,7 @@ def export_memories(
     if stats.get("new_persona"):
         suggestions = ", ".join(stats.get("did_you_mean", []))
         raise MemoryMCPError(
-            f"there is no persona {stats['persona']!r}", "", f"Did you mean {suggestions}?" if suggestions else "See `memory-mcp personas`"
+            f"there is no persona {stats['persona']!r}", "", f"Similar names: {suggestions}" if suggestions else "See `memory-mcp personas`"
         )
     requested = {"deleted": include_deleted, "secret": include_secret, "versions": include_versions}
     requested |= {"vectors": include_vectors, "context": include_context}

@@ -97,7 +97,7 @@ class PersonaRetriever(BaseRetriever):
             suggestions = ", ".join(answer.get("did_you_mean", []))
             raise PersonaUnknown(
                 f"the persona {answer['persona']!r} has no memories",
-                f"did you mean {suggestions}?" if suggestions else "",
+                f"similar names: {suggestions}" if suggestions else "",
                 "Correct the name, store something first, or set new_persona_is_empty",
             )
         answer_fields = {name: answer[name] for name in ("persona", "mode", "reranked", "degraded")}

@@ -77,7 +77,7 @@ def test_a_persona_that_can_t_be_read_does_not_keep_the_others_from_their_backup
 def test_who_is_not_there_has_no_backup(run: Run, served: Personas, data_directory: Path) -> None:
     assert "there is no persona 'nobody'" in run("backup", "-p", "nobody")[1]
     assert "does not exist" in run("restore", "nowhere.tar.zst")[1]
-    assert "is no data directory" in run("backup", "--data", str(data_directory / "nowhere"))[1]
+    assert "is not a data directory" in run("backup", "--data", str(data_directory / "nowhere"))[1]
 
 
 def test_on_another_machine_a_sealed_backup_wants_its_key_and_is_encrypted_there_too(

@@ -163,7 +163,7 @@ def test_the_command_lists_merges_and_undoes(server, http, persona, name, pair):
     listed = run()
     assert pair[0] in listed
     assert "same words" in listed
-    assert "1 say nothing by themselves" in listed
+    assert "1 of low value" in listed
     before = export(http, name)
     assert f"{pair[1]}: merged" in run("--merge", pair[1], "--into", pair[0])
     operation_id = json.loads(run("--json"))["merges"][0]["operation_id"]
