@@ -32,7 +32,7 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.sqlite import database
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.tokens import forget_stems
 from memory_mcp.upkeep import encryption, legacy_adoption
 
@@ -78,7 +78,7 @@ def serve(
 def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt: Callable[[], None], clock: Callable[[], datetime]) -> None:
     import uvicorn  # noqa: PLC0415  see the comment in `serve`
 
-    from memory_mcp.server.mcp_server import http_application, mcp_server  # noqa: PLC0415
+    from memory_mcp.server.application import http_application, mcp_server  # noqa: PLC0415
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
@@ -133,9 +133,9 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
 @contextmanager
 def _index(
     config: LiveConfig, personas: Personas, clock: Callable[[], datetime], caches: Caches
-) -> Iterator[tuple[ModelRegistry, IndexShelf, IndexWorker]]:
+) -> Iterator[tuple[ModelRegistry, IndexCache, IndexWorker]]:
     """The models and the index worker; they start in `_start_background`."""
-    indexes = IndexShelf()
+    indexes = IndexCache()
     pool = ModelPool()
     models = build_registry(pool, caches, lambda: _models_changed(worker), exports=Exports(personas.directory / EXPORTS))
     worker = IndexWorker(

@@ -26,7 +26,7 @@
     └── PersonaUnknown          the persona does not exist
 
 An error states what happened, why, and what to do about it. All three are safe to show to a client:
-no paths of other personas, no tracebacks, no links of libraries. `server/refusals.py` maps them to the wire.
+no paths of other personas, no tracebacks, no links of libraries. `server/errors.py` maps them to the wire.
 """
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Differences:
         return bool(self.missing or self.surplus or self.unequal)
 
 
-def compare(persona: Persona, generation: str, indexes: IndexShelf) -> Differences:
+def compare(persona: Persona, generation: str, indexes: IndexCache) -> Differences:
     """Compares every id and every vector of the index with the database."""
     index = indexes.get(persona.database, generation)
     if index is None:

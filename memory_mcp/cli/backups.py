@@ -44,11 +44,11 @@ def backup(
     from memory_mcp.personas.registry import names_in, open_read_only  # noqa: PLC0415
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415
     from memory_mcp.upkeep.backup import Backups  # noqa: PLC0415
-    from memory_mcp.upkeep.encryption import meant  # noqa: PLC0415
+    from memory_mcp.upkeep.encryption import selected  # noqa: PLC0415
 
     settings, directory = _settings(config, to), existing_data_directory(data)
     keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
-    names = meant(personas or [], names_in(directory))
+    names = selected(personas or [], names_in(directory))
     failed = 0
     for name in names:
         try:

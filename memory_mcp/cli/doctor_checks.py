@@ -17,7 +17,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
 from memory_mcp.errors import ConfigError, InvalidPersonaName, StartupError, StoreDamaged, StoreError
-from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME, is_lost, is_persona
+from memory_mcp.personas.directories import IDENTITY_NAME, is_lost, is_persona
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
 from memory_mcp.store.files.access_tokens import FILE_NAME as TOKENS_NAME
@@ -28,8 +28,9 @@ from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.inspection import Inspection, inspect
 from memory_mcp.store.legacy.original_files import KEPT_NAME
 from memory_mcp.store.sqlite import network_drives
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.encryption import refuse_without_key, state
-from memory_mcp.upkeep.legacy_layout import older_things
+from memory_mcp.upkeep.legacy_layout import legacy_items
 
 TOO_LITTLE_BYTES = 100 * MEBIBYTE
 LITTLE_BYTES = 1024 * MEBIBYTE
@@ -97,7 +98,7 @@ def check_data(directory: Path, keys: Keys) -> list[Finding]:
         entries = sorted(entry for entry in directory.iterdir() if is_persona(entry))
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Fix its permissions.")]
-    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in older_things(directory)]
+    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
     findings = [*_disk(directory, process), _server(process), *_tokens(directory), *older, *_kept(directory)]
     if not entries:
         findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
@@ -128,7 +129,7 @@ def _disk(directory: Path, process: int | None) -> list[Finding]:
     if not os.access(directory, os.W_OK | os.X_OK):
         scope = "for this user; the running server may be another" if process else "for this user"
         findings.append(Finding("note" if process else "wrong", "data", f"{directory} is not writable {scope}. Fix its permissions."))
-    if network_drives.holds(directory):
+    if network_drives.is_on_network_drive(directory):
         findings.append(
             Finding(
                 "note", "data", f"{directory} lies on a network drive: slower, and only one machine may use it. A local disk is better."

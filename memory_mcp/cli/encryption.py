@@ -162,9 +162,9 @@ def _report(
     requested: list[str] | None,
     change: Callable[[list[str], Callable[[str, str], None]], None],
 ) -> None:
-    from memory_mcp.upkeep.encryption import meant  # noqa: PLC0415  as above
+    from memory_mcp.upkeep.encryption import selected  # noqa: PLC0415  as above
 
-    names, failed = meant(requested or [], personas.names()), 0
+    names, failed = selected(requested or [], personas.names()), 0
     with progress(doing, len(names)) as advance:
 
         def done(name: str, error: str) -> None:

@@ -261,9 +261,10 @@ def _verdict(export: "Export") -> str:
 def _texts(data: Path, persona: str | None) -> list[str]:
     """The contents of the newest memories of one persona, or of all personas in equal parts."""
     # Imported here, as above.
-    from memory_mcp.personas.directories import DATABASE_NAME, is_persona  # noqa: PLC0415
+    from memory_mcp.personas.directories import is_persona  # noqa: PLC0415
     from memory_mcp.personas.names import canonical_name, directory_name  # noqa: PLC0415
     from memory_mcp.store.inspection import latest_texts  # noqa: PLC0415
+    from memory_mcp.store.sqlite.database import DATABASE_NAME  # noqa: PLC0415
 
     if persona is not None:
         homes = [data / directory_name(canonical_name(persona))]

@@ -38,10 +38,10 @@ def adopt(
 ) -> None:
     """Migrate the data of an older server, as `serve` does when it starts. Exit status 1: something could not be migrated."""
     # Imported here: the other commands don't need the stores and their libraries.
-    from memory_mcp.upkeep.legacy_adoption import adopt_all, foreseen  # noqa: PLC0415
+    from memory_mcp.upkeep.legacy_adoption import adopt_all, preview  # noqa: PLC0415
 
     directory = data or default_data_directory()
-    things, stores = foreseen(directory) if dry_run else adopt_all(directory, datetime.now(UTC))
+    things, stores = preview(directory) if dry_run else adopt_all(directory, datetime.now(UTC))
     verb = "would be" if dry_run else "are"
     for thing in things:
         typer.echo(thing.sentence(done=not dry_run))

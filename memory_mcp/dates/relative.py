@@ -78,23 +78,27 @@ LATELY: list[Expression] = [
         lambda m, today: _until_today(m[2], today, number_of(m[1])),
         "the last 3 days",
         "past two weeks",
+        needs=("last", "past", "within"),
     ),
     lately(
         rf"{_LAST} (few|several|couple of|couple) {_ENGLISH_UNIT}",
         lambda m, today: _until_today(m[2], today, 2 if "couple" in m[1] else _FEW_COUNT),
         "the last few days",
+        needs=("last", "past"),
     ),
-    lately(r"(?<![a-z])past (day|week|month|year)(?![a-z])", lambda m, today: _until_today(m[1], today, 1), "past week"),
+    lately(r"(?<![a-z])past (day|week|month|year)(?![a-z])", lambda m, today: _until_today(m[1], today, 1), "past week", needs=("past",)),
     # "last week" is one of the calendar, "the last week" is the one until now, "the last week of October" is neither.
     lately(
         r"(?<![a-z])(?:the|this) last (week|fortnight|month|year)(?![a-z]| of|['’])",
         lambda m, today: _until_today(m[1], today, 1),
         "the last month",
+        needs=("last",),
     ),
     lately(
         r"(?<![a-z])(?:in|within|over|during) the last day(?![a-z]| of|['’])",
         lambda m, today: _until_today("day", today, 1),
         "within the last day",
+        needs=("last",),
     ),
 ]
 # The longer reading first.
@@ -162,30 +166,40 @@ LONG_AGO: list[Expression] = [
         rf"(?<![a-z\d]){COUNT}(?: or |-| to ){COUNT}\s+{_UNIT}\s+(?:ago|back)(?![a-z])",
         lambda m, today: _ago(m[3], today, number_of(m[1]), number_of(m[2])),
         "two or three weeks ago",
+        needs=("ago", "back"),
     ),
     ago(
         rf"(?<![a-z\d]){COUNT} (?:years? and a half|and a half years) ago",
         lambda m, today: [months_back(today, number_of(m[1]) * 12 + 6)],
         "one and a half years ago",
+        needs=("ago",),
     ),
     ago(
         rf"(?<![a-z\d]){COUNT}\s+{_UNIT} or (?:two|three|so) ago",
         lambda m, today: _ago(m[2], today, number_of(m[1]), number_of(m[1]) + 1),
         "a week or so ago",
+        needs=("ago",),
     ),
     ago(
         rf"(?<![a-z\d])(?:a )?couple (?:of )?{_UNIT}\s+(?:ago|back)(?![a-z])",
         lambda m, today: _ago(m[1], today, 2, 3),
         "a couple of weeks ago",
+        needs=("couple",),
     ),
-    ago(rf"(?<![a-z\d])(?:{_FEW}) {_UNIT}\s+(?:ago|back)(?![a-z])", lambda m, today: _ago(m[1], today, 2, 6), "a few days ago"),
+    ago(
+        rf"(?<![a-z\d])(?:{_FEW}) {_UNIT}\s+(?:ago|back)(?![a-z])",
+        lambda m, today: _ago(m[1], today, 2, 6),
+        "a few days ago",
+        needs=("ago", "back"),
+    ),
     ago(
         rf"(?<![a-z\d]){COUNT}\s+{_UNIT}\s+(?:ago|back)(?![a-z])",
         lambda m, today: _ago(m[2], today, number_of(m[1])),
         "3 days ago",
         "two weeks back",
+        needs=("ago", "back"),
     ),
-    ago(r"(?<![a-z])(week|fortnight|month|year) ago(?![a-z])", lambda m, today: _ago(m[1], today, 1), "fortnight ago"),
+    ago(r"(?<![a-z])(week|fortnight|month|year) ago(?![a-z])", lambda m, today: _ago(m[1], today, 1), "fortnight ago", needs=("ago",)),
 ]
 NEAR_DAYS: list[Expression] = [
     fixed_near(

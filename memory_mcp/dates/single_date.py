@@ -100,7 +100,10 @@ def span_of_date(plain: str, today: date, zone: ZoneInfo, after: date | None = N
     if reading.minute is not None:
         start = moment_of(reading, zone)
         return TimeRange(start, start + timedelta(minutes=1 if reading.minute else 60))
-    span = in_utc(reading.filtered_days, zone)
+    try:
+        span = in_utc(reading.filtered_days, zone)
+    except OverflowError:  # 頃 of the first or the last day of the calendar
+        raise outside_calendar() from None
     return TimeRange(span.start, span.end + night_hours(), span.end) if reading.at_night else span
 
 

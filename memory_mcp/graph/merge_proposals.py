@@ -1,4 +1,4 @@
-"""Who may be one under two names: by their names, and by whom they know. Proposed, never merged; who was said to be two stays two."""
+"""Proposes merges of entities that may be the same, by their names and their neighbors. Pairs marked as distinct are not proposed."""
 
 import math
 from collections import Counter, defaultdict
@@ -18,26 +18,26 @@ from memory_mcp.text import name_similarity
 from memory_mcp.text.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, TYPO, Similarity, surest
 from memory_mcp.text.names import bare
 
-# So many entities are compared, those that count most.
+# The most connected entities are compared, up to this number.
 ENTITIES_LIMIT = 20_000
-# A form that more names share tells nothing of any two of them: 山田 is a part of many names.
+# A form that more names share says nothing about any two of them: 山田 is a part of many names.
 SHARED_BY_MANY = 20
-# Somebody whom everybody knows says nothing; whom few know, much.
-KNOWN_BY_FEW = 30
-# Without a likeness of names: how much of whom they know must be the same, and how many at least.
+# A common neighbor with many neighbors says nothing, one with few says much.
+FEW_NEIGHBORS = 30
+# Without similar names: the least share and the least number of common neighbors.
 STRANGERS_SHARE, STRANGERS_SHARED = 0.6, 3
-# What sharing neighbours adds to a likeness of names at most, and what being named in one memory takes away.
-NEIGHBOURS_ADD, TOGETHER_TAKES = 0.15, 0.3
+# The most that common neighbors add to the similarity of names, and what a common memory subtracts.
+NEIGHBORS_BONUS, COOCCURRENCE_PENALTY = 0.15, 0.3
 LEAST_SCORE = 0.4
-ENDLESS = Deadline.after(math.inf)
+NO_DEADLINE = Deadline.after(math.inf)
 
 Pair = tuple[int, int]
-Name = tuple[int, str, str]  # whose, what, and of which type
+Name = tuple[int, str, str]  # entity, name and type
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Two entities of one type that may be one: how likely, 0 to 1, and why. `kept` is mentioned more often."""
+    """Two entities of one type that may be the same: how likely, 0 to 1, and why. `kept` is mentioned more often."""
 
     kept: Entity
     merged: Entity
@@ -45,7 +45,7 @@ class Proposal:
     why: tuple[str, ...]
 
 
-def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDLESS) -> tuple[list[Proposal], int]:
+def merge_proposals(connection: apsw.Connection, limit: int, deadline: Deadline = NO_DEADLINE) -> tuple[list[Proposal], int]:
     """The likeliest proposals, and how many there are in all.
 
     Raises:
@@ -53,49 +53,49 @@ def proposals(connection: apsw.Connection, limit: int, deadline: Deadline = ENDL
     """
     present = {entity.id: entity for entity in visible(connection, overview.most_connected(connection, ENTITIES_LIMIT))}
     deadline.check()
-    around = _Around(connection, present)
+    around = _Neighborhoods(connection, present)
     deadline.check()
     alike = _by_names(present.values(), deadline)
     apart = entity_merges.distinct_pairs(connection)
-    found = []
+    proposed = []
     for pair in {*alike, *around.strangers(deadline)} - apart:
         deadline.check()
-        score, why = _judged(alike.get(pair), around, pair)
+        score, why = _scored(alike.get(pair), around, pair)
         if score >= LEAST_SCORE:
-            kept, merged = sorted((present[one] for one in pair), key=lambda entity: (-entity.extraction_count, entity.id))
-            found.append(Proposal(kept, merged, score, why))
-    found.sort(key=lambda one: (-one.score, one.kept.id, one.merged.id))
-    return found[:limit], len(found)
+            kept, merged = sorted((present[entity] for entity in pair), key=lambda entity: (-entity.extraction_count, entity.id))
+            proposed.append(Proposal(kept, merged, score, why))
+    proposed.sort(key=lambda proposal: (-proposal.score, proposal.kept.id, proposal.merged.id))
+    return proposed[:limit], len(proposed)
 
 
-def _judged(similarity: Similarity | None, around: "_Around", pair: Pair) -> tuple[float, tuple[str, ...]]:
+def _scored(similarity: Similarity | None, around: "_Neighborhoods", pair: Pair) -> tuple[float, tuple[str, ...]]:
     share, names = around.shared(pair)
     why = [similarity.why] if similarity else []
     score = similarity.score if similarity else 0.3 + 0.2 * share
     if names:
-        score += NEIGHBOURS_ADD * share if similarity else 0.0
+        score += NEIGHBORS_BONUS * share if similarity else 0.0
         why.append(f"both are related to {', '.join(names)}")
-    if around.together(pair):
-        score -= TOGETHER_TAKES
+    if around.related(pair):
+        score -= COOCCURRENCE_PENALTY
         why.append("but one memory names both")
     return round(min(score, 0.99), 2), tuple(why)
 
 
 def _by_names(entities: Iterable[Entity], deadline: Deadline) -> dict[Pair, Similarity]:
-    """The pairs of one type whose names are alike."""
+    """The pairs of one type with similar names."""
     names, of_several = _names(entities)
-    found: dict[Pair, list[Similarity]] = defaultdict(list)
-    for pair, says in (*of_several, *_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
+    by_pair: dict[Pair, list[Similarity]] = defaultdict(list)
+    for pair, similarity in (*of_several, *_of_one_form(names), *_one_letter_apart(names), *_shorter(names)):
         deadline.check()
-        found[pair].append(says)
-    return {pair: surest(says) for pair, says in found.items()}
+        by_pair[pair].append(similarity)
+    return {pair: surest(similarities) for pair, similarities in by_pair.items()}
 
 
 def _names(entities: Iterable[Entity]) -> tuple[list[Name], list[tuple[Pair, Similarity]]]:
-    """The names that tell whose they are; and the pairs that share a further name with each other or with more: ケン, of 健太 and of 健二."""
+    """The names that identify their entity; and the pairs that share an alias with each other or with more: ケン, of 健太 and of 健二."""
     own, further = [], []
-    # 10月17日 is a name of that day in each year, and no two of them are one.
-    for entity in (one for one in entities if one.subtype != DAY):
+    # 10月17日 is a name of that day in each year; no two of them are the same.
+    for entity in (entity for entity in entities if entity.subtype != DAY):
         own += [(entity.id, name, entity.type) for name in (entity.name, *entity.merged_names)]
         further += [(entity.id, name, entity.type) for name in entity.aliases]
     carriers = _carriers((*own, *further))
@@ -106,33 +106,33 @@ def _names(entities: Iterable[Entity]) -> tuple[list[Name], list[tuple[Pair, Sim
 
 
 def _carriers(names: Iterable[Name]) -> dict[tuple[str, str], set[int]]:
-    """By type and name, who is called so."""
-    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    """The entities by type and name."""
+    carriers: dict[tuple[str, str], set[int]] = defaultdict(set)
     for entity, name, type_ in names:
-        found[type_, bare(name)].add(entity)
-    return found
+        carriers[type_, bare(name)].add(entity)
+    return carriers
 
 
 def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
     sharing: dict[tuple[str, str, Similarity], set[int]] = defaultdict(set)
     for entity, name, type_ in names:
-        for form, says in name_similarity.forms(name, type_):
-            sharing[type_, form, says].add(entity)
-    for (_, _, says), who in sharing.items():
-        for pair in _pairs(who):
-            yield pair, says
+        for form, similarity in name_similarity.forms(name, type_):
+            sharing[type_, form, similarity].add(entity)
+    for (_, _, similarity), entities in sharing.items():
+        for pair in _pairs(entities):
+            yield pair, similarity
 
 
 def _one_letter_apart(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
     sharing: dict[tuple[str, str], dict[int, str]] = defaultdict(dict)
     for entity, name, type_ in names:
-        spelled = name_similarity.spelling(name, type_)
-        for slip in name_similarity.typo_keys(spelled):
-            sharing[type_, slip][entity] = spelled
+        spelling = name_similarity.spelling(name, type_)
+        for slip in name_similarity.typo_keys(spelling):
+            sharing[type_, slip][entity] = spelling
     for spellings in sharing.values():
-        for one, other in _pairs(spellings):
-            if name_similarity.is_typo(spellings[one], spellings[other]):
-                yield (one, other), TYPO
+        for first, second in _pairs(spellings):
+            if name_similarity.is_typo(spellings[first], spellings[second]):
+                yield (first, second), TYPO
 
 
 def _shorter(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
@@ -142,50 +142,50 @@ def _shorter(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
         whole[type_, bare(name)].add(entity)
         for part in name_similarity.parts(name, type_):
             longer[type_, part].add(entity)
-    for place in whole.keys() & longer.keys():
-        who = longer[place]
-        # 田中 is a shorter 田中太郎; where there is a 田中花子 too, it may be either.
-        says = SHORTER if len(who) == 1 else AMBIGUOUS
-        if len(who) <= SHARED_BY_MANY:
-            yield from (((min(one, other), max(one, other)), says) for one in whole[place] for other in who - {one})
+    for key in whole.keys() & longer.keys():
+        entities = longer[key]
+        # 田中 is a shorter form of 田中太郎; with a 田中花子 it may be either.
+        similarity = SHORTER if len(entities) == 1 else AMBIGUOUS
+        if len(entities) <= SHARED_BY_MANY:
+            yield from (((min(first, second), max(first, second)), similarity) for first in whole[key] for second in entities - {first})
 
 
-def _pairs(who: Collection[int]) -> Iterator[Pair]:
-    return combinations(sorted(who), 2) if 1 < len(who) <= SHARED_BY_MANY else iter(())
+def _pairs(entities: Collection[int]) -> Iterator[Pair]:
+    return combinations(sorted(entities), 2) if 1 < len(entities) <= SHARED_BY_MANY else iter(())
 
 
-class _Around:
-    """Whom each entity is related to, and with whom it is named in one memory."""
+class _Neighborhoods:
+    """The neighbors of each entity, and the pairs that one memory names."""
 
     def __init__(self, connection: apsw.Connection, present: Mapping[int, Entity]) -> None:
         self._present = present
-        self._known: dict[int, set[int]] = defaultdict(set)
+        self._neighbors: dict[int, set[int]] = defaultdict(set)
         self._related: set[Pair] = set()
         for step in neighbors.steps_from(connection, present):
-            self._known[step.here].add(step.there)
+            self._neighbors[step.here].add(step.there)
             if step.type != "similarity":
                 self._related.add((step.here, step.there))
 
     def shared(self, pair: Pair) -> tuple[float, list[str]]:
-        """How much of whom the two know is the same, 0 to 1, and the names of some."""
-        one, other = (self._known[entity] - set(pair) for entity in pair)
-        both = [entity for entity in one & other if len(self._known[entity]) <= KNOWN_BY_FEW and entity in self._present]
-        share = len(both) / len(one | other) if both else 0.0
+        """The share of common neighbors, 0 to 1, and the names of some."""
+        first, second = (self._neighbors[entity] - set(pair) for entity in pair)
+        both = [entity for entity in first & second if len(self._neighbors[entity]) <= FEW_NEIGHBORS and entity in self._present]
+        share = len(both) / len(first | second) if both else 0.0
         return share, [self._present[entity].name for entity in sorted(both)[:3]]
 
-    def together(self, pair: Pair) -> bool:
-        """Whether a memory names both, or relates them: nobody knows himself."""
+    def related(self, pair: Pair) -> bool:
+        """Whether a memory names both or relates them; an entity has no relation to itself."""
         return pair in self._related
 
     def strangers(self, deadline: Deadline) -> Iterator[Pair]:
-        """People who know nearly the same, and are never named together: who goes by two names is called by one at a time."""
+        """People with nearly the same neighbors that are never named together: one of two names is used at a time."""
         common: Counter[Pair] = Counter()
-        people = {entity for entity, told in self._present.items() if told.type in SHORTENED_TYPES}
-        for entity, known in self._known.items():
+        people = {id_ for id_, entity in self._present.items() if entity.type in SHORTENED_TYPES}
+        for entity, known in self._neighbors.items():
             deadline.check()
-            if entity in self._present and len(known) <= KNOWN_BY_FEW:
+            if entity in self._present and len(known) <= FEW_NEIGHBORS:
                 common.update(combinations(sorted(known & people), 2))
-        for pair in [pair for pair, many in common.items() if many >= STRANGERS_SHARED]:
+        for pair in [pair for pair, count in common.items() if count >= STRANGERS_SHARED]:
             same_type = self._present[pair[0]].type == self._present[pair[1]].type
-            if same_type and not self.together(pair) and self.shared(pair)[0] >= STRANGERS_SHARE:
+            if same_type and not self.related(pair) and self.shared(pair)[0] >= STRANGERS_SHARE:
                 yield pair

@@ -18,7 +18,7 @@ from memory_mcp.index.splitting import DEFAULT_RULES, next_unembedded, split_lon
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.vectors import chunks, index_files, index_queue, long_texts, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.vectors.stored_vectors import Matrix, Unembedded
 
 BATCH = 32
@@ -64,7 +64,7 @@ def prepare(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> str:
 
 
 def apply_queue(
-    persona: Persona, embedder: Embedder, indexes: IndexShelf, *, zone: ZoneInfo, rules: LongTexts = DEFAULT_RULES, batch: int = BATCH
+    persona: Persona, embedder: Embedder, indexes: IndexCache, *, zone: ZoneInfo, rules: LongTexts = DEFAULT_RULES, batch: int = BATCH
 ) -> Applied:
     """Indexes one small batch of a persona's queue. The first embedder of a persona serves at once.
 
@@ -102,7 +102,7 @@ def apply_queue(
 def re_embed(
     persona: Persona,
     embedder: Embedder,
-    indexes: IndexShelf,
+    indexes: IndexCache,
     *,
     zone: ZoneInfo,
     rules: LongTexts = DEFAULT_RULES,
@@ -128,7 +128,7 @@ def re_embed(
     return ReEmbedded(0, 0, swapped=_swap(persona, embedder.generation, indexes))
 
 
-def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexShelf) -> bool:
+def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexCache) -> bool:
     """Deletes some of the vectors of generations that neither serve nor are in `keep`. Returns whether there may be more."""
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
@@ -144,7 +144,7 @@ def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexShelf) -> b
     return persona.database.write(drop) > 0
 
 
-def rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> VectorIndex:
+def rebuild(persona: Persona, generation: str, indexes: IndexCache) -> VectorIndex:
     """Rebuilds the index from SQLite and saves it. Readers of an open index switch to the new one.
 
     Raises:
@@ -160,7 +160,7 @@ def rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> VectorInd
     return index
 
 
-def save(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
+def save(persona: Persona, generation: str, indexes: IndexCache) -> bool:
     """Saves the open index if it has unsaved changes. Returns whether it had any.
 
     Raises:
@@ -173,7 +173,7 @@ def save(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
     return True
 
 
-def needs_rebuild(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
+def needs_rebuild(persona: Persona, generation: str, indexes: IndexCache) -> bool:
     """Whether the saved index is missing, of another generation or older than the last change, and no open index will replace it."""
     if indexes.opened(persona.database, generation) is not None:
         return False
@@ -229,7 +229,7 @@ def _store(connection: apsw.Connection, generation: str, unembedded: Sequence[Un
     return stored_vectors.note_change(connection)
 
 
-def _update(persona: Persona, indexes: IndexShelf, memory_ids: Sequence[int], dropped: Sequence[int], change: int) -> None:
+def _update(persona: Persona, indexes: IndexCache, memory_ids: Sequence[int], dropped: Sequence[int], change: int) -> None:
     """Makes the open index equal to SQLite for these memories. A closed index is updated when it is loaded."""
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
@@ -249,11 +249,11 @@ def _dequeue(connection: apsw.Connection, generation: str, rows: dict[int, int],
     stored_vectors.forget_dropped(connection, dropped)
     unfinished = stored_vectors.lacking_among(connection, generation, list(rows))
     finished = {memory_id: sequence for memory_id, sequence in rows.items() if memory_id not in unfinished}
-    index_queue.strike_off(connection, finished)
+    index_queue.remove(connection, finished)
     return len(finished), index_queue.length(connection)
 
 
-def _swap(persona: Persona, generation: str, indexes: IndexShelf) -> bool:
+def _swap(persona: Persona, generation: str, indexes: IndexCache) -> bool:
     """Makes a complete generation the serving one, with its index open before the first reader needs it."""
 
     def swap(connection: apsw.Connection) -> bool:

@@ -14,7 +14,7 @@ from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import backup, fts_segments, retention_rules, summarization
 
 # These two do little for each memory, so they need not run after every write.
@@ -24,7 +24,7 @@ LINKS_INTERVAL = timedelta(minutes=5)
 def background_chores(
     personas: Personas,
     models_for: Callable[[Settings], Models],
-    indexes: IndexShelf,
+    indexes: IndexCache,
     forget_cached: Callable[[], None],
     usage: Usage,
     chat: Chat,
@@ -33,7 +33,7 @@ def background_chores(
     return [*_graph_chores(models_for, indexes, chat), *_memory_chores(personas, indexes, forget_cached, chat), usage.chore()]
 
 
-def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexShelf, chat: Chat) -> list[Chore]:
+def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexCache, chat: Chat) -> list[Chore]:
     dictionary = Dictionary()
 
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
@@ -65,7 +65,7 @@ def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexShelf,
     ]
 
 
-def _memory_chores(personas: Personas, indexes: IndexShelf, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
+def _memory_chores(personas: Personas, indexes: IndexCache, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
     return [
         Chore(
             "retention",

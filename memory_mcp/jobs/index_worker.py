@@ -20,7 +20,7 @@ from memory_mcp.jobs.index_schedule import IndexSchedule, Progress, Task
 from memory_mcp.jobs.step_thread import POLL_SECONDS, StepThread
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class IndexWorker:
         personas: Personas,
         models: Callable[[], Models],
         settings: Callable[[], Settings],
-        indexes: IndexShelf,
+        indexes: IndexCache,
         clock: Callable[[], datetime],
         *,
         earlier_unneeded: Callable[[], None] = lambda: None,
@@ -116,7 +116,7 @@ class IndexWorker:
             waiting=waiting,
             re_embedding={name: task.progress for name, task in tasks.items() if task.progress},
             failing=tuple(sorted(name for name, task in tasks.items() if task.backoff.failures)),
-            repaired=self._by_persona(self._indexes.mended()),
+            repaired=self._by_persona(self._indexes.repaired()),
             last_rebuild=self._last_rebuild,
             last_error=self._last_error,
         )

@@ -60,7 +60,7 @@ class Usage:
         if not counts or not persona.exists:
             return
         try:
-            persona.database.write(lambda connection: memory_usage.note_use(connection, counts))
+            persona.database.write(lambda connection: memory_usage.record_uses(connection, counts))
         except MemoryMCPError:  # the caller reports it; the next attempt writes these counts
             self._restore(persona.name, counts)
             raise

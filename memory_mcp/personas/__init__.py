@@ -1,1 +1,1 @@
-"""Who there is: names and their directories (`names`), open handles (`registry`)."""
+"""Personas: their names, directories, open handles (`registry`), and operations on whole personas (`lifecycle`)."""

@@ -1,10 +1,10 @@
-"""Another directory in a persona's place: made whole beside it, and put there by two renames that a crash can't leave half done.
+"""Replaces a persona's directory atomically: the new one is completed in `.staging`, then two renames exchange them.
 
-    .staging/<directory>.new    being made; a crash leaves it, and the next start removes it
-    .staging/<directory>.old    what was there, until the other one has its place
-    .staging/<…>.scratch        copies that are needed for a moment
+    .staging/<directory>.new    the new directory; after a crash, the next start removes it
+    .staging/<directory>.old    the old directory, until the new one is in place
+    .staging/<…>.scratch        temporary copies
 
-No persona may be open meanwhile: its files are others afterwards. Whoever calls holds the data directory's lock.
+The persona must not be open meanwhile. The caller holds the lock of the data directory.
 """
 
 import logging
@@ -14,87 +14,86 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memory_mcp.errors import StoreError
-from memory_mcp.store.files.durable_files import shred, sync_directory, sync_file
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, shred, sync_directory, sync_file
 
 STAGING_NAME = ".staging"
 NEW, OLD, SCRATCH = ".new", ".old", ".scratch"
-PRIVATE = 0o700
 
 logger = logging.getLogger(__name__)
 
 
 @contextmanager
 def replacement(data_directory: Path, folder: str) -> Iterator[Path]:
-    """An empty directory that becomes `data_directory`/`folder` when the block ends well, instead of what is there, if anything is.
+    """An empty directory that replaces `data_directory`/`folder` when the block ends without an error.
 
-    Everything in it is on the disk before it takes its place. What was there is overwritten with zeros and removed.
+    Its content is synced to disk first. The old directory is overwritten with zeros and removed.
 
     Raises:
-        StoreError: what is there is a link to another place, which renames can't exchange.
+        StoreError: the old directory is a symbolic link, which renames can't exchange.
     """
     if (data_directory / folder).is_symlink():
-        raise StoreError(f"{folder} is a link to another place", "another directory can't be put there", "Move it into the data directory")
-    fresh = staging(data_directory) / f"{folder}{NEW}"
-    _remove(fresh)
-    fresh.mkdir(mode=PRIVATE)
+        raise StoreError(f"{folder} is a symbolic link", "it can't be replaced", "Move it into the data directory")
+    new_directory = staging(data_directory) / f"{folder}{NEW}"
+    _remove(new_directory)
+    new_directory.mkdir(mode=PRIVATE_DIRECTORY)
     try:
-        yield fresh
-        _sync(fresh)
+        yield new_directory
+        _sync(new_directory)
     except BaseException:
-        _remove(fresh)
+        _remove(new_directory)
         raise
-    _put_in_place(data_directory, folder)
+    _exchange(data_directory, folder)
 
 
 def staging(data_directory: Path) -> Path:
-    """Where something is made before it has its place: on the same disk, and as private as the rest."""
+    """The directory for unfinished work, on the same disk as the personas."""
     directory = data_directory / STAGING_NAME
-    directory.mkdir(mode=PRIVATE, exist_ok=True)
+    directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     return directory
 
 
 @contextmanager
 def scratch(data_directory: Path, name: str) -> Iterator[Path]:
-    """An empty directory for copies that are needed for a moment. `name`: nobody else uses it meanwhile."""
+    """An empty directory for temporary copies, removed when the block ends. `name` must not be in use."""
     directory = staging(data_directory) / f"{name}{SCRATCH}"
     _remove(directory)
-    directory.mkdir(mode=PRIVATE)
+    directory.mkdir(mode=PRIVATE_DIRECTORY)
     try:
         yield directory
     finally:
         _remove(directory)
 
 
-def settle(data_directory: Path) -> None:
-    """Ends what a crash interrupted: what was whole gets its place, what was not is removed."""
+def finish_interrupted(data_directory: Path) -> None:
+    """Finish replacements that a crash interrupted: complete directories are put in place, incomplete ones removed."""
     try:
-        _settle(data_directory, data_directory / STAGING_NAME)
-    except OSError as error:  # on a disk that refuses writing what is there must be served all the same
-        logger.error("what an interrupted operation left in %s can't be tidied up: %s", STAGING_NAME, error)
+        _finish(data_directory, data_directory / STAGING_NAME)
+    except OSError as error:  # personas must be served even from a read-only disk
+        logger.error("the remains of an interrupted operation in %s can't be removed: %s", STAGING_NAME, error)
 
 
-def _settle(data_directory: Path, directory: Path) -> None:
+def _finish(data_directory: Path, directory: Path) -> None:
     for old in directory.glob(f"*{OLD}"):
         folder = old.name.removesuffix(OLD)
         if not (data_directory / folder).exists():
-            # The crash was between the two renames: `.new` is whole. Without it, nothing has taken the place of the old one.
-            fresh = directory / f"{folder}{NEW}"
-            (fresh if fresh.exists() else old).rename(data_directory / folder)
+            # The crash was between the two renames, so `.new` is complete. If it is missing, the old directory goes back.
+            new_directory = directory / f"{folder}{NEW}"
+            (new_directory if new_directory.exists() else old).rename(data_directory / folder)
             sync_directory(data_directory)
-        logger.warning("%s: an operation that was interrupted is ended", folder)
+        logger.warning("%s: an interrupted operation was finished", folder)
         if old.exists():
             _remove(old)
-    for scrap in [*directory.glob(f"*{NEW}"), *directory.glob(f"*{SCRATCH}")]:
-        _remove(scrap)
+    for leftover in [*directory.glob(f"*{NEW}"), *directory.glob(f"*{SCRATCH}")]:
+        _remove(leftover)
 
 
-def _put_in_place(data_directory: Path, folder: str) -> None:
-    directory, place = data_directory / STAGING_NAME, data_directory / folder
+def _exchange(data_directory: Path, folder: str) -> None:
+    directory, target = data_directory / STAGING_NAME, data_directory / folder
     old = directory / f"{folder}{OLD}"
-    if place.exists():
-        place.rename(old)
+    if target.exists():
+        target.rename(old)
         sync_directory(directory)
-    (directory / f"{folder}{NEW}").rename(place)
+    (directory / f"{folder}{NEW}").rename(target)
     sync_directory(data_directory)
     if old.exists():
         _remove(old)

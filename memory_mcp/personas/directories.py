@@ -1,4 +1,4 @@
-"""A persona's directory: which one is a persona's, whose it says it is, and what becomes of one that is half made."""
+"""The files of a persona's directory: its identity, checks before it is opened, and cleanup of incomplete ones."""
 
 import json
 from contextlib import suppress
@@ -8,42 +8,42 @@ from memory_mcp.errors import StoreDamaged
 from memory_mcp.store.files.durable_files import write_atomically
 from memory_mcp.store.files.encryption_keys import KEY_NAME
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 
-DATABASE_NAME = "memory.sqlite"
 IDENTITY_NAME = "persona.json"
-SHORTEST_DATABASE_BYTES = 512  # the least that a page of SQLite has
+SHORTEST_DATABASE_BYTES = 512  # the smallest page size of SQLite
 
 
 def is_persona(directory: Path) -> bool:
-    """Whether this is a persona's directory. One that has only its name left is one, too: its database was lost."""
+    """Whether this is a persona's directory, even if its database was lost and only its identity is left."""
     return (directory / DATABASE_NAME).exists() or (directory / IDENTITY_NAME).exists()
 
 
 def identity_text(name: str) -> str:
-    """What persona.json holds."""
+    """The content of persona.json."""
     return json.dumps({"name": name}, ensure_ascii=False) + "\n"
 
 
 def write_identity(directory: Path, name: str) -> None:
-    """The name that a directory says it has."""
+    """Write the persona's name to persona.json."""
     write_atomically(directory / IDENTITY_NAME, identity_text(name))
 
 
 def is_lost(directory: Path) -> bool:
-    """Whether a persona's directory has no database, or one so short that SQLite would take it for a new one."""
+    """Whether the database is missing, or so short that SQLite would treat it as new."""
     database = directory / DATABASE_NAME
     return not database.exists() or (database.is_file() and database.stat().st_size < SHORTEST_DATABASE_BYTES)
 
 
 def identity(directory: Path) -> str | None:
-    """The name that a persona's directory says it has; None where an older server made it, which didn't say.
+    """The name in persona.json; None if there is no such file, as from an older server.
 
     Raises:
-        StoreDamaged: it says so in a file that can't be read.
+        StoreDamaged: the file can't be read.
     """
     try:
         name = str(json.loads((directory / IDENTITY_NAME).read_text(encoding="utf-8"))["name"])
-        name.encode()  # half of a character, which JSON can hold, is in nobody's name
+        name.encode()  # JSON may contain unpaired surrogates, but no name does
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -56,38 +56,40 @@ def identity(directory: Path) -> str | None:
 
 
 def checked_identity(directory: Path, name: str) -> str | None:
-    """The name that the directory says it has, if it says one.
+    """The name in persona.json; None if there is no such file.
 
     Raises:
-        StoreDamaged: it is another's, or has lost its database.
+        StoreDamaged: the name is another persona's, or the database is lost.
     """
-    known_as = identity(directory)
-    if known_as not in {None, name}:
+    stored_name = identity(directory)
+    if stored_name not in {None, name}:
         raise StoreDamaged(
-            f"the directory of {name!r} says that it belongs to {known_as!r}", "", f"Restore the right {IDENTITY_NAME} in {directory.name}"
+            f"the directory of {name!r} belongs to {stored_name!r} according to {IDENTITY_NAME}",
+            "",
+            f"Restore the right {IDENTITY_NAME} in {directory.name}",
         )
-    if known_as is not None and is_lost(directory):
+    if stored_name is not None and is_lost(directory):
         raise StoreDamaged(
             f"the database of {name!r} is gone",
             f"{DATABASE_NAME} in {directory.name} is missing, empty or cut off",
-            "Stop the server and restore it from a backup; to begin anew, move the whole directory away. Other personas are not affected",
+            "Stop the server and restore it from a backup; to start over, move the whole directory away. Other personas are not affected",
         )
-    return known_as
+    return stored_name
 
 
-def complete(directory: Path, known_as: str | None, name: str) -> None:
-    """What a directory gets once its database is open: its name, and an end to what a crash left half written.
+def complete(directory: Path, stored_name: str | None, name: str) -> None:
+    """Complete a directory once its database is open: remove temporary files of a crash, and write its identity if it is new.
 
-    The name last: a directory with a name and without a database has lost one, and is not a new persona.
+    The identity comes last, because a directory with an identity but no database counts as damaged, not as new.
     """
-    for scrap in [scrap for name in (CONTEXT_NAME, IDENTITY_NAME, KEY_NAME) for scrap in directory.glob(f".{name}.*")]:
-        scrap.unlink(missing_ok=True)
-    if known_as is None:
+    for leftover in [path for file in (CONTEXT_NAME, IDENTITY_NAME, KEY_NAME) for path in directory.glob(f".{file}.*")]:
+        leftover.unlink(missing_ok=True)
+    if stored_name is None:
         write_identity(directory, name)
 
 
-def remove_unborn(directory: Path) -> None:
-    """Nothing half made stays of a persona that could not be created: its database holds no memory yet."""
+def remove_incomplete(directory: Path) -> None:
+    """Remove the directory of a persona whose creation failed; its database contains no memory yet."""
     with suppress(OSError):
         for file in (*directory.glob(f"{DATABASE_NAME}*"), *directory.glob(KEY_NAME)):
             file.unlink()
@@ -95,18 +97,20 @@ def remove_unborn(directory: Path) -> None:
 
 
 def refuse_shared_database(directory: Path, database: str, identity: str) -> None:
-    """Checks the directory of a persona that is about to be opened; `database` and `identity` are the names of two files in it.
+    """Check the directory of a persona before it is opened; `database` and `identity` are the names of two files in it.
+
+    Links to another disk are allowed, but two personas that share one database would read each other's memories.
 
     Raises:
-        StoreDamaged: the directory, or the database in it, is that of another persona of the same data directory, too.
-        OSError: it can't be looked at.
+        StoreDamaged: by a link, another persona of the data directory has the same directory or database.
+        OSError: the directory can't be read.
     """
     if not (directory / database).exists() or not (_is_link(directory) or _is_link(directory / database)):
-        return  # the usual case, and nothing else is looked at, however many personas there are
+        return  # the usual case, without reading the other directories
     for other in directory.parent.iterdir():
-        twin = other / database
-        if other.name != directory.name and twin.exists() and twin.samefile(directory / database):
-            # A copy that says it is this persona is never opened under its own directory's name.
+        linked_database = other / database
+        if other.name != directory.name and linked_database.exists() and linked_database.samefile(directory / database):
+            # A directory with the identity of this persona is never opened under its own name.
             if (other / identity).exists() and (other / identity).read_bytes() == _bytes_of(directory / identity):
                 continue
             raise StoreDamaged(
@@ -117,7 +121,7 @@ def refuse_shared_database(directory: Path, database: str, identity: str) -> Non
 
 
 def _is_link(path: Path) -> bool:
-    """Whether there may be another name for it: a symbolic link, or a file with several names."""
+    """Whether the path is a symbolic link, or a file with several hard links."""
     return path.is_symlink() or (path.is_file() and path.stat().st_nlink > 1)
 
 

@@ -1,4 +1,4 @@
-"""A persona as a whole: renamed, copied, erased. Each happens while nobody has it open, and after a crash it has happened or has not."""
+"""Operations on whole personas: rename, copy, erase, and merge. Each survives a crash: it happened completely or not at all."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,12 +10,12 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput, PersonaUnknown
-from memory_mcp.personas.directories import DATABASE_NAME, write_identity
+from memory_mcp.personas.directories import write_identity
 from memory_mcp.personas.names import canonical_name, directory_name, fold
-from memory_mcp.personas.recovery import COMING, GOING, PRIVATE, Renaming, destroy, move, noted, place
+from memory_mcp.personas.recovery import COPY_PREFIX, ERASE_PREFIX, Renaming, destroy, move, recorded, unfinished_path
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store import operations, persona_merge
-from memory_mcp.store.files.durable_files import refusal, sync_directory, sync_file, write_atomically
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory, sync_file, write_atomically
 from memory_mcp.store.files.encryption_keys import KEY_NAME
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.persona_context import PersonaContext
@@ -23,24 +23,25 @@ from memory_mcp.store.files.sealed import seal
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.persona_merge import Merged
 from memory_mcp.store.sqlite import snapshots
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.sqlite.database import DATABASE_NAME
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as VECTORS_NAME
 
 
-def rename(personas: Personas, name: str, to: str, indexes: IndexShelf, now: datetime) -> str:
-    """Gives a persona another name; returns it. The vector index is made again from the database.
+def rename(personas: Personas, name: str, to: str, indexes: IndexCache, now: datetime) -> str:
+    """Rename a persona; return the canonical new name. The vector index is rebuilt from the database.
 
     Raises:
-        InvalidPersonaName, InvalidInput: nobody can have that name, or somebody has it or one too like it.
+        InvalidPersonaName, InvalidInput: the name is invalid, in use, or too similar to another.
         PersonaUnknown: there is no such persona.
-        Overloaded: it is in use.
+        Overloaded: the persona is in use.
         StoreError: its directory can't be moved.
     """
     target_name = free_name(personas, to, instead_of=name)
     source, target = _directory(personas, name), personas.directory / directory_name(target_name)
-    told = Renaming(source.name, target.name, name, target_name)
-    with personas.alone(name, target_name), _worded(f"{name!r} can't be renamed"), noted(personas.directory, told):
-        shutil.rmtree(source / VECTORS_NAME, ignore_errors=True)  # it names its directory
+    renaming = Renaming(source.name, target.name, name, target_name)
+    with personas.exclusive(name, target_name), _translated(f"{name!r} can't be renamed"), recorded(personas.directory, renaming):
+        shutil.rmtree(source / VECTORS_NAME, ignore_errors=True)  # its manifest contains the directory's name
         if source != target:
             move(source, target)
         write_identity(target, target_name)
@@ -50,78 +51,77 @@ def rename(personas: Personas, name: str, to: str, indexes: IndexShelf, now: dat
 
 
 def copy(personas: Personas, name: str, to: str, now: datetime) -> str:
-    """Makes a second persona with everything that one has; returns its name. Later changes of one don't touch the other.
+    """Copy a persona; return the canonical name of the copy. The two are independent afterwards.
 
     Raises: as `rename`.
     """
     target_name = free_name(personas, to)
     source, target = _directory(personas, name), personas.directory / directory_name(target_name)
-    with personas.alone(name, target_name), _worded(f"{name!r} can't be copied"):
-        coming = place(personas.directory, COMING)
-        coming.mkdir(mode=PRIVATE)
-        made = _under_a_key_of_its_own(personas, source, coming)
+    with personas.exclusive(name, target_name), _translated(f"{name!r} can't be copied"):
+        copied = unfinished_path(personas.directory, COPY_PREFIX)
+        copied.mkdir(mode=PRIVATE_DIRECTORY)
+        made = _reencrypt(personas, source, copied)
         for file in sorted(source.iterdir()):
             if file.is_file() and not file.name.startswith((".", *made)):
-                shutil.copy2(file, coming / file.name)
-        for file in sorted(coming.iterdir()):
+                shutil.copy2(file, copied / file.name)
+        for file in sorted(copied.iterdir()):
             sync_file(file)
-        write_identity(coming, target_name)
-        sync_directory(coming)
-        move(coming, target)
+        write_identity(copied, target_name)
+        sync_directory(copied)
+        move(copied, target)
     _record(personas, target_name, Operation("copy_persona", None, now, metadata={"from": name, "to": target_name}))
     return target_name
 
 
-def _under_a_key_of_its_own(personas: Personas, source: Path, coming: Path) -> tuple[str, ...]:
-    """The files of an encrypted persona's copy that its own key seals: whoever destroys the key of one leaves nothing that opens the
-    other's files. Returns how the names of what it has made begin; nothing where the persona is plain."""
+def _reencrypt(personas: Personas, source: Path, copied: Path) -> tuple[str, ...]:
+    """Write the files of an encrypted persona's copy with a key of its own, so that destroying either key affects only one of them.
+    Returns the prefixes of the names of these files; empty if the persona is plain."""
     old = personas.keys.of(source)
     if old is None:
         return ()
-    new = personas.keys.make(coming)
-    snapshots.convert(source / DATABASE_NAME, old.database, coming / DATABASE_NAME, new.database)
+    new = personas.keys.make(copied)
+    snapshots.convert(source / DATABASE_NAME, old.database, copied / DATABASE_NAME, new.database)
     text = PersonaContext(source / CONTEXT_NAME, old).text()
     if text:
-        write_atomically(coming / CONTEXT_NAME, seal(text.encode(), new.files))
+        write_atomically(copied / CONTEXT_NAME, seal(text.encode(), new.files))
     return (KEY_NAME, DATABASE_NAME, CONTEXT_NAME)
 
 
-def erase(personas: Personas, name: str, indexes: IndexShelf, now: datetime, first: Callable[[], None] = lambda: None) -> None:
-    """Removes a persona with everything that it has. There is no way back. `first` is called when nobody has it open any more; if that
-    fails, the persona stays.
+def erase(personas: Personas, name: str, indexes: IndexCache, now: datetime, first: Callable[[], None] = lambda: None) -> None:
+    """Erase a persona irrevocably. `first` is called when the persona is no longer open; if it fails, the persona stays.
 
     Raises:
         PersonaUnknown: there is no such persona.
-        Overloaded: it is in use.
-        StoreError: its directory can't be moved or removed. Once it is moved, the next start removes it.
+        Overloaded: the persona is in use.
+        StoreError: its directory can't be moved or removed. Once moved, the next start removes it.
     """
     source = _directory(personas, name)
-    with personas.alone(name), _worded(f"{name!r} can't be erased"):
+    with personas.exclusive(name), _translated(f"{name!r} can't be erased"):
         first()
-        going = place(personas.directory, GOING)
-        move(source, going)
+        erased = unfinished_path(personas.directory, ERASE_PREFIX)
+        move(source, erased)
         indexes.forget(source)
-        destroy(going)
+        destroy(erased)
     personas.log.append(name, Operation("erase_persona", None, now))
 
 
 def free_name(personas: Personas, to: str, instead_of: str | None = None) -> str:
-    """The canonical form of a name that a persona may get.
+    """The canonical form of a name for a new or renamed persona.
 
     Raises:
-        InvalidPersonaName, InvalidInput: nobody can have it, or somebody has it or one too like it.
+        InvalidPersonaName, InvalidInput: the name is invalid, in use, or too similar to another.
     """
     wanted = canonical_name(to)
     if personas.exists(wanted):
         raise InvalidInput(f"there is a persona {wanted!r} already", "", "Choose another name, or merge the two")
     if any(known != instead_of and fold(known) == fold(wanted) for known in personas.names()):
         raise InvalidInput(
-            f"{wanted!r} is too like the name of another persona",
-            "they differ in case or width only, and would be taken for each other",
+            f"{wanted!r} is too similar to the name of another persona",
+            "they differ in case or width only, and would be confused",
             "Choose another name",
         )
     if (personas.directory / directory_name(wanted)).exists():
-        raise InvalidInput(f"the place of {wanted!r} is taken", "something lies there that is no persona", "Choose another name")
+        raise InvalidInput(f"the directory of {wanted!r} exists", "it isn't a persona", "Choose another name")
     return wanted
 
 
@@ -141,7 +141,7 @@ def _record(personas: Personas, name: str, operation: Operation) -> None:
 
 
 @contextmanager
-def _worded(what: str) -> Iterator[None]:
+def _translated(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -149,17 +149,17 @@ def _worded(what: str) -> Iterator[None]:
 
 
 def merge(source: Persona, target: Persona, now: datetime) -> Merged:
-    """Takes the memories of `source` into `target` in one transaction: all of them, or none. Doing it again brings what is new.
+    """Merge the memories of `source` into `target` in one transaction. A repeated merge adds what is new; `source` stays unchanged.
 
-    `persona_context.json` of the target stays as it is.
+    The `persona_context.json` of the target stays as it is.
 
     Raises:
-        StoreError: it could not be done; nothing was.
+        StoreError: the merge failed; nothing was changed.
     """
     with source.database.read() as there:
 
         def work(here: apsw.Connection) -> tuple[Merged, Operation]:
-            merged = persona_merge.take_in(here, there, source.name, now)
+            merged = persona_merge.merge_into(here, there, source.name, now)
             counts = {"from": source.name, "taken": merged.taken, "known": merged.known, "erased_before": merged.erased_before}
             done = Operation("merge_persona", None, now, metadata=counts)
             operations.record(here, done)

@@ -1,4 +1,4 @@
-"""The personas of one data directory: which there are, and the open ones as handles that are shared, pinned and put away."""
+"""The personas of one data directory, and the cache of open ones: handles are shared, pinned while in use, and evicted."""
 
 import difflib
 import logging
@@ -15,37 +15,36 @@ import apsw
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import (
-    DATABASE_NAME,
     IDENTITY_NAME,
     checked_identity,
     complete,
     identity,
     is_persona,
     refuse_shared_database,
-    remove_unborn,
+    remove_incomplete,
 )
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.personas.recovery import finish_unfinished
-from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, PRIVATE, locked
+from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, locked
 from memory_mcp.store import migrations
-from memory_mcp.store.files.durable_files import refusal, sync_directory
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory
 from memory_mcp.store.files.encryption_keys import Keys, PersonaKey, is_encrypted
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.legacy import original_files
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.lexical.token_frequencies import WordCounts
+from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.operations import Operation, OperationsLog
 from memory_mcp.store.sqlite import cipher
-from memory_mcp.store.sqlite.database import Database, immediate
+from memory_mcp.store.sqlite.database import DATABASE_NAME, Database, immediate
 
 OPEN_LIMIT = 128
-# Opening takes milliseconds, unless an older store is taken over or an index of words is built anew: then callers are told to
-# try again, instead of holding the threads that other personas need.
+# Opening takes milliseconds, unless an older store is adopted or a full-text index rebuilt: then callers must try again, instead of
+# blocking the threads that other personas need.
 OPENING_SECONDS = 2.0
 NO_KEYS = Keys()
-# Whoever wants a persona for itself waits so long for the calls that are under way.
+# How long exclusive access waits for running calls.
 ALONE_SECONDS = 10.0
 
 logger = logging.getLogger(__name__)
@@ -53,20 +52,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """An open persona: what the pipelines take. `exists` is False for a name that only reading has asked for."""
+    """An open persona, as passed to the pipelines. `exists` is False for a persona without files, which can only be read."""
 
     name: str
     database: Database
     context: PersonaContext
     log: OperationsLog
     names: KnownNames
-    words: WordCounts
+    words: TokenCounts
     exists: bool = True
 
 
 @dataclass(slots=True)
 class _Open:
-    """A place in the table. `persona` is None until the first user has opened it; the others wait at `lock`."""
+    """A cache entry. `persona` is None until the first user has opened it; others wait for `lock`."""
 
     persona: Persona | None = None
     users: int = 0
@@ -74,7 +73,7 @@ class _Open:
 
 
 class Personas:
-    """All personas of one data directory, and the lock that keeps a second server away from it."""
+    """All personas of one data directory, which is locked against a second server."""
 
     def __init__(
         self,
@@ -84,10 +83,10 @@ class Personas:
         alone_seconds: float = ALONE_SECONDS,
         keys: Keys = NO_KEYS,
     ) -> None:
-        """Creates the directory if need be, takes its lock, and ends what a crash has left half done. `keys` open what is encrypted.
+        """Create the directory if necessary, lock it, and finish interrupted operations. `keys` open encrypted personas.
 
         Raises:
-            StartupError: it can't be created or written, or another server has it.
+            StartupError: the directory can't be created or written, or another server uses it.
         """
         self.directory, self.keys = directory, keys
         self._open_limit, self._opening_seconds, self._alone_seconds = open_limit, opening_seconds, alone_seconds
@@ -98,16 +97,16 @@ class Personas:
         self._closing: list[str] = []
         self._server_lock = locked(directory)
         finish_unfinished(directory)
-        atomic_replace.settle(directory)
+        atomic_replace.finish_interrupted(directory)
         self.log = OperationsLog(directory)
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Persona]:
-        """The persona of a canonical name, pinned while the block runs. One that doesn't exist is empty, and stays uncreated."""
+        """The persona of a canonical name, pinned during the block. A persona that doesn't exist is empty and isn't created."""
         if self.exists(name):
             entry = self._pin(name)
             try:
-                if entry.persona or self.exists(name):  # else it went before it was pinned, and opening it would make another, empty one
+                if entry.persona or self.exists(name):  # else it was removed before it was pinned, and opening would create an empty one
                     yield entry.persona or self._opened(name, entry)
                     return
             finally:
@@ -117,20 +116,20 @@ class Personas:
 
     @contextmanager
     def absent(self, name: str) -> Iterator[Persona]:
-        """An empty persona of this name, whether or not there is another one on the disk: which isn't looked at."""
+        """An empty persona of this name in memory, whether or not one exists on disk."""
         database = Database(None)
         database.prepare(prepare)
         try:
-            yield Persona(name, database, PersonaContext(None), self.log, KnownNames(), WordCounts(), exists=False)
+            yield Persona(name, database, PersonaContext(None), self.log, KnownNames(), TokenCounts(), exists=False)
         finally:
             database.close()
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Persona]:
-        """The persona of a canonical name, created if need be, pinned while the block runs.
+        """The persona of a canonical name, created if necessary, pinned during the block.
 
         Raises:
-            Overloaded: another caller is bringing it up to date, which takes longer than a moment.
+            Overloaded: another caller is migrating it, which takes longer than `opening_seconds`.
         """
         entry = self._pin(name)
         try:
@@ -139,37 +138,37 @@ class Personas:
             self._unpin(name, entry)
 
     def exists(self, name: str) -> bool:
-        """Whether anything was ever stored under this canonical name."""
+        """Whether a persona with this canonical name exists."""
         return is_persona(self.path_of(name).parent)
 
     def path_of(self, name: str) -> Path:
-        """Where the database of a canonical name is, or would be."""
+        """The path of the database of a canonical name, whether or not it exists."""
         return self.directory / directory_name(name) / DATABASE_NAME
 
     def names(self) -> list[str]:
         """The names of all personas, sorted."""
         return names_in(self.directory)
 
-    def near(self, name: str, among: Iterable[str] | None = None) -> list[str]:
-        """Existing names that `name` may be a slip of, the nearest first; of those in `among`, where that is given."""
+    def similar_names(self, name: str, among: Iterable[str] | None = None) -> list[str]:
+        """Existing names (of those in `among`, if given) that `name` may be a misspelling of, the most similar first."""
         folded = {fold(known): known for known in (self.names() if among is None else among) if known != name}
         return [folded[near] for near in difflib.get_close_matches(fold(name), folded, n=3, cutoff=0.6)]
 
     @contextmanager
-    def alone(self, *names: str) -> Iterator[None]:
-        """Nobody has these personas open while the block runs: their files may be moved. Whoever asks for one meanwhile is told to wait.
+    def exclusive(self, *names: str) -> Iterator[None]:
+        """Exclusive access to the files of these personas, which aren't open during the block. Other callers get `Overloaded` meanwhile.
 
         Raises:
-            Overloaded: they are in use for longer than a moment.
+            Overloaded: a persona stays in use for longer than `alone_seconds`.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._shut.isdisjoint(names), self._alone_seconds):
-                raise _shut_out(names[0])
+                raise _being_moved(names[0])
             self._shut.update(names)
         try:
             with self._changed:
                 if not self._changed.wait_for(lambda: not any(self._in_use(name) for name in names), self._alone_seconds):
-                    raise Overloaded(f"{names[0]} is in use", "a call is under way that takes long", "Try again in a moment")
+                    raise Overloaded(f"{names[0]} is in use", "a long call is running", "Try again in a moment")
                 entries = [self._open.pop(name) for name in names if name in self._open]
             for entry in entries:
                 if entry.persona:
@@ -184,7 +183,7 @@ class Personas:
         return name in self._closing or (name in self._open and bool(self._open[name].users))
 
     def close(self) -> None:
-        """Closes every persona and lets the next server in."""
+        """Close every persona and release the lock."""
         with self._guard:
             entries = list(self._open.values())
             self._open.clear()
@@ -196,10 +195,10 @@ class Personas:
         self._server_lock.release()
 
     def _pin(self, name: str) -> _Open:
-        """The persona's place in the table, a new one if its files were moved, removed or replaced from outside since it was opened."""
+        """The pinned cache entry of a persona; a new one if its files were moved, removed, or replaced by another program."""
         with self._guard:
             if name in self._shut:
-                raise _shut_out(name)
+                raise _being_moved(name)
             entry = self._open.get(name)
             stale = entry if entry and entry.persona and entry.persona.database.replaced else None
             if entry is None or stale:
@@ -208,19 +207,19 @@ class Personas:
             entry.users += 1
             unused = stale.persona if stale and not stale.users else None
         if stale:
-            logger.warning("the files of %s were replaced or removed while they were open: what is there now is opened", name)
+            logger.warning("the files of %s were replaced or removed while they were open: the current files are opened", name)
         if unused:
             unused.database.close()
         return entry
 
     def _unpin(self, name: str, entry: _Open) -> None:
-        """Puts the least recently used personas that nobody uses away, until few enough are open; so are those that failed to open or
-        can only be read, which may be over at the next call, and those whose place another has taken."""
+        """Close the least recently used personas without users until few enough are open. Also close those that failed to open or are
+        read-only, which the next call tries again, and those whose entry was replaced."""
         with self._guard:
             entry.users -= 1
             surplus = max(len(self._open) - self._open_limit, 0)
-            unused = [other for other, place in self._open.items() if not place.users]
-            failed = [other for other in unused if _is_to_be_tried_again(self._open[other].persona)]
+            unused = [other for other, candidate in self._open.items() if not candidate.users]
+            failed = [other for other in unused if _should_reopen(self._open[other].persona)]
             idle = [self._open.pop(other).persona for other in {*unused[:surplus], *failed}]
             if not entry.users and self._open.get(name) is not entry:
                 idle.append(entry.persona)
@@ -235,9 +234,9 @@ class Personas:
                 self._changed.notify_all()
 
     def _opened(self, name: str, entry: _Open) -> Persona:
-        """One caller opens it; others that want this persona wait, and nobody else does."""
+        """Open a persona once: concurrent callers for it wait, those for others don't."""
         if not entry.lock.acquire(timeout=self._opening_seconds):
-            raise Overloaded(f"the memories of {name} are being brought up to date", "", "Try again in a moment; nothing is lost")
+            raise Overloaded(f"the memories of {name} are being migrated", "", "Try again in a moment; nothing is lost")
         try:
             entry.persona = entry.persona or self._open_persona(name)
             return entry.persona
@@ -249,29 +248,29 @@ class Personas:
         is_new = not directory.exists()
         try:
             if is_new:
-                directory.mkdir(mode=PRIVATE)
+                directory.mkdir(mode=PRIVATE_DIRECTORY)
                 sync_directory(self.directory)
             refuse_shared_database(directory, DATABASE_NAME, IDENTITY_NAME)
-            known_as = checked_identity(directory, name)
+            stored_name = checked_identity(directory, name)
             key = self._key(directory)
             database = Database(directory / DATABASE_NAME, key)
             try:
-                database.prepare(lambda connection: self._bring_up_to_date(connection, name, directory))
+                database.prepare(lambda connection: self._migrate(connection, name, directory))
                 if not database.unwritable:
-                    complete(directory, known_as, name)
+                    complete(directory, stored_name, name)
             except BaseException:
                 database.close()
                 raise
         except (OSError, StoreError) as error:
             if is_new:
-                remove_unborn(directory)
+                remove_incomplete(directory)
             if isinstance(error, OSError):
                 raise refusal(error, f"{name!r} can't be opened", "Make the data directory exist and be writable for the server") from error
             raise
-        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), self.log, KnownNames(), WordCounts())
+        return Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), self.log, KnownNames(), TokenCounts())
 
     def _key(self, directory: Path) -> PersonaKey | None:
-        """The key of an encrypted persona. Whether a new one is encrypted is settled before its database has a byte."""
+        """The key of an encrypted persona; a new persona gets one before its database is created."""
         if is_encrypted(directory):
             if cipher.is_plain(directory / DATABASE_NAME):
                 raise StoreDamaged(
@@ -281,26 +280,26 @@ class Personas:
         is_new = not (directory / DATABASE_NAME).exists()
         return self.keys.make(directory) if is_new and self.keys.for_new else None
 
-    def _bring_up_to_date(self, connection: apsw.Connection, name: str, directory: Path) -> None:
-        """Prepares the file; what an older server left is copied before anything in it is changed."""
+    def _migrate(self, connection: apsw.Connection, name: str, directory: Path) -> None:
+        """Migrate the database; the files of an older server are copied first."""
         if migrations.touches_older_tables(connection):
-            kept = original_files.kept_place(self.directory, datetime.now(UTC)) / directory.name
-            logger.info("%s: taking over what an older server stored; it is kept in %s", name, kept.relative_to(self.directory))
+            kept = original_files.adoption_directory(self.directory, datetime.now(UTC)) / directory.name
+            logger.info("%s: adopting the store of an older server; a copy is kept in %s", name, kept.relative_to(self.directory))
             try:
                 if (directory / CONTEXT_NAME).exists():
                     original_files.keep_file(directory / CONTEXT_NAME, original_files.unused(kept / CONTEXT_NAME))
                 original_files.keep_database(connection, original_files.unused(kept / DATABASE_NAME))
             except OSError as error:
-                raise refusal(error, f"what an older server stored for {name} can't be copied", "Make room and start again") from error
+                raise refusal(error, f"the older server's store of {name} can't be copied", "Make room and start again") from error
         adopted = prepare(connection)
         if adopted:
             self.log.append(name, adopted)
-            logger.info("%s: %s memories of an older server are taken over", name, f"{adopted.metadata['memories']:,}")
+            logger.info("%s: %s memories of an older server were adopted", name, f"{adopted.metadata['memories']:,}")
 
 
 def names_in(directory: Path) -> list[str]:
-    """The names of all personas of a data directory, sorted. One whose name can't be read is logged and left out."""
-    found = []
+    """The names of all personas of a data directory, sorted. A persona with an unreadable name is logged and skipped."""
+    names = []
     for entry in directory.iterdir():
         if is_persona(entry):
             try:
@@ -309,24 +308,24 @@ def names_in(directory: Path) -> list[str]:
                 logger.error("%s", error)
                 continue
             if directory_name(name) == entry.name:
-                found.append(name)
-    return sorted(found)
+                names.append(name)
+    return sorted(names)
 
 
-def _shut_out(name: str) -> Overloaded:
+def _being_moved(name: str) -> Overloaded:
     return Overloaded(f"the files of {name} are being moved", "", "Try again in a moment; nothing is lost")
 
 
-def _is_to_be_tried_again(persona: Persona | None) -> bool:
+def _should_reopen(persona: Persona | None) -> bool:
     return persona is None or persona.database.unwritable is not None
 
 
 def prepare(connection: apsw.Connection) -> Operation | None:
-    """Brings a file to today's schema and today's tokens; writes nothing to one that is there already. What an older server
-    stored is adopted, and that is returned."""
+    """Apply pending migrations and rebuild an outdated full-text index; an up-to-date file isn't written to. Returns the operation to
+    log if an older server's tables were adopted."""
     if not (migrations.pending(connection) or bm25_index.is_outdated(connection)):
         return None
-    connection.pragma("foreign_keys", False)  # rows of older tables may refer to the memories, and must stay as they are
+    connection.pragma("foreign_keys", False)  # rows of older tables may reference memories and must stay unchanged
     try:
         with immediate(connection):
             adopted = migrations.migrate(connection)
@@ -338,10 +337,10 @@ def prepare(connection: apsw.Connection) -> Operation | None:
 
 @contextmanager
 def open_read_only(data_directory: Path, name: str, keys: Keys) -> Iterator[Persona]:
-    """The persona of a canonical name, which exists. It is not brought up to date; nothing is to be written to it.
+    """Open an existing persona for reading while a server may have it open, without migrating it: for backups.
 
     Raises:
-        KeyRefused: it is encrypted, and its key is not there.
+        KeyRefused: it is encrypted, and the master key isn't configured.
         StoreError: it can't be read.
     """
     directory = data_directory / directory_name(name)
@@ -350,7 +349,7 @@ def open_read_only(data_directory: Path, name: str, keys: Keys) -> Iterator[Pers
     database = Database(directory / DATABASE_NAME, key)
     log = OperationsLog(data_directory)
     try:
-        yield Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), log, KnownNames(), WordCounts())
+        yield Persona(name, database, PersonaContext(directory / CONTEXT_NAME, key), log, KnownNames(), TokenCounts())
     finally:
         database.close()
         log.close()

@@ -1,4 +1,4 @@
-"""The lock that keeps a second server away from a data directory, and the note of who has it."""
+"""The lock that prevents two servers on one data directory, and the file that identifies its owner."""
 
 import json
 import logging
@@ -8,9 +8,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from memory_mcp.errors import StartupError
-from memory_mcp.store.files.durable_files import write_atomically
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, write_atomically
 
-PRIVATE = 0o700  # memories are nobody else's business on this machine
 LOCK_NAME = ".server.lock"
 LOCK_OWNER_NAME = ".server.json"
 
@@ -18,16 +17,16 @@ logger = logging.getLogger(__name__)
 
 
 def locked(directory: Path) -> FileLock:
-    """Creates the directory if need be and takes its lock.
+    """Create the directory if necessary and take its lock.
 
     Raises:
-        StartupError: it can't be created or written, or another server has it.
+        StartupError: the directory can't be created or written, or another server uses it.
     """
     try:
         if not directory.exists():
-            directory.mkdir(mode=PRIVATE, parents=True)
-            logger.warning("the data directory %s did not exist: it was created, and holds no persona", directory)
-        lock = FileLock(directory / LOCK_NAME, thread_local=False)  # whichever thread stops the server lets it go
+            directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
+            logger.warning("the data directory %s did not exist: it was created, without a persona", directory)
+        lock = FileLock(directory / LOCK_NAME, thread_local=False)  # any thread may stop the server and release it
         lock.acquire(timeout=0)
     except Timeout:
         raise StartupError(
@@ -43,7 +42,7 @@ def locked(directory: Path) -> FileLock:
         ) from error
     try:
         write_atomically(directory / LOCK_OWNER_NAME, json.dumps({"process": os.getpid()}) + "\n")
-    except OSError as error:  # a note for whoever finds the lock taken: nothing needs it, least of all on a full disk
+    except OSError as error:  # only used in the error message of a second server; a full disk must not prevent the start
         logger.warning("%s can't be written: %s", LOCK_OWNER_NAME, error.strerror)
     return lock
 

@@ -1,7 +1,7 @@
-"""What an imported draft is to what is stored: new, known, or an edit of a memory whose key it has.
+"""Deduplication: decides whether a draft is new, already known, or an edit of the memory with its key.
 
-A file that is read again must neither double a memory nor undo what was changed since. So a draft that is equal to an
-earlier state of its memory is an old copy of it, and known; only one that says something else is an edit.
+Reading a file again must neither duplicate a memory nor undo later changes. So a draft equal to an earlier state of its memory is already known;
+only one with other content is an edit.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from memory_mcp.domain import PRIVACY_LEVELS, Clash, Draft, Memory, Outcome, Pri
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories, tombstones, versions
 
-# A retry that doesn't say when it happened is recognised for this long; with `occurred_at` for ever.
+# The window in which the same write without `occurred_at` is recognized; with `occurred_at` it is recognized forever.
 RETRY_WINDOW = timedelta(minutes=10)
-# Where an imported memory came from stands under this name in its metadata.
+# The metadata key for the origin of an imported memory.
 ORIGIN = "origin"
-# Notes are known by what they say, too: a vault may have been renamed.
+# Notes are also recognized by their content: a vault may have been renamed.
 NOTES = "obsidian"
 
 
 def settle(connection: apsw.Connection, draft: Draft, now: datetime, clash: Clash = "refuse") -> Outcome | None:
-    """`already_known` or `revised` (which the caller has to do) with the key; None for what is to be stored.
+    """`already_known`, or `revised` (the caller makes the revision), with the key; None for a new memory.
 
     Raises:
-        InvalidInput: its key is taken, and `clash` is to refuse that; or what had it was erased for good.
+        InvalidInput: its key is taken and `clash` is `refuse`; or the memory with the key was purged.
     """
     key = draft.restored.key
     if not key:
@@ -33,7 +33,7 @@ def settle(connection: apsw.Connection, draft: Draft, now: datetime, clash: Clas
         return Outcome(known, "already_known") if known else None
     stored = memories.by_keys(connection, [key]).get(key)
     if stored:
-        return Outcome(key, _beside(connection, draft, stored, clash))
+        return Outcome(key, _with_taken_key(connection, draft, stored, clash))
     erased = tombstones.erased_at(connection, key)
     if erased:
         raise InvalidInput(
@@ -46,7 +46,7 @@ def settle(connection: apsw.Connection, draft: Draft, now: datetime, clash: Clas
 
 
 def taken(key: str) -> InvalidInput:
-    """The refusal of a draft whose key belongs to another memory."""
+    """The error for a draft whose key belongs to another memory."""
     return InvalidInput(
         f"the key {key} is taken",
         "another memory of this persona has it, with other content",
@@ -55,15 +55,15 @@ def taken(key: str) -> InvalidInput:
 
 
 def leftovers(connection: apsw.Connection, stem: str, pieces: int) -> Sequence[str]:
-    """The keys of pieces that a note had and has no more: it is in `pieces` now, numbered from 0 behind its `stem`."""
-    numbered = ((key, key.removeprefix(f"{stem}_")) for key in memories.keys_beginning(connection, f"{stem}_"))
+    """The keys of parts that a note no longer has: it has `pieces` parts now, numbered from 0 after its `stem`."""
+    numbered = ((key, key.removeprefix(f"{stem}_")) for key in memories.keys_with_prefix(connection, f"{stem}_"))
     return [key for key, number in numbered if number.isdecimal() and int(number) >= pieces]
 
 
-def _beside(connection: apsw.Connection, draft: Draft, stored: Memory, clash: Clash) -> str:
+def _with_taken_key(connection: apsw.Connection, draft: Draft, stored: Memory, clash: Clash) -> str:
     if clash == "revise":
         closes = is_stricter(draft.privacy_level, stored.privacy_level)
-        is_edit = stored.deleted_at is None and (closes or not _was_so(connection, draft, stored))
+        is_edit = stored.deleted_at is None and (closes or not _is_earlier_state(connection, draft, stored))
         return "revised" if is_edit else "already_known"
     if clash == "refuse" and stored.content != draft.content:
         raise taken(stored.key)
@@ -71,13 +71,13 @@ def _beside(connection: apsw.Connection, draft: Draft, stored: Memory, clash: Cl
 
 
 def is_stricter(level: PrivacyLevel, other: PrivacyLevel) -> bool:
-    """Whether one privacy level lets less out than another."""
+    """Whether a privacy level is stricter than another."""
     return PRIVACY_LEVELS.index(level) > PRIVACY_LEVELS.index(other)
 
 
-def _was_so(connection: apsw.Connection, draft: Draft, stored: Memory) -> bool:
-    said = (draft.content, draft.tags, draft.importance)
-    return said == (stored.content, stored.tags, stored.importance) or versions.had_state(connection, stored.key, *said)
+def _is_earlier_state(connection: apsw.Connection, draft: Draft, stored: Memory) -> bool:
+    state = (draft.content, draft.tags, draft.importance)
+    return state == (stored.content, stored.tags, stored.importance) or versions.had_state(connection, stored.key, *state)
 
 
 def _same_write(connection: apsw.Connection, draft: Draft, now: datetime) -> str | None:
@@ -86,7 +86,7 @@ def _same_write(connection: apsw.Connection, draft: Draft, now: datetime) -> str
 
 
 def _stored_otherwise(connection: apsw.Connection, draft: Draft, now: datetime) -> str | None:
-    """The same write under another key: what was remembered by hand, or imported before imports gave keys."""
+    """The same write under another key: remembered by hand, or imported without keys."""
     if ORIGIN not in draft.metadata:
         return None
     known = _same_write(connection, draft, now)

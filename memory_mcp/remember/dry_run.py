@@ -1,4 +1,4 @@
-"""What storing drafts would come to, without storing them: for a dry run."""
+"""A dry run of an import: the outcome of each draft, without storing it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ from memory_mcp.store import memories
 
 
 class Foreseen:
-    """One dry run from its first draft to its last. Of each draft that would be stored it keeps some 100 bytes."""
+    """A dry run over many drafts. Keeps some 100 bytes of each draft that would be stored."""
 
     def __init__(self) -> None:
         self._contents: dict[str, int] = {}  # by key
@@ -28,14 +28,14 @@ class Foreseen:
         return [self._outcome(connection, draft, now, clash, privacy) for draft in drafts]
 
     def would_store(self, key: str) -> bool:
-        """Whether a memory with this key would be stored by now."""
+        """Whether an earlier draft of this run would store a memory with this key."""
         return key in self._contents
 
-    def _outcome(self, connection: apsw.Connection, said: Draft, now: datetime, clash: Clash, privacy: Privacy) -> Outcome:
-        draft = said
+    def _outcome(self, connection: apsw.Connection, received: Draft, now: datetime, clash: Clash, privacy: Privacy) -> Outcome:
+        draft = received
         try:
-            draft, _ = redacted(said, privacy)
-            outcome = self._before(draft, clash) or settle(connection, draft, now, clash)
+            draft, _ = redacted(received, privacy)
+            outcome = self._repeated(draft, clash) or settle(connection, draft, now, clash)
             if outcome:
                 return outcome
             self._check_predecessor(connection, draft)
@@ -47,8 +47,8 @@ class Foreseen:
             self._writes.add(memories.write_digest(draft))
         return Outcome(draft.restored.key or "", "stored")
 
-    def _before(self, draft: Draft, clash: Clash) -> Outcome | None:
-        """What an earlier draft of this run makes of one."""
+    def _repeated(self, draft: Draft, clash: Clash) -> Outcome | None:
+        """The outcome of a draft that repeats an earlier one of this run."""
         key = draft.restored.key
         if not key:
             return Outcome("", "already_known") if memories.write_digest(draft) in self._writes else None

@@ -1,4 +1,4 @@
-"""Putting memories in the trash and taking them out again. Nothing is lost before retention empties the trash."""
+"""Moves memories to the trash. They can be restored until retention purges them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,26 +17,26 @@ from memory_mcp.text.privacy.redaction import Redaction
 
 
 def forget(persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run: bool, now: datetime, privacy: Privacy) -> list[Outcome]:
-    """What became of each key: `forgotten` (or `would_forget`), `already_forgotten`, `not_found`."""
+    """The outcome for each key: `forgotten` (or `would_forget`), `already_forgotten`, `not_found`."""
     wanted = list(dict.fromkeys(keys))
     if dry_run:
         with persona.database.read() as connection:
-            found = memories.by_keys(connection, wanted)
-        return [_outcome(key, found.get(key), "would_forget") for key in wanted]
-    told = Redaction(privacy).optional(reason)
-    found, done = persona.database.write(lambda connection: forget_stored(connection, wanted, told, now))
+            by_key = memories.by_keys(connection, wanted)
+        return [_outcome(key, by_key.get(key), "would_forget") for key in wanted]
+    redacted_reason = Redaction(privacy).optional(reason)
+    by_key, done = persona.database.write(lambda connection: forget_stored(connection, wanted, redacted_reason, now))
     persona.words.clear()
     for operation in done:
         persona.log.append(persona.name, operation)
-    return [_outcome(key, found.get(key), "forgotten") for key in wanted]
+    return [_outcome(key, by_key.get(key), "forgotten") for key in wanted]
 
 
 def forget_stored(
     connection: apsw.Connection, keys: Sequence[str], reason: str | None, now: datetime
 ) -> tuple[dict[str, Memory], list[Operation]]:
-    """The same inside a transaction: the memories that were found, as they were before, and what is to be logged."""
-    found = memories.by_keys(connection, keys)
-    present = [memory for memory in found.values() if memory.deleted_at is None]
+    """The same inside a transaction: the memories before the change, by key, and the operations to log."""
+    by_key = memories.by_keys(connection, keys)
+    present = [memory for memory in by_key.values() if memory.deleted_at is None]
     for memory in present:
         memories.set_deleted(connection, memory.id, now)
     refresh_after_trash(connection, present, now)
@@ -47,11 +47,11 @@ def forget_stored(
     ]
     for operation in done:
         operations.record(connection, operation)
-    return found, done
+    return by_key, done
 
 
 def withhold_summaries(connection: apsw.Connection, present: Sequence[Memory], now: datetime) -> None:
-    """What is no longer said must not go on being told by a summary: those that were made of it leave at once, and are made anew."""
+    """Moves summaries of these memories to the trash at once, so that none repeats what was forgotten; they are made anew."""
     citing = summary_rows.citing(connection, [memory.key for memory in present if memory.kind != "summary"])
     for summary in memories.by_keys(connection, citing).values():
         if summary.deleted_at is None:
@@ -60,7 +60,7 @@ def withhold_summaries(connection: apsw.Connection, present: Sequence[Memory], n
 
 
 def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], now: datetime) -> None:
-    """Lexical rows, queue and graph after memories went into the trash or came out: theirs, their neighbours', and of what they replace."""
+    """Updates lexical rows, index queue and graph after memories entered or left the trash, for them, their neighbors and what they replace."""
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
     bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)

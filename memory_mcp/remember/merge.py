@@ -1,7 +1,7 @@
-"""Merging memories that say the same into one of them, on request, and undoing it: every state is as it was before.
+"""Merges memories into one of them on request, and undoes a merge completely.
 
-The kept one gets all tags and the greatest importance. The others go into the trash, and the kept one stands in their place, also
-for what they had replaced. What was changed is recorded in one row for each memory, under one operation_id.
+The kept memory gets all tags and the greatest importance. The others move to the trash, and the kept one replaces them, also as the successor
+of what they had replaced. The changes are recorded in one row for each memory, under one operation_id.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ MERGE, UNDO = "merge", "undo_merge"
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a merge, or its undoing, did; `operation_id` is what undoes it."""
+    """The result of a merge or of undoing one; `operation_id` undoes it."""
 
     operation_id: str
     outcomes: tuple[Outcome, ...]
@@ -41,18 +41,18 @@ def merge(persona: Persona, keys: Sequence[str], into: str, *, reason: str | Non
     """
     others = [key for key in dict.fromkeys(keys) if key != into]
     if not others:
-        raise InvalidInput("nothing to merge", "no key beside the one that is kept was given", "Name the others with merge")
-    told = Redaction(privacy).optional(reason)
-    done = persona.database.write(lambda connection: _merge(connection, others, into, told, now))
+        raise InvalidInput("nothing to merge", "no key was given but that of the kept memory", "Name the others with merge")
+    redacted_reason = Redaction(privacy).optional(reason)
+    done = persona.database.write(lambda connection: _merge(connection, others, into, redacted_reason, now))
     _log(persona, done)
     return Merged(done[0].operation_id, (Outcome(into, "kept"), *(Outcome(key, "merged", f"into {into}") for key in others)))
 
 
 def undo(persona: Persona, operation_id: str, *, now: datetime) -> Merged:
-    """Takes a merge back: what is still as the merge left it becomes what it was, and the rest is told.
+    """Undoes a merge: memories unchanged since become what they were, the others are reported.
 
     Raises:
-        InvalidInput: it has been undone already.
+        InvalidInput: it is undone already.
         MemoryNotFound: this persona has no merge with that operation_id.
     """
     outcomes, done = persona.database.write(lambda connection: _undo(connection, operation_id, now))
@@ -61,8 +61,8 @@ def undo(persona: Persona, operation_id: str, *, now: datetime) -> Merged:
 
 
 def _merge(connection: apsw.Connection, others: Sequence[str], into: str, reason: str | None, now: datetime) -> list[Operation]:
-    found = _mergeable(connection, [into, *others])
-    kept, rest = found[into], [found[key] for key in others]
+    by_key = _mergeable(connection, [into, *others])
+    kept, rest = by_key[into], [by_key[key] for key in others]
     tags = tuple(dict.fromkeys(tag for memory in (kept, *rest) for tag in memory.tags))
     importance = max(memory.importance for memory in (kept, *rest))
     if (tags, importance) != (kept.tags, kept.importance):
@@ -83,9 +83,9 @@ def _merge(connection: apsw.Connection, others: Sequence[str], into: str, reason
 
 
 def _mergeable(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Memory]:
-    found = memories.by_keys(connection, keys)
+    by_key = memories.by_keys(connection, keys)
     for key in keys:
-        memory = found.get(key)
+        memory = by_key.get(key)
         if memory is None:
             raise MemoryNotFound(f"no memory has the key {key}", "", "Take the keys from organize or a recall")
         obstacle = (
@@ -99,11 +99,11 @@ def _mergeable(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Me
         )
         if obstacle:
             raise InvalidInput(f"{key} can't be merged", obstacle, "Leave it out")
-    if len({memory.privacy_level == "secret" for memory in found.values()}) > 1:
+    if len({memory.privacy_level == "secret" for memory in by_key.values()}) > 1:
         raise InvalidInput(
             "these can't be merged", "one of them is secret, and its tags would not be any more", "Make all of them secret first"
         )
-    return found
+    return by_key
 
 
 def _undo(connection: apsw.Connection, operation_id: str, now: datetime) -> tuple[list[Outcome], list[Operation]]:
@@ -114,9 +114,9 @@ def _undo(connection: apsw.Connection, operation_id: str, now: datetime) -> tupl
         )
     if memory_merges.undone(connection, operation_id, UNDO):
         raise InvalidInput("this merge has been undone already", "", "A memory that was merged again has another operation_id")
-    found = memories.by_keys(connection, [row.key for row in rows])
-    outcomes = [_taken_back(connection, row, found.get(row.key)) for row in rows]
-    refresh_after_trash(connection, list(found.values()), now)
+    by_key = memories.by_keys(connection, [row.key for row in rows])
+    outcomes = [_undo_one(connection, row, by_key.get(row.key)) for row in rows]
+    refresh_after_trash(connection, list(by_key.values()), now)
     done = [Operation(UNDO, rows[0].key, now, metadata={"undoes": operation_id})]
     done += [
         Operation(UNDO, outcome.key, now, metadata={"undoes": operation_id}, operation_id=done[0].operation_id)
@@ -128,14 +128,14 @@ def _undo(connection: apsw.Connection, operation_id: str, now: datetime) -> tupl
     return outcomes, done
 
 
-def _taken_back(connection: apsw.Connection, row: memory_merges.Recorded, memory: Memory | None) -> Outcome:
+def _undo_one(connection: apsw.Connection, row: memory_merges.Recorded, memory: Memory | None) -> Outcome:
     if memory is None or row.before is None or row.after is None:
         return Outcome(row.key, "not_found", "it was erased for good since")
-    if "revision" in row.before:  # the one that was kept
+    if "revision" in row.before:  # the kept memory
         if _state(memory) != row.after:
             return Outcome(row.key, "unchanged", "it was changed since the merge, and keeps its tags and importance")
         if row.before != row.after:
-            memory_merges.put_back(
+            memory_merges.restore_state(
                 connection, memory, tuple(row.before["tags"]), row.before["importance"], row.before["revision"], row.before["updated_at"]
             )
         return Outcome(row.key, "restored")
@@ -147,7 +147,7 @@ def _taken_back(connection: apsw.Connection, row: memory_merges.Recorded, memory
 
 
 def _state(memory: Memory) -> Mapping[str, Any]:
-    """What a merge changes of the memory that is kept."""
+    """The fields of the kept memory that a merge changes."""
     return {
         "tags": list(memory.tags),
         "importance": memory.importance,

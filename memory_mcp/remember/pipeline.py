@@ -1,5 +1,5 @@
-"""How a memory comes to be: redact → same write already here? → split → one transaction (memory, chunks, lexical rows, names and
-relations, operation, queue row) → log → similar ones.
+"""The steps of storing a memory: redact → split → one transaction (deduplicate; memory, chunks, lexical rows, entities and relations, operation,
+queue row) → log → similar memories.
 
 An answer means that the memory is on the disk and can be found.
 """
@@ -36,25 +36,25 @@ EDITED = "edited in an imported file"
 
 
 def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy) -> Remembered:
-    """Stores a draft, and says which stored memories say nearly the same.
+    """Stores a draft, and finds stored memories that are nearly equal.
 
     Raises:
-        InvalidInput: a key in it holds what may not be stored.
+        InvalidInput: a key contains what may not be stored.
         MemoryNotFound: `supersedes` names no memory of this persona.
         StoreError: it could not be stored; nothing was.
     """
-    draft, found = redacted(draft, privacy)
+    draft, redaction = redacted(draft, privacy)
     chunks = split(draft.content)
     key, operation, related = persona.database.write(lambda connection: _store(connection, persona.names, draft, chunks, now, zone))
     if operation:
         persona.log.append(persona.name, operation)
-    similar, rivals = _beside(persona, draft, key)
+    similar, rivals = _similar_and_rivals(persona, draft, key)
     stored = operation is not None and not related
-    return Remembered(key, stored, similar, rivals, found.redacted, found.flagged, related=related)
+    return Remembered(key, stored, similar, rivals, redaction.redacted, redaction.flagged, related=related)
 
 
-def _beside(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
-    """What else the store says: nearly the same, or in the place of the same earlier memory. It is stored by now: no failure may hide that."""
+def _similar_and_rivals(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
+    """Nearly equal memories, and others that replace the same predecessor. The memory is stored already, so a failure here is only logged."""
     try:
         with persona.database.read() as connection:
             rivals = memories.successors(connection, draft.supersedes) if draft.supersedes else []
@@ -78,36 +78,37 @@ def remember_many(
     for operation in done:
         persona.log.append(persona.name, operation)
     outcomes = iter(stored)
-    return [found if isinstance(found, Outcome) else _with_counts(next(outcomes), found) for _, found in private]
+    return [result if isinstance(result, Outcome) else _with_counts(next(outcomes), result) for _, result in private]
 
 
 def _private(draft: Draft, privacy: Privacy) -> tuple[Draft, Redaction] | tuple[None, Outcome]:
     try:
-        told, found = redacted(draft, privacy)
+        private, redaction = redacted(draft, privacy)
     except InvalidInput as error:
         return None, Outcome("", "refused", str(error))
-    same = (told.content, told.questions, told.source) == (draft.content, draft.questions, draft.source)
-    return (told if same else replace(told, embedded=None)), found  # vectors are of what was said before
+    same = (private.content, private.questions, private.source) == (draft.content, draft.questions, draft.source)
+    return (private if same else replace(private, embedded=None)), redaction  # its vectors are of the text before redaction
 
 
-def _with_counts(outcome: Outcome, found: Redaction) -> Outcome:
-    return replace(outcome, redacted=found.redacted, flagged=found.flagged)
+def _with_counts(outcome: Outcome, redaction: Redaction) -> Outcome:
+    return replace(outcome, redacted=redaction.redacted, flagged=redaction.flagged)
 
 
 def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None, int]:
-    entity_linking.check_relation_types(connection, draft.relations)
+    if draft.relations:
+        entity_linking.check_relation_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
-        return (known.key, *_related_further(connection, known.key, draft, now.astimezone(zone)))
+        return (known.key, *_add_relations(connection, known.key, draft, now.astimezone(zone)))
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     bm25_index.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation, 0
 
 
-def _related_further(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int]:
-    """What a write that is there already states and did not state then is added to it: the operation, and how many relations."""
+def _add_relations(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int]:
+    """Adds the new relations of a write that is stored already: the operation, and the number of relations."""
     if not draft.relations:
         return None, 0
     memory_id = memories.by_keys(connection, [key])[key].id
@@ -116,7 +117,9 @@ def _related_further(connection: apsw.Connection, key: str, draft: Draft, now: d
         return None, 0
     bm25_index.refresh(connection, [memory_id])
     index_queue.enqueue(connection, [memory_id])
-    operation = Operation("update", key, now, after={"relations": [f"{one.source} > {one.relation} > {one.target}" for one in added]})
+    operation = Operation(
+        "update", key, now, after={"relations": [f"{relation.source} > {relation.relation} > {relation.target}" for relation in added]}
+    )
     operations.record(connection, operation)
     return operation, len(added)
 
@@ -152,7 +155,7 @@ def _store_many(
 
 
 def _as_revision(draft: Draft, stored: Memory) -> Revision:
-    """What an edited copy changes. It may close a memory, and never opens one: a copy that says nothing of its level has the usual one."""
+    """The changes of an edited copy. It may raise the privacy level but never lowers it: a copy without a level has the default one."""
     closes = is_stricter(draft.privacy_level, stored.privacy_level)
     return Revision(
         content=draft.content,
@@ -172,24 +175,25 @@ def _insert(
     chunk_table.replace(connection, memory_id, chunks, draft.questions)
     if draft.embedded:
         chunk_table.resplit(connection, memory_id, draft.embedded.generation, draft.embedded.chunks)
-        stored_vectors.take_over(connection, memory_id, draft.embedded)
+        stored_vectors.store_embedded(connection, memory_id, draft.embedded)
     replaced = _superseded_ids(connection, draft)
     index_queue.enqueue(connection, [memory_id, *replaced])
     entity_linking.link_entities(connection, names, memory_id, draft, now.astimezone(zone))
-    entity_linking.update_after_trash(connection, replaced, now)
+    if replaced:
+        entity_linking.update_after_trash(connection, replaced, now)
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return memory_id, operation
 
 
 def unknown_predecessor(key: str) -> MemoryNotFound:
-    """The refusal of a draft that is to replace a memory which this persona doesn't have."""
+    """The error for a draft that replaces an unknown memory."""
     return MemoryNotFound(
         f"supersedes names {key}", "this persona has no memory with that key", "Take the key from a recall, or leave supersedes out"
     )
 
 
 def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:
-    """What a draft replaces, and what that replaced: a memory can come back to light, and go again, with its successor."""
+    """The memories that a draft replaces, directly and through its predecessor, whose visibility may change."""
     direct = list(memories.by_keys(connection, [draft.supersedes]).values()) if draft.supersedes else []
     return [*(memory.id for memory in direct), *memories.replaced_by(connection, direct)]

@@ -1,4 +1,4 @@
-"""Changing what a memory says, with the earlier states kept, and bringing one back from the trash."""
+"""Revises a memory, keeping its earlier versions, and restores one from the trash."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
-from memory_mcp.remember.redact import marked_anew, version_redacted
+from memory_mcp.remember.redact import update_flags, version_redacted
 from memory_mcp.store import memories, memory_merges, operations, versions
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities.names import KnownNames
@@ -26,7 +26,7 @@ from memory_mcp.text.privacy.redaction import Redaction
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What is to change; None leaves a field as it is. `revision`: an earlier state that is to come back, before anything else."""
+    """The changes; None leaves a field as it is. `revision`: an earlier version to restore first."""
 
     content: str | None = None
     tags: tuple[str, ...] | None = None
@@ -39,20 +39,20 @@ class Revision:
 
     @property
     def changes(self) -> bool:
-        """Whether the memory will say, or be, something else."""
+        """Whether any field of the memory changes."""
         return (self.content, self.tags, self.importance, self.category, self.privacy_level, self.revision) != (None,) * 6
 
 
 def private(revision: Revision, rules: Privacy) -> tuple[Revision, Redaction]:
-    """The revision as it may be stored, and what was found in it."""
-    found = Redaction(rules)
+    """The redacted revision, and the findings."""
+    redaction = Redaction(rules)
     return replace(
         revision,
-        content=found.optional(revision.content),
-        tags=None if revision.tags is None else tuple(dict.fromkeys(found.texts(revision.tags))),
-        category=found.optional(revision.category),
-        reason=found.optional(revision.reason),
-    ), found
+        content=redaction.optional(revision.content),
+        tags=None if revision.tags is None else tuple(dict.fromkeys(redaction.texts(revision.tags))),
+        category=redaction.optional(revision.category),
+        reason=redaction.optional(revision.reason),
+    ), redaction
 
 
 def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, privacy: Privacy) -> Memory:
@@ -60,7 +60,7 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
 
     Raises:
         MemoryNotFound: this persona has no memory with that key, or it had no such revision.
-        InvalidInput: it is in the trash, and `restore` was not asked for; or nothing was asked for.
+        InvalidInput: it is in the trash and `restore` is not set; or there is no change.
     """
     if not (revision.changes or revision.restore):
         raise InvalidInput("nothing to revise", "only a key, or a reason, was given", "Say what is to change, such as content")
@@ -72,7 +72,7 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
 
 
 def relations_left(persona: Persona, memory: Memory) -> list[str]:
-    """The relations that a memory goes on stating though its last revision changed its text."""
+    """The relations that a memory still states although its last revision changed its text."""
     with persona.database.read() as connection:
         before = next((version for version in versions.of_key(connection, memory.key) if version.revision == memory.revision - 1), None)
         if before is None or before.content == memory.content:
@@ -83,7 +83,7 @@ def relations_left(persona: Persona, memory: Memory) -> list[str]:
 def revise_stored(
     connection: apsw.Connection, names: KnownNames, key: str, revision: Revision, now: datetime, privacy: Privacy
 ) -> tuple[Memory, Sequence[Operation]]:
-    """The same inside a transaction, of a revision without what is private: the memory as it is afterwards, and what is to be logged."""
+    """The same inside a transaction, of a redacted revision: the memory afterwards, and the operations to log."""
     memory = memories.by_keys(connection, [key]).get(key)
     if memory is None:
         raise MemoryNotFound(f"no memory has the key {key}", "", "Take the key from a recall")
@@ -112,12 +112,12 @@ def _change(
     earlier = _earlier(connection, memory, revision.revision, privacy) if revision.revision is not None else None
     versions.keep(connection, memory, revision.reason)
     base = _put_back(connection, memory, earlier) if earlier else memory
-    stays = earlier or memory
-    content = stays.content if revision.content is None else revision.content
-    tags = stays.tags if revision.tags is None else revision.tags
+    kept = earlier or memory
+    content = kept.content if revision.content is None else revision.content
+    tags = kept.tags if revision.tags is None else revision.tags
     if revision.content is not None or revision.tags is not None or earlier:
-        tags = marked_anew(base, content, tags, privacy)
-    importance = stays.importance if revision.importance is None else revision.importance
+        tags = update_flags(base, content, tags, privacy)
+    importance = kept.importance if revision.importance is None else revision.importance
     memories.change(
         connection,
         base,
@@ -147,13 +147,13 @@ def _change(
 
 
 def _put_back(connection: apsw.Connection, memory: Memory, earlier: Version) -> Memory:
-    """The memory with everything but its text as it was then."""
-    versions.put_back_further(connection, memory.id, earlier)
+    """Restores all fields but the text from an earlier version."""
+    versions.restore_further(connection, memory.id, earlier)
     return memories.by_keys(connection, [memory.key])[memory.key]
 
 
 def _searched(memory: Memory) -> tuple[object, ...]:
-    """What the indexes hold of a memory."""
+    """The fields of a memory that are indexed."""
     return memory.content, memory.questions, memory.source, memory.session_id, memory.occurred_at
 
 
@@ -164,7 +164,7 @@ def _named(of: Memory | Revision, names: Sequence[str]) -> dict[str, str | None]
 def _earlier(connection: apsw.Connection, memory: Memory, number: int, privacy: Privacy) -> Version:
     known = {version.revision: version for version in versions.of_key(connection, memory.key)}
     if number not in known:
-        kept = ", ".join(str(one) for one in sorted(known)) or "none"
+        kept = ", ".join(str(revision) for revision in sorted(known)) or "none"
         raise MemoryNotFound(f"{memory.key} has no earlier revision {number}", f"there are {kept}", "See its history")
     return version_redacted(known[number], Redaction(privacy))
 

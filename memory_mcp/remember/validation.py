@@ -1,4 +1,4 @@
-"""From what a caller says to a `Draft`, or a refusal that says what to mend. Nothing is stored, no persona is created."""
+"""Validates the arguments of a write and makes them a `Draft`. Nothing is stored, no persona is created."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def draft(
     """A checked draft. `kind` left out means `conversation` within a session and `fact` otherwise.
 
     Raises:
-        InvalidInput: something in it can't be stored; says what.
+        InvalidInput: an argument can't be stored; names it.
     """
     return Draft(
         content=checked_content(content),

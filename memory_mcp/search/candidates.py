@@ -9,7 +9,7 @@ from memory_mcp.domain import Candidate, Filters, Question, TimeRange
 from memory_mcp.search.meaning import Meaning, cosines
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.lexical.token_frequencies import WordCounts
+from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.tokens import query_tokens
 
 # A question such as 「昨日どうだった？」 shares no word with its answer: the latest memories of the named days are candidates too.
@@ -17,7 +17,7 @@ CANDIDATES_PER_NAMED_DATE = 10
 
 
 def from_words(
-    connection: apsw.Connection, counts: WordCounts, question: Question, limit: int, others: Sequence[int] = ()
+    connection: apsw.Connection, counts: TokenCounts, question: Question, limit: int, others: Sequence[int] = ()
 ) -> dict[int, float]:
     """The best lexical matches of the query and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score."""
     query = _search_tokens(question)

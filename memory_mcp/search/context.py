@@ -13,7 +13,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.layers import Layered, shared
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.tokens import jaccard, query_tokens, tokens
 
@@ -42,7 +42,7 @@ def context(
     models: Models,
     settings: Settings,
     now: datetime,
-    indexes: IndexShelf | None = None,
+    indexes: IndexCache | None = None,
     deadline: float | None = None,
 ) -> Context:
     """At most 10 memories for a new conversation, none twice. Topical ones come first: they are the reason for the query.

@@ -8,10 +8,15 @@ over the union of the candidates, with both scores for every one of them. Why no
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from memory_mcp.config.settings import Fusion
+import apsw
+
+from memory_mcp.config.settings import Decay, Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
+from memory_mcp.store import memory_usage
 from memory_mcp.store.timestamps import to_text
+from memory_mcp.text.forgetting_curve import forgetting_curve
 
 # The number of other memories of its session that support a memory.
 WITNESSES = 5
@@ -54,6 +59,17 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         associated = graph_weight * candidate.graph_share
         candidate.score = weight * meaning + (1 - weight) * words + named + associated + candidate.freshness
     return best_first(candidates, hints.origins)
+
+
+def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Decay, now: datetime) -> Mapping[int, float]:
+    """For each of these memories `decay.weight` x its retention; nothing, and no query, while the weight is 0."""
+    if not decay.weight:
+        return {}
+    found = memory_usage.usage(connection, memory_ids)
+    return {
+        memory_id: decay.weight * forgetting_curve(touched, importance, uses, now, decay.half_life_days)
+        for memory_id, (touched, importance, uses) in found.items()
+    }
 
 
 def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:

@@ -11,7 +11,7 @@ from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 # A memory may have several vectors: the number of chunks requested for each candidate.
 CHUNKS_PER_CANDIDATE = 3
@@ -33,7 +33,7 @@ class Meaning:
     generation: str | None = None
 
 
-def meaning_of(persona: Persona, question: Question, models: Models, indexes: IndexShelf | None) -> Meaning:
+def meaning_of(persona: Persona, question: Question, models: Models, indexes: IndexCache | None) -> Meaning:
     """Embeds the query and the guessed answer. No database connection is held meanwhile."""
     state = models.embedder_state.state
     unwanted = question.mode not in ("auto", "semantic", "graph") or (state == "off" and question.mode != "semantic")

@@ -22,15 +22,14 @@ from memory_mcp.graph.query.retrieval import QueryEntities, associated_memories,
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.floor import Floor, floor_for
-from memory_mcp.search.freshness import freshness
-from memory_mcp.search.fuse import Hints, fuse
+from memory_mcp.search.fuse import Hints, freshness, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.store import memories
-from memory_mcp.store.lexical.token_frequencies import WordCounts
+from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.vectors import chunks, stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
 from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import named_speakers
@@ -67,7 +66,7 @@ def recall(
     models: Models,
     settings: Settings,
     now: datetime,
-    indexes: IndexShelf | None = None,
+    indexes: IndexCache | None = None,
     deadline: float | None = None,
 ) -> Recalled:
     """The memories of this persona that answer the question best. After `deadline`, in seconds of `time.monotonic`, nothing is reranked."""
@@ -119,7 +118,7 @@ def _ranked(
 
 
 def _fused(
-    connection: apsw.Connection, counts: WordCounts, question: Question, meaning: Meaning, settings: Settings, now: datetime
+    connection: apsw.Connection, counts: TokenCounts, question: Question, meaning: Meaning, settings: Settings, now: datetime
 ) -> tuple[Hints, list[Candidate]]:
     """The candidates by meaning, words and named dates, each with every score, in one order."""
     named = named_dates(question.query, now, settings.zone)
@@ -166,7 +165,7 @@ def _entities_by_meaning(persona: Persona, question: Question, models: Models) -
 
 def _by_graph(
     connection: apsw.Connection,
-    counts: WordCounts,
+    counts: TokenCounts,
     question: Question,
     meaning: Meaning,
     settings: Settings,

@@ -69,7 +69,7 @@ class Admission:
         self.refusals.note(reason=reason, token=self.token, client=self.client, **facts)
 
 
-class Door:
+class Authenticator:
     """Decides about each request. Its state, the buckets of the rate limit, is touched by the event loop alone."""
 
     def __init__(self, runtime: Runtime, known_addresses: Collection[str]) -> None:

@@ -20,7 +20,7 @@ QUIET_SECONDS = 60.0
 logger = logging.getLogger(__name__)
 
 
-class Places:
+class ConcurrencyLimiter:
     """The places and turns of one server. `caller` is whatever tells personas apart before anybody has parsed their names."""
 
     def __init__(self, limits: Callable[[], Calls]) -> None:

@@ -21,10 +21,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, Overloaded
 from memory_mcp.personas.names import canonical_name
-from memory_mcp.server.auth import ADMISSION, Admission, Door
-from memory_mcp.server.concurrency import Places
-from memory_mcp.server.refusals import http_refusal, refusal_headers, status_of
-from memory_mcp.server.request_persona import ARRIVED, HEADER, PATH_PERSONA, from_header
+from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
+from memory_mcp.server.call import ARRIVED, HEADER, PATH_PERSONA, from_header
+from memory_mcp.server.concurrency import ConcurrencyLimiter
+from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
 
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
 PARSE_ERROR, INVALID_REQUEST, OVERLOADED = -32700, -32600, -32000
@@ -43,7 +43,7 @@ _REWORDED = {
 class Edge:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp, door: Door, places: Places) -> None:
+    def __init__(self, app: ASGIApp, door: Authenticator, places: ConcurrencyLimiter) -> None:
         self._app = app
         self._door = door
         self._places = places

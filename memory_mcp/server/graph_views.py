@@ -1,4 +1,4 @@
-"""What a client sees of the graph: names instead of numbers, relations as `A > works_on > B`, pictures as vis.js reads them."""
+"""How the graph looks to a client: names instead of numbers, relations as `A > works_on > B`, snapshots as vis.js reads them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,22 +6,24 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.graph.query.neighbors import Neighbour, Neighbourhood
+from memory_mcp.graph.query.neighbors import Neighbor, Neighborhood
 from memory_mcp.graph.query.paths import Paths
 from memory_mcp.graph.query.snapshot import Snapshot
-from memory_mcp.server.views import local, told
+from memory_mcp.server.views import local, omit_empty
 from memory_mcp.store.graph import relation_queue
+from memory_mcp.store.graph.entities.entity_merges import Merge
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.neighbors import HOPS_LIMIT, Step
 from memory_mcp.store.graph.overview import Relation
 from memory_mcp.text.relation_notation import validity
 
 DEFAULT_COLOR = "#adb5bd"
+MERGES_LIMIT = 100
 
 
 def entity_view(entity: Entity, zone: ZoneInfo) -> dict[str, Any]:
-    """An entity with what is known of it."""
-    return told(
+    """Return an entity with what is known of it."""
+    return omit_empty(
         id=entity.entity_id,
         name=entity.name,
         type=entity.type,
@@ -38,37 +40,37 @@ def entity_view(entity: Entity, zone: ZoneInfo) -> dict[str, Any]:
 
 
 def step_view(step: Step, named: Mapping[int, str]) -> str:
-    """The relation in its own direction; `—` where it has none."""
+    """Return the relation in its own direction, with `—` if it has none."""
     source, target = (step.here, step.there) if step.forward else (step.there, step.here)
     arrow = ">" if step.directed else "—"
     return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
 
 
-def neighbourhood_view(found: Neighbourhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
-    """The entity and who stands around it; `note` says why nobody does."""
+def neighborhood_view(around: Neighborhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
+    """Return an entity and its neighbors; `note` says why it has none."""
     return {
-        "entity": entity_view(found.entity, zone),
-        "neighbors": [_neighbour_view(neighbour, found.named) for neighbour in found.neighbours],
-        **told(more=found.more or None, namesakes=[entity_view(entity, zone) for entity in found.namesakes], note=note),
+        "entity": entity_view(around.entity, zone),
+        "neighbors": [_neighbor_view(neighbor, around.named) for neighbor in around.neighbors],
+        **omit_empty(more=around.more or None, namesakes=[entity_view(entity, zone) for entity in around.namesakes], note=note),
     }
 
 
-def _neighbour_view(neighbour: Neighbour, named: Mapping[int, str]) -> dict[str, Any]:
+def _neighbor_view(neighbor: Neighbor, named: Mapping[int, str]) -> dict[str, Any]:
     return {
-        "name": neighbour.entity.name,
-        "type": neighbour.entity.type,
-        "distance": neighbour.distance,
-        "nearness": neighbour.nearness,
-        "via": step_view(neighbour.via, named),
-        "weight": neighbour.via.weight,
-        "confidence": neighbour.via.confidence,
-        **told(valid_from=neighbour.via.valid_from, valid_to=neighbour.via.valid_to, more_relations=neighbour.more_relations or None),
+        "name": neighbor.entity.name,
+        "type": neighbor.entity.type,
+        "distance": neighbor.distance,
+        "nearness": neighbor.nearness,
+        "via": step_view(neighbor.via, named),
+        "weight": neighbor.via.weight,
+        "confidence": neighbor.via.confidence,
+        **omit_empty(valid_from=neighbor.via.valid_from, valid_to=neighbor.via.valid_to, more_relations=neighbor.more_relations or None),
     }
 
 
-def why_nobody(connection: apsw.Connection, types: Sequence[str], name: str, there: Mapping[str, int]) -> str | None:
-    """What to say where nothing was found along relations of these `types`, any where none is named: of which types those of the entity of
-    that name are, `there`, or what may still come."""
+def why_no_neighbors(connection: apsw.Connection, types: Sequence[str], name: str, there: Mapping[str, int]) -> str | None:
+    """Say why an entity has no neighbors along relations of these `types`, of any type if none is named: which types its relations have
+    (`there`), or what background work may still add."""
     waiting = unread_note(connection) if not types or "co_occurrence" in types else None
     if waiting or not types:
         return waiting
@@ -76,14 +78,14 @@ def why_nobody(connection: apsw.Connection, types: Sequence[str], name: str, the
     return f"{asked}; those of {name} are of {_counted(there)}" if there else f"{asked}; {name} has no relations yet"
 
 
-def why_no_way(connection: apsw.Connection, found: Paths, types: Sequence[str], max_depth: int) -> str:
-    """What to say where no way of so many hops was found, along relations of these `types`, any where none is named."""
+def why_no_path(connection: apsw.Connection, found: Paths, types: Sequence[str], max_depth: int) -> str:
+    """Say why there is no path of so many hops along relations of these `types`, of any type if none is named."""
     if found.alone:
         why = f"{' and '.join(found.alone)} {'has' if len(found.alone) == 1 else 'have'} no relations yet"
     else:
         along = f" along relations of the type {' or '.join(types)[:200]}" if types else ""
         why = (
-            f"no way of at most {max_depth} hop{'s' if max_depth > 1 else ''} leads from {found.source.name} to {found.target.name}{along}"
+            f"no path of at most {max_depth} hop{'s' if max_depth > 1 else ''} leads from {found.source.name} to {found.target.name}{along}"
         )
         if max_depth < HOPS_LIMIT:
             why += f"; a larger max_depth, up to {HOPS_LIMIT}, may find one"
@@ -98,16 +100,16 @@ def _counted(types: Mapping[str, int]) -> str:
 
 
 def unread_note(connection: apsw.Connection) -> str | None:
-    """What may still come of memories that were not yet read for whom they name together; None where there are none."""
+    """Say how many memories wait to be read for entities that occur together; None if none waits."""
     waiting = relation_queue.length(connection)
     if not waiting:
         return None
     memories = "1 memory waits" if waiting == 1 else f"{waiting} memories wait"
-    return f"{memories} to be read for names that stand together, which is done while nobody calls: more may come of it"
+    return f"{memories} to be read for names that occur together, which is done while nobody calls: more may come of it"
 
 
 def paths_view(found: Paths, note: str | None = None) -> dict[str, Any]:
-    """The ways from one to the other, step by step; `note` says why there is none."""
+    """Return the paths between two entities, step by step; `note` says why there is none."""
     return {
         "source": found.source.name,
         "target": found.target.name,
@@ -120,13 +122,13 @@ def paths_view(found: Paths, note: str | None = None) -> dict[str, Any]:
             }
             for path in found.paths
         ],
-        **told(namesakes=[{"id": entity.entity_id, "name": entity.name, "type": entity.type} for entity in found.namesakes]),
-        **told(note=note if found.complete else "the search ended before it had seen all ways"),
+        **omit_empty(namesakes=[{"id": entity.entity_id, "name": entity.name, "type": entity.type} for entity in found.namesakes]),
+        **omit_empty(note=note if found.complete else "the search ended before it had seen all paths"),
     }
 
 
 def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
-    """The picture, as `vis` (nodes and edges for vis.js) or `json` (entities and relations with all that is known)."""
+    """Return the snapshot, as `vis` (nodes and edges for vis.js) or `json` (entities and relations with all that is known)."""
     totals = {"entities_in_all": found.entities_in_all, "relations_in_all": found.relations_in_all}
     if form == "json":
         named = {entity.id: entity.name for entity in found.entities}
@@ -162,8 +164,8 @@ def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
 
 
 def relation_view(relation: Relation, named: Mapping[int, str]) -> dict[str, Any]:
-    """A relation with what speaks for it."""
-    return told(
+    """Return a relation with its evidence."""
+    return omit_empty(
         source=named[relation.source],
         type=relation.type,
         target=named[relation.target],
@@ -178,3 +180,13 @@ def relation_view(relation: Relation, named: Mapping[int, str]) -> dict[str, Any
         validation_status=relation.validation_status,
         notes=relation.notes,
     )
+
+
+def merge_view(merge: Merge, zone: ZoneInfo) -> dict[str, Any]:
+    """Return a merge of two entities, with when it was undone."""
+    return {
+        "merge": merge.number,
+        "entity": merge.merged_name,
+        "into": merge.kept_name,
+        **omit_empty(reason=merge.reason, merged_at=local(merge.merged_at, zone), undone_at=local(merge.undone_at, zone)),
+    }

@@ -12,7 +12,7 @@ from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Runtime:
     models_for: Callable[[Settings], Models]
     clock: Callable[[], datetime]
     started_at: datetime
-    indexes: IndexShelf | None = None
+    indexes: IndexCache | None = None
     index: IndexWorker | None = None
     chores: ChoreWorker | None = None
     forget_cached: Callable[[], None] = lambda: None

@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 from zoneinfo import ZoneInfo
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from memory_mcp import __version__
 from memory_mcp.encoders.models import Models
@@ -11,17 +14,50 @@ from memory_mcp.jobs.chore_worker import ChoreStatus
 from memory_mcp.jobs.index_worker import IndexStatus
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.auth import Admission
-from memory_mcp.server.request_persona import Call
+from memory_mcp.server.call import Call
 from memory_mcp.server.runtime import Runtime
-from memory_mcp.server.views import heading, local, told
+from memory_mcp.server.views import Count, Moment, ReadingAnswer, heading, local, omit_empty
 from memory_mcp.store import memories
 
 
+class Health(TypedDict):
+    status: Literal["ok"]
+    version: str
+
+
+class ModelState(TypedDict):
+    state: str
+
+
+class IndexState(TypedDict):
+    lag: Count
+
+
+class ChoreState(TypedDict):
+    enabled: bool
+    due: Count
+    failing: list[str]
+
+
+class Readiness(TypedDict):
+    ready: Literal[True]
+    version: NotRequired[str]
+    mode: NotRequired[Literal["hybrid", "keyword"]]
+    models: NotRequired[Annotated[dict[str, ModelState], Field(json_schema_extra={"required": ["embedder", "reranker"]})]]
+    index_lag: NotRequired[Count]
+    index: NotRequired[IndexState]
+    chores: NotRequired[dict[str, ChoreState]]
+    config_error: NotRequired[str | None]
+    config_warnings: NotRequired[list[str]]
+    restart_pending: NotRequired[list[str]]
+    started_at: NotRequired[Moment | None]
+
+
 def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
-    """What works now, per model; what is wrong with config.json; which edits wait for a restart; what the index still lacks.
+    """Return what works now, per model; what is wrong with config.json; which edits wait for a restart; what the index still lacks.
 
     `index_lag` counts memories that have no vector yet although a model is there; without one nothing lags. A token for some
-    personas hears of those alone, and only one with the scope `admin` of config.json, whose errors quote it.
+    personas learns about those alone, and only one with the scope `admin` about config.json, because its errors quote it.
     """
     settings = runtime.config.current()
     models = runtime.models_for(settings)
@@ -39,7 +75,7 @@ def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
         "mode": "hybrid" if answers else "keyword",
         "models": models_view(models),
         "index_lag": shown["lag"],
-        **told(index=shown if index else None),
+        **omit_empty(index=shown if index else None),
         **({"chores": chores_view(runtime.chores.status(), settings.zone, admission)} if runtime.chores else {}),
         **(configuration if "admin" in admission.scopes else {}),
         "started_at": local(runtime.started_at, settings.zone),
@@ -47,12 +83,12 @@ def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
 
 
 def models_view(models: Models) -> dict[str, Any]:
-    """The state of both models."""
-    return {"embedder": told(**asdict(models.embedder_state)), "reranker": told(**asdict(models.reranker_state))}
+    """Return the state of both models."""
+    return {"embedder": omit_empty(**asdict(models.embedder_state)), "reranker": omit_empty(**asdict(models.reranker_state))}
 
 
 def index_view(index: IndexStatus, zone: ZoneInfo, admission: Admission) -> dict[str, Any]:
-    """How the indexes are doing: what waits, how far a change of model has come, what fails."""
+    """Return the state of the indexes: what waits, the progress of a change of models, what fails."""
     if admission.personas is None:
         return {**asdict(index), "last_rebuild": local(index.last_rebuild, zone)}
     waiting = {name: index.waiting[name] for name in admission.among(index.waiting)}
@@ -65,21 +101,36 @@ def index_view(index: IndexStatus, zone: ZoneInfo, admission: Admission) -> dict
 
 
 def chores_view(chores: Mapping[str, ChoreStatus], zone: ZoneInfo, admission: Admission) -> dict[str, Any]:
-    """How upkeep is doing, by chore: whether it is on, when it was last done to its end, for whom it fails."""
+    """Return the state of each background task: whether it is on, when it last finished, and the personas that it fails for."""
     return {
         name: {
             "enabled": chore.enabled,
             "due": len(admission.among(chore.due)),
-            **told(last_done=local(chore.last_done, zone)),
+            **omit_empty(last_done=local(chore.last_done, zone)),
             "failing": admission.among(chore.failing),
-            **told(last_error=chore.last_error if admission.personas is None else None),
+            **omit_empty(last_error=chore.last_error if admission.personas is None else None),
         }
         for name, chore in chores.items()
     }
 
 
+class StoredCounts(TypedDict):
+    """How many memories a persona has; those in the trash are not among `memories`."""
+
+    memories: Count
+    superseded: Count
+    in_trash: Count
+
+
+class Statistics(ReadingAnswer, StoredCounts):
+    by_kind: dict[str, Count]
+    first: Moment | None
+    last: Moment | None
+    database_bytes: Count
+
+
 def statistics(call: Call, persona: Persona) -> dict[str, Any]:
-    """How much a persona remembers, and from when to when."""
+    """Return how much a persona remembers, and over which period."""
     zone = call.settings.zone
     with persona.database.read() as connection:
         counts, span, kinds = memories.counts(connection), memories.span(connection), memories.counts_by_kind(connection)

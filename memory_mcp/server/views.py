@@ -1,38 +1,57 @@
-"""What a client sees of memories and answers: plain JSON, without fields that say nothing, times in the configured zone."""
+"""How memories and answers look to a client: plain JSON, without empty fields, times in the configured zone; and the types of answers."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 from zoneinfo import ZoneInfo
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.personas.registry import Persona
-from memory_mcp.server.client_language import client_language
-from memory_mcp.server.request_persona import Call
+from memory_mcp.server.call import Call, client_language
 from memory_mcp.text.privacy.redaction import Redaction
 
+Count = Annotated[int, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
-def told(**fields: Any) -> dict[str, Any]:
-    """The fields that say something: no None, no empty text, list or object."""
+
+class PersonaAnswer(TypedDict):
+    """An answer about one persona."""
+
+    persona: str
+
+
+class ReadingAnswer(PersonaAnswer):
+    """An answer about a persona that may not exist yet."""
+
+    new_persona: NotRequired[Literal[True]]
+    did_you_mean: NotRequired[list[str]]
+
+
+def omit_empty(**fields: Any) -> dict[str, Any]:
+    """Return the fields without None and without empty texts, lists and objects."""
     return {name: value for name, value in fields.items() if value not in (None, "", (), [], {})}
 
 
 def heading(call: Call, persona: Persona) -> dict[str, Any]:
-    """What every answer begins with: whose memory it is and, where that persona has none yet, whom the caller may have meant."""
+    """Return what every answer begins with: the persona and, if it doesn't exist yet, personas with similar names."""
     if persona.exists:
         return {"persona": persona.name}
-    return {"persona": persona.name, "new_persona": True, **told(did_you_mean=call.near(persona.name))}
+    return {"persona": persona.name, "new_persona": True, **omit_empty(did_you_mean=call.near(persona.name))}
 
 
 def local(moment: datetime | None, zone: ZoneInfo) -> str | None:
-    """ISO with the zone's offset, to the second."""
+    """Return a moment as ISO with the zone's offset, to the second."""
     return None if moment is None else moment.astimezone(zone).isoformat(timespec="seconds")
 
 
 def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime, language: Language | None = None) -> dict[str, Any]:
-    """A memory with `text` as its content, which may be a part of it. `language`: the client's; None for the memory's own."""
-    return told(
+    """Return a memory with `text`, which may be a part of its content. `language` is the client's, None the memory's own."""
+    return omit_empty(
         key=memory.key,
         content=text,
         source=memory.source,
@@ -55,14 +74,14 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime, langua
 
 
 def hit_view(hit: Hit, call: Call, language: Language | None = None) -> dict[str, Any]:
-    """A hit with its score and the reasons for it, and its metadata where it was asked for by its key."""
+    """Return a hit with its score and the reasons for it, and with its metadata if it was fetched by its key."""
     view = memory_view(hit.memory, hit.text, call.settings.zone, call.now, language)
     metadata = dict(hit.memory.metadata) if hit.with_metadata else None
-    return {**view, **told(metadata=metadata, score=hit.score, why=dict(hit.why), truncated=hit.truncated or None)}
+    return {**view, **omit_empty(metadata=metadata, score=hit.score, why=dict(hit.why), truncated=hit.truncated or None)}
 
 
 def recalled_view(recalled: Recalled, call: Call, query: str = "") -> dict[str, Any]:
-    """An answer of recall: what ran, what was missing, what the graph states of whom the query names, and the hits."""
+    """Return an answer of recall: what ran, what was missing, the relations of the entities in the query, and the hits."""
     language = client_language(call, query)
     return {
         "mode": recalled.mode,
@@ -70,7 +89,7 @@ def recalled_view(recalled: Recalled, call: Call, query: str = "") -> dict[str, 
         "degraded": list(recalled.degraded),
         "index_lag": recalled.index_lag,
         "more": recalled.more,
-        **told(
+        **omit_empty(
             missing=list(recalled.missing),
             best_score=recalled.best_score,
             relations=list(recalled.relations),
@@ -85,14 +104,14 @@ def similar_view(similar: Similar) -> dict[str, Any]:
 
 
 def outcome_view(outcome: Outcome) -> dict[str, Any]:
-    return {"key": outcome.key, "outcome": outcome.outcome, **told(reason=outcome.reason)}
+    return {"key": outcome.key, "outcome": outcome.outcome, **omit_empty(reason=outcome.reason)}
 
 
-def privacy_view(found: Redaction) -> dict[str, Any]:
-    """What was private in what the caller sent, by kind: never what it was."""
-    return told(redacted=dict(found.redacted), flagged=dict(found.flagged))
+def privacy_view(redaction: Redaction) -> dict[str, Any]:
+    """Return how much private data the caller sent, by kind; never the data."""
+    return omit_empty(redacted=dict(redaction.redacted), flagged=dict(redaction.flagged))
 
 
 def without_blanks(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """A context file's tree without the parts that nobody has filled in."""
-    return told(**{name: without_blanks(value) if isinstance(value, Mapping) else value for name, value in tree.items()})
+    """Return a context file's tree without the parts that are empty."""
+    return omit_empty(**{name: without_blanks(value) if isinstance(value, Mapping) else value for name, value in tree.items()})

@@ -1,7 +1,9 @@
-"""Which memories are due for the trash or for good, and taking them out of every table.
+"""Erasing memories for good (purge): which are due, deleting their rows everywhere, and removing the traces from the file.
 
-Rows go in one transaction, with a tombstone for each key and a note that the file has to be swept (`residue`): what a deleted
-row leaves behind in SQLite's pages is another step, which a crash may delay and not prevent.
+Rows are deleted in one transaction, with a tombstone per key and a note that the file must be swept. `sweep_file` then removes what
+deleted rows leave in SQLite's pages; a crash may delay this step but can't prevent it. `secure_delete`, on in every connection,
+overwrites deleted cells and pages with zeros, but FTS5 keeps the tokens of deleted rows until its segments are merged, and the
+write-ahead log keeps older copies of pages until it is truncated.
 """
 
 import json
@@ -22,10 +24,10 @@ from memory_mcp.store.sqlite.database import BUSY_TIMEOUT_MS, Database
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vectors import chunks
 
-# What says so little that it stands in many memories tells nothing about where a memory is quoted.
-TELLING_CHARACTERS = 8
-# These are about the one memory that they name: another one with the same words keeps its own.
-_OF_ONE_MEMORY = ("create", "update", "delete", "restore")
+# Shorter texts occur in many memories, so finding one elsewhere doesn't mean that a memory is quoted.
+QUOTABLE_CHARACTERS = 8
+# Operations on the one memory in `key`: another memory with the same text keeps its own.
+_SINGLE_MEMORY_OPERATIONS = ("create", "update", "delete", "restore")
 _SWEEP = "sweep_due"
 _COMPACTED = "compacted_for_erasing"
 CHECKPOINT_TIMEOUT_MS = 1_000
@@ -37,8 +39,8 @@ AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.key = m.supersedes AND p.delete
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The first of some memories, in order, and how many there are in all."""
+class DueMemories:
+    """The first memories that are due, in order, and their total number."""
 
     memories: tuple[Memory, ...]
     total: int
@@ -46,43 +48,43 @@ class Found:
 
 def expired(
     connection: apsw.Connection, kind: Kind, before: datetime, keep_importance: float | None, keep_tags: Collection[str], limit: int
-) -> Found:
-    """Memories of a kind that nobody changed or restored since `before`, and that nothing protects.
+) -> DueMemories:
+    """Unprotected memories of a kind that weren't changed or restored since `before`.
 
-    One that replaced another stays as long as that one is outside the trash: it would come to light again.
+    A memory that replaced another isn't due while that one is outside the trash, because it would become current again.
     """
     condition = (
         f"{_UNPROTECTED} AND m.updated_at < ? AND NOT EXISTS ("
         "SELECT 1 FROM operations o WHERE o.key = m.key AND o.operation = 'restore' AND o.timestamp >= ?)"
     )
     values = (*_protected_by(kind, keep_importance, keep_tags), to_text(before), to_text(before))
-    return _found(connection, condition, values, "m.updated_at, m.id", limit)
+    return _due(connection, condition, values, "m.updated_at, m.id", limit)
 
 
 def oldest_unprotected(
     connection: apsw.Connection, kind: Kind, keep_importance: float | None, keep_tags: Collection[str]
 ) -> datetime | None:
-    """The last change of the memory of this kind that nobody changed for longest and nothing protects; None where there is none."""
+    """The time of the least recent change among the unprotected memories of a kind; None if there are none."""
     values = _protected_by(kind, keep_importance, keep_tags)
-    found: str | None = connection.execute(f"SELECT min(m.updated_at) FROM memories m WHERE {_UNPROTECTED}", values).get
-    return from_text(found) if found else None
+    oldest: str | None = connection.execute(f"SELECT min(m.updated_at) FROM memories m WHERE {_UNPROTECTED}", values).get
+    return from_text(oldest) if oldest else None
 
 
 def longest_in_trash(connection: apsw.Connection) -> datetime | None:
-    """When what is in the trash for longest went there; None where it is empty."""
-    found: str | None = connection.execute("SELECT min(deleted_at) FROM memories WHERE deleted_at IS NOT NULL").get
-    return from_text(found) if found else None
+    """When the oldest memory in the trash was deleted; None if the trash is empty."""
+    oldest: str | None = connection.execute("SELECT min(deleted_at) FROM memories WHERE deleted_at IS NOT NULL").get
+    return from_text(oldest) if oldest else None
 
 
-def long_in_trash(connection: apsw.Connection, before: datetime, limit: int) -> Found:
-    """Memories that went into the trash before a moment."""
-    return _found(connection, "m.deleted_at < ?", (to_text(before),), "m.deleted_at, m.id", limit)
+def long_in_trash(connection: apsw.Connection, before: datetime, limit: int) -> DueMemories:
+    """Memories that were deleted before a moment."""
+    return _due(connection, "m.deleted_at < ?", (to_text(before),), "m.deleted_at, m.id", limit)
 
 
 def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, rule: str) -> tuple[list[Operation], list[str]]:
-    """Takes memories out of every table, and the summaries that tell of them. Returns what is to be logged, and the older tables that
-    could not be searched."""
-    keys, unsearched = take_out(connection, erased, now)
+    """Purge memories from every table, with the summaries made from them. Returns the operations to log, and the foreign tables that
+    couldn't be searched."""
+    keys, unsearched = _delete_everywhere(connection, erased, now)
     tombstones.add(connection, keys, now)
     done = [Operation("purge", key, now, metadata={"rule": rule}) for key in keys]
     for operation in done:
@@ -91,46 +93,46 @@ def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, 
     return done, unsearched
 
 
-def take_out(connection: apsw.Connection, erased: Sequence[Memory], now: datetime) -> tuple[list[str], list[str]]:
-    """Takes memories in the trash out of every table, and notes nothing. Returns the keys, those of the summaries that tell of them
-    among them, and the older tables that could not be searched."""
-    telling = release_derived(connection, [memory.key for memory in erased])
-    erased = list({memory.key: memory for memory in (*erased, *memories.by_keys(connection, telling).values())}.values())
+def _delete_everywhere(connection: apsw.Connection, erased: Sequence[Memory], now: datetime) -> tuple[list[str], list[str]]:
+    """Delete memories in the trash from every table, without recording it. Returns all deleted keys, including those of summaries made
+    from them, and the foreign tables that couldn't be searched."""
+    summaries = release_derived(connection, [memory.key for memory in erased])
+    erased = list({memory.key: memory for memory in (*erased, *memories.by_keys(connection, summaries).values())}.values())
     keys, ids = [memory.key for memory in erased], [memory.id for memory in erased]
-    said = texts_of(connection, erased)
-    bm25_index.refresh(connection, ids)  # theirs are gone since they are in the trash; what their neighbours quoted goes with it
+    texts = texts_of(connection, erased)
+    bm25_index.refresh(connection, ids)  # the rows of neighbors quote these memories
     with graph_erasing.of_memories(connection, ids, now):
         for memory in erased:
             _delete(connection, memory)
-    summary_rows.strike_empty_sessions(connection)
-    graph_erasing.empty_notes(connection, said)
-    _empty_operations(connection, keys, said)
-    return keys, foreign_tables.erase(connection, keys, said)
+    summary_rows.remove_empty_sessions(connection)
+    graph_erasing.empty_notes(connection, texts)
+    _empty_operations(connection, keys, texts)
+    return keys, foreign_tables.erase(connection, keys, texts)
 
 
-def erase_again(connection: apsw.Connection, graves: Mapping[str, str], now: datetime) -> int:
-    """Takes out of a copy what was erased after it was made, with the summaries that tell of it, and notes it there. `graves`: as
-    `tombstones.everything` tells them. Returns how many memories were erased again; summaries that are made anew don't count.
+def erase_again(connection: apsw.Connection, purged: Mapping[str, str], now: datetime) -> int:
+    """Delete from a restored copy what was purged after the copy was made, with the summaries made from it, and add the tombstones.
 
-    Call it in a transaction. What deleted rows leave in the file stays there: whoever calls writes the file anew.
+    `purged`: as returned by `tombstones.read_all`. Returns the number of memories deleted again, without summaries. Call it in a
+    transaction; the caller must rewrite the file afterwards, because deleted rows leave traces in it.
     """
-    tombstones.take_over(connection, graves)
-    every = [str(key) for (key,) in connection.execute("SELECT key FROM memories").fetchall()]
-    risen = [key for key in every if tombstones.digest(key) in graves]
-    if not risen:
+    tombstones.merge(connection, purged)
+    stored = [str(key) for (key,) in connection.execute("SELECT key FROM memories").fetchall()]
+    restored = [key for key in stored if tombstones.digest(key) in purged]
+    if not restored:
         return 0
-    found = list(memories.by_keys(connection, risen).values())
-    for memory in found:
+    deleted = list(memories.by_keys(connection, restored).values())
+    for memory in deleted:
         memories.set_deleted(connection, memory.id, now)
-    take_out(connection, found, now)
-    bm25_index.rebuild(connection)  # what their neighbours quoted of them goes
-    connection.execute("INSERT INTO lexical(lexical) VALUES ('optimize')")  # and what the index keeps of deleted rows
-    return len(risen)
+    _delete_everywhere(connection, deleted, now)
+    bm25_index.rebuild(connection)  # the rows of neighbors quote these memories
+    connection.execute("INSERT INTO lexical(lexical) VALUES ('optimize')")  # removes the tokens of deleted rows
+    return len(restored)
 
 
 def _delete(connection: apsw.Connection, memory: Memory) -> None:
     chunks.drop(connection, memory.id)
-    # What replaced it takes its place in the chain, or what it had replaced would come to light.
+    # Close the chain of replacements, or what this memory had replaced would become current.
     connection.execute(
         "UPDATE memories SET supersedes = (SELECT supersedes FROM memories WHERE key = ?1) WHERE supersedes = ?1", (memory.key,)
     )
@@ -140,64 +142,64 @@ def _delete(connection: apsw.Connection, memory: Memory) -> None:
     connection.execute("DELETE FROM lexical WHERE rowid = ?", (memory.id,))
 
 
-def texts_of(connection: apsw.Connection, found: Sequence[Memory]) -> list[str]:
-    """What these memories say and ever said, where it is long enough to tell them."""
+def texts_of(connection: apsw.Connection, quoted: Sequence[Memory]) -> list[str]:
+    """The current and earlier contents of these memories that are long enough to recognize quotations."""
     earlier = connection.execute(
         "SELECT content FROM memory_versions WHERE key IN (SELECT value FROM json_each(?))",
-        (json.dumps([memory.key for memory in found]),),
+        (json.dumps([memory.key for memory in quoted]),),
     )
-    every = [*(memory.content for memory in found), *(row[0] for row in earlier)]
-    return [text for text in dict.fromkeys(every) if len(text) >= TELLING_CHARACTERS]
+    contents = [*(memory.content for memory in quoted), *(row[0] for row in earlier)]
+    return [text for text in dict.fromkeys(contents) if len(text) >= QUOTABLE_CHARACTERS]
 
 
-def states_told(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, set[str]]:
-    """How things stood by these memories, now or in an earlier revision, by part, where no other memory says the same of that part."""
-    told = connection.execute(
-        "WITH keys AS (SELECT value AS key FROM json_each(?1)), said(state) AS ("
+def states_only_of(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, set[str]]:
+    """State part → values that only these memories have stated, now or in an earlier revision."""
+    rows = connection.execute(
+        "WITH keys AS (SELECT value AS key FROM json_each(?1)), states(state) AS ("
         "SELECT state FROM memories WHERE key IN keys UNION ALL SELECT further ->> '$.state' FROM memory_versions "
         "WHERE key IN keys AND json_valid(further)) "
-        "SELECT DISTINCT p.key, p.value FROM said, json_each(said.state) p WHERE json_valid(said.state) AND p.type = 'text' "
+        "SELECT DISTINCT p.key, p.value FROM states, json_each(states.state) p WHERE json_valid(states.state) AND p.type = 'text' "
         "AND NOT EXISTS (SELECT 1 FROM memories m, json_each(m.state) o WHERE m.key NOT IN keys AND json_valid(m.state) "
         "AND o.key = p.key AND o.value = p.value)",
         (json.dumps(list(keys)),),
     )
-    found: dict[str, set[str]] = {}
-    for part, value in told:
-        found.setdefault(part, set()).add(value)
-    return found
+    states: dict[str, set[str]] = {}
+    for part, value in rows:
+        states.setdefault(part, set()).add(value)
+    return states
 
 
-def quoting(connection: apsw.Connection, found: Sequence[Memory]) -> list[str]:
-    """The keys of other memories that hold the text of one of these, now or earlier, or name its key: a summary, a copy."""
-    keys = [memory.key for memory in found]
+def quoting(connection: apsw.Connection, quoted: Sequence[Memory]) -> list[str]:
+    """The keys of other memories, such as summaries and copies, that contain a current or earlier text of these, or one of their keys."""
+    keys = [memory.key for memory in quoted]
     rows = connection.execute(
         "SELECT key FROM ("
-        "SELECT m.key, m.content AS text, coalesce(m.metadata, '') AS beside FROM memories m "
+        "SELECT m.key, m.content AS text, coalesce(m.metadata, '') AS metadata FROM memories m "
         "UNION ALL SELECT v.key, v.content, '' FROM memory_versions v) q "
         "WHERE q.key NOT IN (SELECT value FROM json_each(?1)) AND (EXISTS (SELECT 1 FROM json_each(?2) t WHERE instr(q.text, t.value)) "
-        "OR (q.beside <> '' AND EXISTS (SELECT 1 FROM json_each(?1) k WHERE instr(q.beside, k.value)))) GROUP BY key ORDER BY key LIMIT 100",
-        (json.dumps(keys), json.dumps(texts_of(connection, found))),
+        "OR (q.metadata <> '' AND EXISTS (SELECT 1 FROM json_each(?1) k WHERE instr(q.metadata, k.value)))) GROUP BY key ORDER BY key LIMIT 100",
+        (json.dumps(keys), json.dumps(texts_of(connection, quoted))),
     )
     return [row[0] for row in rows]
 
 
 def sweep_due(connection: apsw.Connection) -> str | None:
-    """A mark of the last purge whose traces are still to be swept out of the file; None where nothing is to be done."""
-    found: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_SWEEP,)).get
-    return found
+    """The mark of the last purge whose traces must still be swept; None if there is none."""
+    mark: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_SWEEP,)).get
+    return mark
 
 
 def note_swept(connection: apsw.Connection, mark: str) -> None:
-    """The traces of that purge, and of all before it, are gone. A later one stays noted."""
+    """Record that the traces of this purge and of all earlier ones are swept. A later purge stays due."""
     connection.execute("DELETE FROM properties WHERE name = ? AND value = ?", (_SWEEP, mark))
 
 
-def _empty_operations(connection: apsw.Connection, keys: Sequence[str], said: Iterable[str]) -> None:
-    """That something was done stays; what it was done to, goes."""
+def _empty_operations(connection: apsw.Connection, keys: Sequence[str], texts: Iterable[str]) -> None:
+    """Erase the content of recorded operations on these memories, but not the operations."""
     emptied = "UPDATE operations SET before = NULL, after = NULL, error = NULL, metadata = NULL"
     connection.execute(f"{emptied} WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),))
-    own = ", ".join(f"'{name}'" for name in _OF_ONE_MEMORY)
-    spellings = json.dumps([spelling for text in said for spelling in foreign_tables.spellings(text)])
+    own = ", ".join(f"'{name}'" for name in _SINGLE_MEMORY_OPERATIONS)
+    spellings = json.dumps([spelling for text in texts for spelling in foreign_tables.spellings(text)])
     for column in ("before", "after", "error", "metadata"):
         connection.execute(
             f"{emptied} WHERE operation NOT IN ({own}) AND {column} IS NOT NULL "
@@ -211,34 +213,34 @@ def _protected_by(kind: Kind, keep_importance: float | None, keep_tags: Collecti
     return kind, 2.0 if keep_importance is None else keep_importance, json.dumps(list(keep_tags), ensure_ascii=False)
 
 
-def _found(connection: apsw.Connection, condition: str, values: Sequence[object], order: str, limit: int) -> Found:
+def _due(connection: apsw.Connection, condition: str, values: Sequence[object], order: str, limit: int) -> DueMemories:
     total = connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).get
     ids = [
         row[0] for row in connection.execute(f"SELECT m.id FROM memories m WHERE {condition} ORDER BY {order} LIMIT ?", (*values, limit))
     ]
     known = memories.by_ids(connection, ids)
-    return Found(tuple(known[memory_id] for memory_id in ids), total)
+    return DueMemories(tuple(known[memory_id] for memory_id in ids), total)
 
 
 def release_derived(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
-    """For a purge of these memories: returns the keys of the summaries that are to be erased with them.
+    """Prepare a purge of these memories: returns the keys of the summaries that must be erased with them.
 
-    Call it in the purge's transaction, while the rows of the memories are still there. The summaries are put on the list to be made
-    anew, of what is left; and whatever stood in the place of these memories stands in the place of what they had replaced.
+    Call it in the transaction of the purge, before the rows are deleted. The subjects of the summaries are queued to be summarized
+    again from what is left, and merges are rewired past the memories.
     """
-    found = summary_rows.withdraw_citing(connection, keys)
-    memory_merges.bridge(connection, [*keys, *found])
-    return found
+    summaries = summary_rows.unregister_citing(connection, keys)
+    memory_merges.bridge(connection, [*keys, *summaries])
+    return summaries
 
 
 def sweep_file(database: Database) -> bool:
-    """Removes from the file what deleted rows have left in it. False: a reader was in the way, and it has to be done again.
+    """Remove the traces of deleted rows from the file. Returns False if a reader was in the way, so that it must be repeated.
 
     Raises:
         StoreError: the file can't be written.
     """
-    if database.write(bm25_index.begin_to_merge_all):
-        while database.write(_merge_on):
+    if database.write(bm25_index.start_full_merge):
+        while database.write(_continue_merge):
             pass
     try:
         database.write_alone(_compact_once)
@@ -248,13 +250,13 @@ def sweep_file(database: Database) -> bool:
     return True
 
 
-def _merge_on(connection: apsw.Connection) -> bool:
-    """The next pieces. Whether more than what others have written since the last ones was left."""
-    return bm25_index.merge_alike(connection) and bm25_index.merge_alike(connection)
+def _continue_merge(connection: apsw.Connection) -> bool:
+    """Merge further segments. Returns False once only segments of concurrent writes are left."""
+    return bm25_index.merge_similar_segments(connection) and bm25_index.merge_similar_segments(connection)
 
 
 def _compact_once(connection: apsw.Connection) -> None:
-    """What an SQLite without `secure_delete` wrote, such as an older server's, has free pages full of old text: written anew, once."""
+    """Rewrite the file once, because an SQLite without `secure_delete`, as in an older server, left old text in free pages."""
     if connection.execute("SELECT 1 FROM properties WHERE name = ?", (_COMPACTED,)).get is None:
         connection.execute("VACUUM")
         connection.execute("INSERT OR REPLACE INTO properties VALUES (?, 'yes')", (_COMPACTED,))

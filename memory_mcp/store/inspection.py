@@ -1,5 +1,7 @@
-"""Looking at a persona's database from outside, without changing a byte of it: for doctor, beside a server or without one."""
+"""Inspects a persona's database without changing a byte, for `doctor`, whether or not a server runs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,16 +11,16 @@ from memory_mcp.store import memories, migrations
 from memory_mcp.store.files.encryption_keys import PersonaKey
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.sqlite import cipher
+from memory_mcp.store.sqlite.database import BUSY_TIMEOUT_MS
 from memory_mcp.store.vectors import index_queue
 
-# SQLite lists up to 100 faults; a reader needs to know that there are some, and of what kind.
+# SQLite lists up to 100 faults; the first few show their kind.
 FAULTS_SHOWN = 3
-BUSY_TIMEOUT_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was seen. `faults` is empty when the file is sound; `waiting` counts memories in the index queue."""
+    """The result of an inspection. `faults` is empty if the file is sound; `waiting` is the length of the index queue."""
 
     faults: tuple[str, ...]
     memories: int = 0
@@ -28,30 +30,36 @@ class Inspection:
 
 
 def inspect(path: Path, key: PersonaKey | None = None) -> Inspection:
-    """Checks the whole file, the lexical index with it; an encrypted one with its key."""
+    """Check the whole file including the lexical index, with its key if it is encrypted."""
     quiet = not _is_open_elsewhere(path)
     seen = _attempt(path, quiet, key)
-    # Opened by a server while it was looked at: what seemed a fault may have been a change.
+    # If a server opened the file meanwhile, an apparent fault may have been a change.
     return _attempt(path, False, key) if quiet and seen.faults and _is_open_elsewhere(path) else seen
 
 
 def _attempt(path: Path, quiet: bool, key: PersonaKey | None) -> Inspection:
-    # Reading makes files beside one in WAL mode, unless SQLite is told that nobody is changing it.
-    location = path.absolute().as_uri() + ("?immutable=1" if quiet else "?mode=ro")
     try:
-        connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        try:
-            cipher.unlock(connection, key.database if key else None)
-            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        with _opened(path, quiet, key) as connection:
             return _inspect(connection)
-        finally:
-            connection.close()
     except apsw.Error as error:
         return Inspection((str(error),))
 
 
+@contextmanager
+def _opened(path: Path, quiet: bool, key: PersonaKey | None = None, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[apsw.Connection]:
+    """A read-only connection. `quiet`: no other program has the file open, so that SQLite needs no files for its locks."""
+    location = path.absolute().as_uri() + ("?immutable=1" if quiet else "?mode=ro")
+    connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        cipher.unlock(connection, key.database if key else None)
+        connection.set_busy_timeout(wait_ms)
+        yield connection
+    finally:
+        connection.close()
+
+
 def _is_open_elsewhere(path: Path) -> bool:
-    """Whether somebody has it open, or had until a crash: their log or journal lies beside it."""
+    """Whether a program has the file open or crashed with it open, by its log or journal."""
     return any(path.with_name(path.name + ending).exists() for ending in ("-wal", "-journal"))
 
 
@@ -69,28 +77,19 @@ def _inspect(connection: apsw.Connection) -> Inspection:
 
 
 def latest_texts(path: Path, limit: int) -> list[str]:
-    """What the newest memories say, without those in the trash. None of a database that can't be read or is not up to date."""
-    location = path.absolute().as_uri() + ("?mode=ro" if _is_open_elsewhere(path) else "?immutable=1")
+    """The contents of the latest memories outside the trash. Empty if the database can't be read or isn't migrated."""
     try:
-        connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        try:
-            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        with _opened(path, quiet=not _is_open_elsewhere(path)) as connection:
             query = "SELECT content FROM memories WHERE deleted_at IS NULL ORDER BY id DESC LIMIT ?"
             return [str(content) for (content,) in connection.execute(query, (limit,))]
-        finally:
-            connection.close()
     except apsw.Error:
         return []
 
 
 def is_from_older_server(path: Path) -> bool:
-    """Whether opening this database would take over tables that an older server made. False where it can't be told."""
-    location = path.absolute().as_uri() + ("?mode=ro" if _is_open_elsewhere(path) else "?immutable=1")
+    """Whether opening this database would adopt tables of an older server. False if it can't be read."""
     try:
-        connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        try:
+        with _opened(path, quiet=not _is_open_elsewhere(path), wait_ms=0) as connection:
             return migrations.touches_older_tables(connection)
-        finally:
-            connection.close()
     except apsw.Error:
         return False

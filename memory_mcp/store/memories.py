@@ -1,4 +1,4 @@
-"""The table of memories: rows in, `Memory` out, and every earlier state kept beside it."""
+"""The table of memories: inserts drafts, changes rows, and reads them as `Memory` objects."""
 
 import base64
 import hashlib
@@ -11,13 +11,13 @@ from typing import Any, Literal
 import apsw
 
 from memory_mcp.domain import Draft, Filters, Memory, Origin, PrivacyLevel
-from memory_mcp.store.sqlite.bulk_rows import packed
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 from memory_mcp.text.micro_summary import micro_summary
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
-# Whoever replaced a memory, or replaced its replacement, and is not in the trash: C for A where B replaced A, C replaced B, and B is
-# gone. What a memory was merged into has taken its place.
+# The key of the memory that replaced another, directly or through replacements in the trash: C for A if B replaced A, C replaced B, and
+# B is in the trash. A merge counts as a replacement.
 _SUCCESSOR = """(
     WITH RECURSIVE successors(key, deleted_at) AS (
         SELECT s.key, s.deleted_at FROM memories s WHERE s.supersedes = m.key
@@ -31,19 +31,19 @@ _COLUMNS = (
     f"m.state, m.questions, m.revision, m.supersedes, {_SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at, m.metadata, "
     "m.category, m.privacy_level, m.micro_summary"
 )
-# A memory that a reader may be shown unasked: neither in the trash nor replaced by a newer one.
+# A current memory: neither in the trash nor replaced by another.
 CURRENT = f"m.deleted_at IS NULL AND {_SUCCESSOR} IS NULL"
 
 
 def write_digest(draft: Draft) -> str:
-    """What makes two writes the same write: content, source, session and, where it is said, the time it happened."""
+    """The digest by which repeated writes are recognized: of content, source, session, and event time if given."""
     occurred_at = optional_to_text(draft.occurred_at)
     same = json.dumps([draft.content, draft.source, draft.session_id, occurred_at], ensure_ascii=False)
     return hashlib.sha256(same.encode()).hexdigest()
 
 
 def find_same_write(connection: apsw.Connection, draft: Draft, since: datetime | None) -> str | None:
-    """The key under which the very same write is stored (and not in the trash), if it is; created at `since` or later."""
+    """The key of a memory outside the trash that was stored by the same write, at `since` or later; None if there is none."""
     row = connection.execute(
         "SELECT key FROM memories WHERE write_digest = ? AND deleted_at IS NULL AND created_at >= ? ORDER BY id LIMIT 1",
         (write_digest(draft), to_text(since) if since else ""),
@@ -52,9 +52,9 @@ def find_same_write(connection: apsw.Connection, draft: Draft, since: datetime |
 
 
 def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: datetime) -> tuple[int, str]:
-    """Stores a draft. Returns its id and key."""
-    told = draft.restored
-    key = told.key or _fresh_key(connection, local_now)
+    """Insert a draft. Returns its id and key."""
+    restored = draft.restored
+    key = restored.key or _fresh_key(connection, local_now)
     memory_id = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get
     connection.execute(
         "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
@@ -64,8 +64,8 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
             memory_id,
             key,
             draft.content,
-            to_text(told.created_at or now),
-            to_text(told.updated_at or told.created_at or now),
+            to_text(restored.created_at or now),
+            to_text(restored.updated_at or restored.created_at or now),
             _json(draft.tags),
             optional_to_text(draft.occurred_at),
             draft.importance,
@@ -74,11 +74,11 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
             draft.kind,
             _json(draft.state) if draft.state else None,
             _json(draft.questions) if draft.questions else None,
-            told.revision,
+            restored.revision,
             draft.supersedes,
-            optional_to_text(told.deleted_at),
-            told.usage_count,
-            optional_to_text(told.last_used_at),
+            optional_to_text(restored.deleted_at),
+            restored.usage_count,
+            optional_to_text(restored.last_used_at),
             write_digest(draft),
             _json(draft.metadata) if draft.metadata else None,
             draft.category,
@@ -99,7 +99,7 @@ def change(
     category: str | None = None,
     privacy_level: PrivacyLevel | None = None,
 ) -> int:
-    """Replaces what a memory says; a category or a level that is None stays, an empty category goes. Returns the new revision."""
+    """Change a memory. None keeps the category or privacy level; an empty category removes it. Returns the new revision."""
     revision = memory.revision + 1
     draft = Draft(content=content, source=memory.source, session_id=memory.session_id, occurred_at=memory.occurred_at)
     connection.execute(
@@ -122,32 +122,32 @@ def change(
 
 
 def set_deleted(connection: apsw.Connection, memory_id: int, deleted_at: datetime | None) -> None:
-    """Puts a memory in the trash, or takes it out again."""
+    """Move a memory to the trash, or restore it."""
     connection.execute("UPDATE memories SET deleted_at = ? WHERE id = ?", (optional_to_text(deleted_at), memory_id))
 
 
 def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Memory]:
-    """The memories with these keys, the ones in the trash and the replaced ones too."""
-    found = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN (SELECT value FROM json_each(?))", (_json(keys),))
-    return {memory.key: memory for memory in map(_memory, found)}
+    """The memories with these keys, including deleted and replaced ones."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN (SELECT value FROM json_each(?))", (_json(keys),))
+    return {memory.key: memory for memory in map(_memory, rows)}
 
 
-def keys_beginning(connection: apsw.Connection, beginning: str) -> list[str]:
-    """The keys that begin so."""
-    last = beginning + "\U0010ffff"
-    return [row[0] for row in connection.execute("SELECT key FROM memories WHERE key >= ? AND key < ? ORDER BY key", (beginning, last))]
+def keys_with_prefix(connection: apsw.Connection, prefix: str) -> list[str]:
+    """The keys that begin with `prefix`."""
+    last = prefix + "\U0010ffff"
+    return [row[0] for row in connection.execute("SELECT key FROM memories WHERE key >= ? AND key < ? ORDER BY key", (prefix, last))]
 
 
 def successors(connection: apsw.Connection, key: str) -> list[str]:
-    """The memories outside the trash that say that they replace this one."""
+    """The keys of memories outside the trash that directly replace this one."""
     return [
         row[0] for row in connection.execute("SELECT key FROM memories WHERE supersedes = ? AND deleted_at IS NULL ORDER BY id", (key,))
     ]
 
 
 def replaced_by(connection: apsw.Connection, successors: Sequence[Memory]) -> list[int]:
-    """The ids of what these memories replace or were merged of, and of what that replaced, and so on."""
-    found = connection.execute(
+    """The ids of the memories that these replace or were merged from, recursively."""
+    rows = connection.execute(
         "WITH RECURSIVE replaced(id, key, supersedes) AS ("
         "SELECT id, key, supersedes FROM memories WHERE key IN (SELECT value FROM json_each(?)) "
         "UNION SELECT b.id, b.key, b.supersedes FROM merges g JOIN memories b ON b.key = g.key "
@@ -157,60 +157,60 @@ def replaced_by(connection: apsw.Connection, successors: Sequence[Memory]) -> li
         "SELECT id FROM replaced",
         (_json([memory.supersedes for memory in successors if memory.supersedes]), _json([memory.key for memory in successors])),
     )
-    return [row[0] for row in found]
+    return [row[0] for row in rows]
 
 
 def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]:
     """The memories with these ids."""
-    found = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (_json(list(ids)),))
-    return {memory.id: memory for memory in map(_memory, found)}
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (_json(list(ids)),))
+    return {memory.id: memory for memory in map(_memory, rows)}
 
 
 def recent(connection: apsw.Connection, filters: Filters, limit: int, *, without_summaries: bool = False) -> list[Memory]:
-    """The current memories that pass the filters, the latest event first."""
+    """The current memories that match the filters, the latest event first."""
     condition, values = where(filters)
     condition += " AND m.kind <> 'summary'" if without_summaries else ""
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT {_COLUMNS} FROM memories m WHERE {CURRENT} {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?", (*values, limit)
     )
-    return [_memory(row) for row in found]
+    return [_memory(row) for row in rows]
 
 
 def page_for_export(
     connection: apsw.Connection, after_id: int, limit: int, include_deleted: bool, include_secret: bool = False
 ) -> list[Memory]:
-    """The next memories in the order in which they were stored. Secret ones leave only where somebody says so."""
+    """The next memories in the order in which they were stored. Secret ones only on request."""
     condition = ("" if include_deleted else "AND m.deleted_at IS NULL ") + ("" if include_secret else "AND m.privacy_level <> 'secret'")
-    found = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.id > ? {condition} ORDER BY m.id LIMIT ?", (after_id, limit))
-    return [_memory(row) for row in found]
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.id > ? {condition} ORDER BY m.id LIMIT ?", (after_id, limit))
+    return [_memory(row) for row in rows]
 
 
 def secret_count(connection: apsw.Connection, include_deleted: bool) -> int:
-    """How many memories an export leaves out because they are secret."""
+    """The number of secret memories, which an export leaves out."""
     condition = "" if include_deleted else "AND deleted_at IS NULL"
     count: int = connection.execute(f"SELECT count(*) FROM memories WHERE privacy_level = 'secret' {condition}").get
     return count
 
 
 def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin]:
-    """Where each of these memories comes from."""
-    sql = f"SELECT m.id, {EVENT_TIME} AS happened, m.source, m.session_id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
-    rows = packed(connection, "id, happened, source, session_id", sql, (_json(list(ids)),))
-    return {memory_id: Origin(happened, source, session_id) for memory_id, happened, source, session_id in rows}
+    """Memory → its event time, source, and session."""
+    sql = f"SELECT m.id, {EVENT_TIME} AS event_time, m.source, m.session_id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
+    rows = bulk_rows(connection, "id, event_time, source, session_id", sql, (_json(list(ids)),))
+    return {memory_id: Origin(event_time, source, session_id) for memory_id, event_time, source, session_id in rows}
 
 
 def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> list[int]:
-    """The ids of the latest current memories that pass the filters, without the summaries."""
+    """The ids of the latest current memories that match the filters, without summaries."""
     condition, values = where(filters)
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?",
         (*values, limit),
     )
-    return [row[0] for row in found]
+    return [row[0] for row in rows]
 
 
 def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
-    """Filters as SQL conditions on `memories m`, each beginning with AND."""
+    """The filters as SQL conditions on `memories m`, each beginning with AND, and their values."""
     conditions: list[str] = []
     values: list[Any] = []
     for tag in filters.tags:
@@ -225,7 +225,7 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
     if filters.min_importance > 0:
         conditions.append("AND m.importance >= ?")
         values.append(filters.min_importance)
-    if filters.kind == "summary":  # they are few, and have an index of their own: looked for by time, one would walk past all the others
+    if filters.kind == "summary":  # summaries are few and have an index of their own, unlike a scan by time
         conditions.append("AND m.id IN (SELECT id FROM memories WHERE kind = 'summary')")
     elif filters.kind:
         conditions.append("AND m.kind = ?")
@@ -237,7 +237,7 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
 
 
 def counts(connection: apsw.Connection) -> dict[str, int]:
-    """How many memories are current, replaced by a newer one, and in the trash."""
+    """The numbers of memories that are current, replaced, and in the trash."""
     total: int = connection.execute("SELECT count(*) FROM memories").get
     deleted: int = connection.execute("SELECT count(*) FROM memories WHERE deleted_at IS NOT NULL").get
     superseded: int = connection.execute(
@@ -248,12 +248,12 @@ def counts(connection: apsw.Connection) -> dict[str, int]:
 
 
 def counts_by_kind(connection: apsw.Connection) -> dict[str, int]:
-    """How many memories of each kind are current."""
+    """Kind → number of current memories."""
     return dict(connection.execute(f"SELECT m.kind, count(*) FROM memories m WHERE {CURRENT} GROUP BY m.kind ORDER BY m.kind"))
 
 
 def span(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
-    """The first and the last event time of the memories that are not in the trash."""
+    """The first and last event time of the memories outside the trash."""
     ends: tuple[str | None, str | None] = connection.execute(
         f"SELECT min({EVENT_TIME}), max({EVENT_TIME}) FROM memories m WHERE m.deleted_at IS NULL"
     ).get
@@ -302,14 +302,13 @@ def _json(value: Sequence[Any] | Mapping[str, Any]) -> str:
 
 
 def event_time_of(table: str) -> str:
-    """When a memory happened: with its session and its number what the index of sessions is over."""
+    """The SQL expression of a memory's event time, as in the index of sessions."""
     return f"coalesce({table}.occurred_at, {table}.created_at)"
 
 
-def session_order(one: str, sign: Literal["<", ">"], other: str) -> str:
-    """Whether `one` comes before (`<`) or after (`>`) `other`.
+def session_order(table: str, sign: Literal["<", ">"], other: str) -> str:
+    """The SQL condition that `table` comes before (`<`) or after (`>`) `other` in a session: by event time, then by id.
 
-    The time alone is asked for, too: a pair of values is not sought in an index, and the whole session would be walked, not only what
-    happened in that moment.
+    The time is also compared alone, because SQLite uses no index for a row value and would scan the whole session.
     """
-    return f"{event_time_of(one)} {sign}= {event_time_of(other)} AND ({event_time_of(one)}, {one}.id) {sign} ({event_time_of(other)}, {other}.id)"
+    return f"{event_time_of(table)} {sign}= {event_time_of(other)} AND ({event_time_of(table)}, {table}.id) {sign} ({event_time_of(other)}, {other}.id)"

@@ -1,7 +1,7 @@
-"""The schema as a list of named steps. It only grows: a step that has been released is never edited.
+"""The database schema as a list of named migrations, which only grows: a released migration is never edited.
 
-In an older server's file room is made first, and its memories (with or without `tags`, whatever else they have) are taken over
-last: the steps themselves only ever see tables that are ours.
+In the file of an older server, conflicting tables are renamed first and its memories are converted last, so that the migrations
+themselves only see tables of ours.
 """
 
 from collections.abc import Callable
@@ -119,7 +119,7 @@ def _create_memories(connection: apsw.Connection) -> None:
 
 
 def _questions_as_chunks(connection: apsw.Connection) -> None:
-    """A question that a memory answers becomes a chunk of its own; the memories that have some wait for the new vectors."""
+    """Give each question of a memory a chunk; queue the memories with questions for the new vectors."""
     connection.execute("ALTER TABLE chunks ADD COLUMN question TEXT")
     connection.execute(
         'INSERT INTO chunks(memory_id, start, "end", question) SELECT m.id, 0, 0, CAST(q.value AS TEXT) '
@@ -128,7 +128,7 @@ def _questions_as_chunks(connection: apsw.Connection) -> None:
     )
 
 
-# The first schema kept vectors WITHOUT ROWID: each 1 KB blob spilled into a page of its own and took 4.7 KB instead of 1.4.
+# The first schema stored vectors WITHOUT ROWID: each 1 KB blob overflowed into a page of its own and took 4.7 KB instead of 1.4.
 _VECTORS = """
 CREATE TABLE vectors_by_generation (
     generation TEXT NOT NULL,
@@ -146,12 +146,12 @@ CREATE TABLE dropped_chunks (chunk INTEGER PRIMARY KEY);
 
 
 def _vectors_by_generation(connection: apsw.Connection) -> None:
-    """Vectors in a table that fits them, and the chunks that are gone but may still stand in an open index."""
+    """Store vectors in a suitable table, and record deleted chunks that open indexes may still contain."""
     connection.execute(_VECTORS)
 
 
 def _chunks_by_generation(connection: apsw.Connection) -> None:
-    """The pieces that a long memory has in one generation only, by its model's tokens. Those of none are as it was written."""
+    """Let chunks belong to one generation, by whose model's tokens they were split. Chunks of none are from the time of writing."""
     connection.execute(
         "ALTER TABLE chunks ADD COLUMN generation TEXT;"
         "CREATE INDEX chunks_by_generation ON chunks(generation, memory_id) WHERE generation IS NOT NULL"
@@ -159,18 +159,18 @@ def _chunks_by_generation(connection: apsw.Connection) -> None:
 
 
 def _metadata(connection: apsw.Connection) -> None:
-    """Whatever else is to be known of a memory, as a JSON object. What an older server knew stands under `legacy`."""
+    """Add metadata of a memory as a JSON object. Values of an older server are under `legacy`."""
     connection.execute("ALTER TABLE memories ADD COLUMN metadata TEXT")
 
 
 def _further_columns(connection: apsw.Connection) -> None:
-    """Columns that an older server's file kept beside ours, when it was taken over in place, go into the metadata."""
+    """Move additional columns of an older server's file that was adopted in place into the metadata."""
     if not has_further_columns(connection):
         return
     connection.execute("ALTER TABLE memories RENAME TO legacy_memories")
     _create_memories(connection)
     _metadata(connection)
-    table_adoption.take_over(connection, "legacy_memories", ours=True)
+    table_adoption.convert_memories(connection, "legacy_memories", ours=True)
     connection.execute(_MEMORY_INDEXES)
 
 
@@ -205,11 +205,11 @@ DELETE FROM lexical WHERE rowid IN (SELECT id FROM memories WHERE kind = 'summar
 
 
 def _merges_and_summaries(connection: apsw.Connection) -> None:
-    """Makes them. A summary says again what its sources say, and searches do without it: those that there are leave the indexes."""
+    """Create the tables of merges and summaries. Existing summaries leave the indexes, because they repeat their sources."""
     connection.execute(_MERGES_AND_SUMMARIES)
 
 
-# `further` holds, as a JSON object, the columns of an earlier state that have no column of their own among the versions.
+# `further` is a JSON object with the columns of an earlier state that have no column of their own in `memory_versions`.
 _ERASING = """
 ALTER TABLE memory_versions ADD COLUMN further TEXT;
 CREATE TABLE tombstones (key_digest TEXT PRIMARY KEY, purged_at TEXT NOT NULL) WITHOUT ROWID;
@@ -218,17 +218,17 @@ CREATE INDEX operations_by_key ON operations(key) WHERE key IS NOT NULL;
 
 
 def _erasing(connection: apsw.Connection) -> None:
-    """Whole earlier states, the keys of what was erased for good, and a quick way to what was done to a memory."""
+    """Complete earlier states, the digests of erased keys, and an index of operations by key."""
     connection.execute(_ERASING)
 
 
 def has_further_columns(connection: apsw.Connection) -> bool:
-    """Whether the memories have columns that no step has made."""
+    """Whether the table of memories has columns that no migration created."""
     names = {row[0] for row in connection.execute("SELECT lower(name) FROM pragma_table_xinfo('memories')")}
     return bool(names - {"key", "content", "created_at", "updated_at", "metadata", *_MEMORY_COLUMNS})
 
 
-# Lines of what is stored already are made when they are shown: a store of any size is brought up to date in a moment.
+# Summary lines of existing memories are made when they are shown, so that a store of any size is migrated quickly.
 _MORE_OF_A_MEMORY = """
 ALTER TABLE memories ADD COLUMN category TEXT;
 ALTER TABLE memories ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'internal';
@@ -239,17 +239,17 @@ ALTER TABLE memory_versions ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'inte
 
 
 def _more_of_a_memory(connection: apsw.Connection) -> None:
-    """What kind of thing a memory is about, who may see it, and one line of it."""
+    """Add category, privacy level, and one-line summary."""
     connection.execute(_MORE_OF_A_MEMORY)
 
 
 def _trash(connection: apsw.Connection) -> None:
-    """How many memories it holds, and since when the oldest, is asked often."""
+    """Index the trash, whose size and oldest entry are read often."""
     connection.execute("CREATE INDEX memories_in_trash ON memories(deleted_at) WHERE deleted_at IS NOT NULL")
 
 
 def _few_segments(connection: apsw.Connection) -> None:
-    """Lets segments be merged from two of like size on (`lexical.merge_alike`)."""
+    """Let FTS5 merge segments from two of similar size on (`bm25_index.merge_similar_segments`)."""
     connection.execute("INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 2)")
 
 
@@ -279,37 +279,37 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
 
 
 def pending(connection: apsw.Connection) -> list[str]:
-    """The names of the steps that this file has not seen yet."""
+    """The names of the migrations not yet applied to this file."""
     done = _done(connection)
     return [name for name, _ in MIGRATIONS if name not in done]
 
 
-def tables_of_ours() -> set[str]:
-    """The names of all tables that the steps make, in small letters."""
-    return _made_by([name for name, _ in MIGRATIONS])
+def our_tables() -> set[str]:
+    """The lowercase names of all tables that migrations create."""
+    return _created_by([name for name, _ in MIGRATIONS])
 
 
 def touches_older_tables(connection: apsw.Connection) -> bool:
-    """Whether `migrate` would rename or take over tables that an older server made: the file is to be copied before."""
+    """Whether `migrate` would rename or convert tables of an older server, so that the file must be copied first."""
     todo = pending(connection)
-    found = table_adoption.tables(connection) if todo else []
-    if not found:
+    tables = table_adoption.tables(connection) if todo else []
+    if not tables:
         return False
-    foreseen = "0005 further columns into metadata" in todo and MEMORIES in found and has_further_columns(connection)
-    return foreseen or not _made_by(todo).isdisjoint(found)
+    converts = "0005 further columns into metadata" in todo and MEMORIES in tables and has_further_columns(connection)
+    return converts or not _created_by(todo).isdisjoint(tables)
 
 
 def migrate(connection: apsw.Connection) -> Operation | None:
-    """Applies what is pending, each step in the caller's transaction. Returns what is to be logged, where an older store was adopted.
+    """Apply the pending migrations in the caller's transaction. Returns the operation to log if an older store was adopted.
 
-    Foreign keys must be off: tables of an older server may refer to its memories.
+    Foreign keys must be off, because tables of an older server may reference its memories.
     """
     todo = pending(connection)
     older = todo and touches_older_tables(connection)
     before = connection.execute("SELECT count(*) FROM memories").get if MEMORIES in table_adoption.tables(connection) else 0
-    needed = _made_by(todo) if older else set()
+    needed = _created_by(todo) if older else set()
     dropped = table_adoption.drop_views_and_triggers(connection) if MEMORIES in needed else []
-    renamed = table_adoption.make_room(connection, needed)
+    renamed = table_adoption.rename_conflicting(connection, needed)
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
     now = datetime.now(UTC)
     for name, step in MIGRATIONS:
@@ -317,7 +317,7 @@ def migrate(connection: apsw.Connection) -> Operation | None:
             step(connection)
             connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, timestamps.to_text(now)))
     if MEMORIES in renamed:
-        table_adoption.take_over(connection, renamed.pop(MEMORIES))
+        table_adoption.convert_memories(connection, renamed.pop(MEMORIES))
     if not older:
         return None
     done = Operation("adopt", None, now, metadata={"memories": before, "renamed_tables": renamed, "dropped": dropped})
@@ -326,13 +326,13 @@ def migrate(connection: apsw.Connection) -> Operation | None:
 
 
 def _done(connection: apsw.Connection) -> set[str]:
-    """The steps that a file has seen; none where a table of the same name is somebody else's."""
+    """The migrations applied to a file; none if its table `migrations` isn't ours."""
     columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info('migrations')")]
     return {row[0] for row in connection.execute("SELECT name FROM migrations")} if columns == ["name", "applied_at"] else set()
 
 
-def _made_by(todo: list[str]) -> set[str]:
-    """The names of the tables that these steps make, by trying it on a blank file."""
+def _created_by(todo: list[str]) -> set[str]:
+    """The names of the tables that these migrations create, determined by running them on an empty database."""
     blank = apsw.Connection(":memory:")
     try:
         for name, step in MIGRATIONS:

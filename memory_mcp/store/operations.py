@@ -1,7 +1,7 @@
-"""What was done to a persona's memories: a row beside the data, and a line in the log that all personas share.
+"""The record of operations on memories: a table in each persona's database, and a log shared by all personas.
 
-The row is written in the transaction that did it, with the content before and after. The line is written after the commit
-and never holds content.
+A row is written in the transaction of the change, with the content before and after. A log line is written after the commit and
+never contains content.
 """
 
 import json
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change. `before`, `after`, `error` and `metadata` stay in the persona's own table: they may quote a memory."""
+    """One change. `before`, `after`, `error`, and `metadata` are stored only in the persona's table, because they may quote a memory."""
 
     operation: str
     key: str | None
@@ -44,7 +44,7 @@ class Operation:
 
 
 def record(connection: apsw.Connection, operation: Operation) -> None:
-    """Writes the row. Call it in the transaction of the change itself."""
+    """Insert the row. Call it in the transaction of the change."""
     connection.execute(
         "INSERT INTO operations(timestamp, operation_id, operation, key, before, after, success, error, metadata) VALUES (?,?,?,?,?,?,?,?,?)",
         (
@@ -63,7 +63,7 @@ def record(connection: apsw.Connection, operation: Operation) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Something that was done to a memory, without what it said then."""
+    """An operation on a memory, without the content."""
 
     operation: str
     timestamp: datetime
@@ -71,33 +71,33 @@ class Done:
 
 
 def of_key(connection: apsw.Connection, key: str) -> list[Done]:
-    """What was done to the memory of this key, in order."""
-    found = connection.execute("SELECT operation, timestamp, metadata FROM operations WHERE key = ? AND success ORDER BY id", (key,))
-    return [Done(operation, from_text(timestamp), json.loads(metadata) if metadata else {}) for operation, timestamp, metadata in found]
+    """The successful operations on the memory of this key, in order."""
+    rows = connection.execute("SELECT operation, timestamp, metadata FROM operations WHERE key = ? AND success ORDER BY id", (key,))
+    return [Done(operation, from_text(timestamp), json.loads(metadata) if metadata else {}) for operation, timestamp, metadata in rows]
 
 
 def former_names(connection: apsw.Connection) -> set[str]:
-    """What this persona was called before it was renamed."""
-    found = connection.execute("SELECT metadata ->> '$.from' FROM operations WHERE operation = 'rename_persona' AND json_valid(metadata)")
-    return {row[0] for row in found}
+    """The earlier names of this persona."""
+    rows = connection.execute("SELECT metadata ->> '$.from' FROM operations WHERE operation = 'rename_persona' AND json_valid(metadata)")
+    return {row[0] for row in rows}
 
 
 class _TolerantHandler(RotatingFileHandler):
-    """A log that can't be written never fails the operation, which has happened: it is said once instead."""
+    """Reports a failure to write the log once, instead of failing the operation, which is already committed."""
 
-    _complained = False
+    _failure_logged = False
 
     def _open(self) -> TextIOWrapper:
-        """Readable by its owner alone: it names personas."""
+        """Open the log readable by its owner alone, because it names personas."""
         return cast(
             TextIOWrapper,
             open(self.baseFilename, self.mode, encoding=self.encoding, opener=lambda path, flags: os.open(path, flags, 0o600)),
         )
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802, ARG002  the name is logging's
-        if not self._complained:
-            logger.error("%s can't be written (%s); operations go on without it", LOG_NAME, sys.exception())
-        self._complained = True
+        if not self._failure_logged:
+            logger.error("%s can't be written (%s); operations continue without it", LOG_NAME, sys.exception())
+        self._failure_logged = True
 
 
 class OperationsLog:
@@ -107,7 +107,7 @@ class OperationsLog:
         self._handler = _TolerantHandler(directory / LOG_NAME, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
 
     def append(self, persona: str, operation: Operation) -> None:
-        """Adds a line: what was done, to which key, in which persona; never what the memory says."""
+        """Append a line: the operation, key, and persona, but no content."""
         line = {
             "timestamp": to_text(operation.timestamp),
             "persona": persona,
@@ -119,7 +119,7 @@ class OperationsLog:
         self._write(line)
 
     def append_refusal(self, timestamp: datetime, facts: Mapping[str, Any]) -> None:
-        """Adds a line for a call that was refused at the door; `facts` say who called, for what, and why not."""
+        """Append a line for a refused call; `facts` describe caller, request, and reason."""
         line = {"timestamp": to_text(timestamp), "operation_id": uuid.uuid4().hex, "operation": "refused", "success": False, **facts}
         self._write(line)
 

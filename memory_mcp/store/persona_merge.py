@@ -1,8 +1,7 @@
-"""Taking the memories of one persona's database into another's: rows, earlier states, pieces, vectors, what was done to them, what
-stands for what, and what somebody stated. What the server makes of memories (summaries, who is named with whom) it makes anew.
+"""Merging one persona's database into another: memories, versions, chunks, vectors, operations, merges, and stated relations.
 
-Columns are copied by their names, so that what a later step adds to a table comes along. Keys stay unique: one that is taken by
-another memory gets an ending that is the same whenever the same persona is merged again.
+Derived data, such as summaries and cooccurrence, is computed again. Columns are copied by name, so that columns of later migrations
+are included. Keys stay unique: a key that another memory has gets a suffix, which is the same in every merge of the same persona.
 """
 
 import hashlib
@@ -31,7 +30,7 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Merged:
-    """How many memories came, were there already, and were not taken because they had been erased here. `renamed`: old key → new."""
+    """The numbers of memories that were copied, existed already, or were skipped because they had been purged. `renamed`: old key → new."""
 
     taken: int = 0
     known: int = 0
@@ -39,19 +38,19 @@ class Merged:
     renamed: dict[str, str] = field(default_factory=dict)
 
 
-def take_in(here: apsw.Connection, there: apsw.Connection, name: str, now: datetime) -> Merged:
-    """Takes everything of the persona `name`, whose database is `there`, in. Call it in a transaction of `here`."""
+def merge_into(here: apsw.Connection, there: apsw.Connection, name: str, now: datetime) -> Merged:
+    """Copy everything from the persona `name`, whose database is `there`. Call it in a transaction of `here`."""
     rows = list(_dicts(there.execute("SELECT * FROM memories ORDER BY id")))
     keys, merged = _keys(here, there, rows, name)
     fresh = [row for row in rows if row["key"] in keys]
     sessions = _sessions(here, fresh, name)
     first = int(here.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get)
-    ids = {row["id"]: first + place for place, row in enumerate(fresh)}
-    known_keys = {**{row["key"]: row["key"] for row in rows}, **_came_before(here, name), **keys}
+    ids = {row["id"]: first + offset for offset, row in enumerate(fresh)}
+    known_keys = {**{row["key"]: row["key"] for row in rows}, **_merged_before(here, name), **keys}
     for row in fresh:
-        _insert(here, "memories", _as_ours(row, ids, known_keys, sessions, name))
-    _take_beside(here, there, keys, known_keys)
-    _take_chunks(here, there, ids)
+        _insert(here, "memories", _converted(row, ids, known_keys, sessions, name))
+    _copy_records(here, there, keys, known_keys)
+    _copy_chunks(here, there, ids)
     graph_queue.enqueue_unnamed(here, ids.values())
     graph_merge.merge_graph(here, there, ids, now)
     replaced = memories.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
@@ -60,19 +59,19 @@ def take_in(here: apsw.Connection, there: apsw.Connection, name: str, now: datet
     bm25_index.refresh(here, changed)
     index_queue.enqueue(here, changed)
     live = {tombstones.digest(key) for (key,) in here.execute("SELECT key FROM memories")}
-    tombstones.take_over(here, {digest: at for digest, at in tombstones.everything(there).items() if digest not in live})
+    tombstones.merge(here, {digest: at for digest, at in tombstones.read_all(there).items() if digest not in live})
     return merged
 
 
 def _keys(here: apsw.Connection, there: apsw.Connection, rows: Sequence[Row], name: str) -> tuple[dict[str, str], Merged]:
-    """Under which key each memory that is to come is stored."""
+    """Old key → new key, for each memory to copy."""
     merged = Merged()
     keys: dict[str, str] = {}
     taken = dict(here.execute("SELECT key, content FROM memories"))
-    before = _came_before(here, name)
-    other_keys = {row["key"]: f"{row['key']}_{_ending(name, row['key'])}" for row in rows}
-    erased = [key for key, other in other_keys.items() if any(tombstones.erased_at(here, one) for one in (key, other))]
-    gone = {*erased, *summary_rows.citing(there, erased)}  # a summary says again what was erased
+    before = _merged_before(here, name)
+    other_keys = {row["key"]: f"{row['key']}_{_suffix(name, row['key'])}" for row in rows}
+    erased = [key for key, other in other_keys.items() if any(tombstones.erased_at(here, candidate) for candidate in (key, other))]
+    gone = {*erased, *summary_rows.citing(there, erased)}  # summaries repeat what was purged
     for row in rows:
         key = row["key"]
         other = other_keys[key]
@@ -88,12 +87,12 @@ def _keys(here: apsw.Connection, there: apsw.Connection, rows: Sequence[Row], na
     return keys, merged
 
 
-def _ending(name: str, key: str) -> str:
+def _suffix(name: str, key: str) -> str:
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:8]
 
 
-def _came_before(here: apsw.Connection, name: str) -> dict[str, str]:
-    """What came with an earlier merge: its key in the other persona → its key here."""
+def _merged_before(here: apsw.Connection, name: str) -> dict[str, str]:
+    """The memories of an earlier merge: key in the other persona → key here."""
     return dict(
         here.execute(
             f"SELECT json_extract(metadata, '$.{NOTE}.key'), key FROM memories WHERE json_extract(metadata, '$.{NOTE}.persona') = ?",
@@ -103,34 +102,34 @@ def _came_before(here: apsw.Connection, name: str) -> dict[str, str]:
 
 
 def _sessions(here: apsw.Connection, rows: Sequence[Row], name: str) -> dict[str, str]:
-    """Conversations that both have under one name: they were two, and stay two."""
+    """Session → new name, for sessions whose id both personas use: they stay separate."""
     wanted = {row["session_id"] for row in rows if row["session_id"] is not None}
-    found = here.execute(
+    existing = here.execute(
         f"SELECT DISTINCT session_id FROM memories WHERE session_id IS NOT NULL AND json_extract(metadata, '$.{NOTE}.persona') IS NOT ?",
         (name,),
     )
-    return {session: f"{session} ({name})" for (session,) in found if session in wanted}
+    return {session: f"{session} ({name})" for (session,) in existing if session in wanted}
 
 
-def _as_ours(row: Row, ids: Mapping[int, int], keys: Mapping[str, str], sessions: Mapping[str, str], name: str) -> Row:
+def _converted(row: Row, ids: Mapping[int, int], keys: Mapping[str, str], sessions: Mapping[str, str], name: str) -> Row:
     metadata = {**json.loads(row.get("metadata") or "{}"), NOTE: {"persona": name, "key": row["key"]}}
     if row["kind"] == "summary" and metadata.get(summary_rows.OF) == "session":
         metadata[summary_rows.SUBJECT] = sessions.get(metadata.get(summary_rows.SUBJECT, ""), metadata.get(summary_rows.SUBJECT))
     session = sessions.get(row["session_id"], row["session_id"])
-    said = Draft(content=row["content"], source=row["source"], session_id=session, occurred_at=optional_from_text(row["occurred_at"]))
+    draft = Draft(content=row["content"], source=row["source"], session_id=session, occurred_at=optional_from_text(row["occurred_at"]))
     return {
         **row,
         "id": ids[row["id"]],
         "key": keys[row["key"]],
         "session_id": session,
         "supersedes": keys.get(row["supersedes"], row["supersedes"]),
-        "write_digest": write_digest(said),
+        "write_digest": write_digest(draft),
         "metadata": json.dumps(metadata, ensure_ascii=False),
     }
 
 
-def _take_beside(here: apsw.Connection, there: apsw.Connection, keys: Mapping[str, str], known_keys: Mapping[str, str]) -> None:
-    """Earlier states, what was done to these memories, and what stands in their place."""
+def _copy_records(here: apsw.Connection, there: apsw.Connection, keys: Mapping[str, str], known_keys: Mapping[str, str]) -> None:
+    """Copy versions, operations, and merges of these memories."""
     for table in ("memory_versions", "operations"):
         for row in _dicts(there.execute(f"SELECT * FROM {table} WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),))):
             row.pop("id", None)
@@ -141,7 +140,7 @@ def _take_beside(here: apsw.Connection, there: apsw.Connection, keys: Mapping[st
             here.execute("INSERT OR IGNORE INTO merges VALUES (?, ?)", (keys[key], known_keys.get(into, into)))
 
 
-def _take_chunks(here: apsw.Connection, there: apsw.Connection, ids: Mapping[int, int]) -> None:
+def _copy_chunks(here: apsw.Connection, there: apsw.Connection, ids: Mapping[int, int]) -> None:
     chunks: dict[int, int] = {}
     for row in _dicts(there.execute("SELECT * FROM chunks ORDER BY id")):
         old, memory = row.pop("id"), row["memory_id"]

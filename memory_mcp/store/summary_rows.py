@@ -1,6 +1,6 @@
-"""Which summary is of what: one for each session and each day, what it was made of, and which of them wait to be made anew.
+"""The tables of summaries: one summary per session and day, its sources, and the queue of sessions and days to summarize again.
 
-What a summary says is a memory of the kind `summary`. These tables only refer to it by its key.
+The text of a summary is a memory of the kind `summary`. These tables refer to it by key.
 """
 
 import json
@@ -20,13 +20,13 @@ from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 Scope = Literal["session", "day"]
 
 _WATERMARK = "summaries_seen_operation"
-# What names a summary in its own metadata, so that it is known again after an export and an import.
+# Keys in a summary's metadata by which it is recognized after an export and an import.
 OF, SUBJECT = "summary_of", "subject"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a summary is of: a session by its id, or a day as `2025-10-30`."""
+    """The subject of a summary: a session by its id, or a day as `2025-10-30`."""
 
     scope: Scope
     name: str
@@ -34,7 +34,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A summary that there is. `fingerprint` tells what it was made of; None: it is to be made anew whatever that is."""
+    """An existing summary. `fingerprint` identifies its sources; None forces it to be made again."""
 
     key: str
     fingerprint: str | None
@@ -42,16 +42,16 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What writes have touched: subjects with the time of the last write, and the number of the last operation that was looked at."""
+    """The subjects affected by writes with the time of the last write, and the number of the last operation considered."""
 
     subjects: dict[Subject, str]
     last: int
 
 
 def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int, now: datetime) -> Touched | None:
-    """What up to `limit` operations after the last that was noted have touched; None where there is nothing new.
+    """The subjects affected by up to `limit` operations since the last call of `note_touched`; None if there is nothing new.
 
-    The first time in a persona's life it is everything there is.
+    The first call for a persona returns all subjects.
     """
     seen = connection.execute("SELECT value FROM properties WHERE name = ?", (_WATERMARK,)).get
     newest = connection.execute("SELECT coalesce(max(id), 0) FROM operations").get
@@ -65,14 +65,14 @@ def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int, now: dateti
 
 
 def note_touched(connection: apsw.Connection, touched: Touched, now: datetime) -> None:
-    """Puts what was touched on the list, and moves on. Repeating it changes nothing."""
+    """Queue the affected subjects and advance the watermark. Idempotent."""
     note_due(connection, touched.subjects)
     connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_WATERMARK, str(touched.last)))
     _adopt(connection, now)
 
 
 def _adopt(connection: apsw.Connection, now: datetime) -> None:
-    """Registers summaries that came with an import, or with another persona. One whose subject has another is put in the trash."""
+    """Register summaries from an import or another persona. If the subject already has one, the new one goes to the trash."""
     unknown = list(
         connection.execute(
             f"SELECT m.key, json_extract(m.metadata, '$.{OF}'), json_extract(m.metadata, '$.{SUBJECT}'), m.id FROM memories m "
@@ -82,7 +82,7 @@ def _adopt(connection: apsw.Connection, now: datetime) -> None:
     )
     for key, scope, name, memory_id in unknown:
         if scope == "day" and not _is_day(name):
-            continue  # whatever it is, it was not made here
+            continue  # not made by this server
         connection.execute("INSERT OR IGNORE INTO summaries(key, scope, subject) VALUES (?, ?, ?)", (key, scope, name))
         if connection.changes():
             note_due(connection, {Subject(scope, name): to_text(now)})
@@ -98,7 +98,7 @@ def _is_day(name: str) -> bool:
 
 
 def _has_ends(day: date) -> bool:
-    """Whether the day begins and ends in time as Python counts it, wherever that is."""
+    """Whether Python can represent the start and end of the day in every time zone."""
     return MINYEAR < day.year < MAXYEAR
 
 
@@ -111,7 +111,7 @@ def note_due(connection: apsw.Connection, subjects: dict[Subject, str]) -> None:
 
 
 def next_due(connection: apsw.Connection, quiet_since: datetime, today: date) -> tuple[Subject, str] | None:
-    """The session that nothing was written to since `quiet_since`, or the day before `today`, that waits longest; with its last write."""
+    """The longest-waiting session without a write since `quiet_since`, or day before `today`; with the time of its last write."""
     row = connection.execute(
         "SELECT scope, subject, touched_at FROM summaries_due WHERE (scope = 'session' AND touched_at <= ?) OR (scope = 'day' AND subject < ?) "
         "ORDER BY touched_at, scope, subject LIMIT 1",
@@ -121,7 +121,7 @@ def next_due(connection: apsw.Connection, quiet_since: datetime, today: date) ->
 
 
 def earliest_due(connection: apsw.Connection, quiet: timedelta, zone: ZoneInfo) -> datetime | None:
-    """When the next session has been quiet for so long, or the next day on the list is over; None where nothing is on the list."""
+    """When the next queued session will have been quiet for `quiet`, or the next queued day ends; None if the queue is empty."""
     touched = connection.execute("SELECT min(touched_at) FROM summaries_due WHERE scope = 'session'").get
     day = connection.execute("SELECT min(subject) FROM summaries_due WHERE scope = 'day'").get
     moments = [from_text(touched) + quiet] if touched else []
@@ -131,28 +131,28 @@ def earliest_due(connection: apsw.Connection, quiet: timedelta, zone: ZoneInfo) 
     return min(moments, default=None)
 
 
-def strike_due(connection: apsw.Connection, subject: Subject, touched_at: str) -> None:
-    """Takes a subject off the list, unless it was touched again since."""
+def remove_due(connection: apsw.Connection, subject: Subject, touched_at: str) -> None:
+    """Remove a subject from the queue, unless it was affected again since."""
     connection.execute(
         "DELETE FROM summaries_due WHERE scope = ? AND subject = ? AND touched_at = ?", (subject.scope, subject.name, touched_at)
     )
 
 
 def members(connection: apsw.Connection, subject: Subject, day: TimeRange | None, limit: int) -> list[Memory]:
-    """The current memories of a session, or of a day (whose range is `day`), without summaries; the latest `limit`, in their order."""
+    """The current memories of a session, or of a day with the range `day`, without summaries: the latest `limit`, in order."""
     if day:
-        found = memories.recent(connection, Filters(date_range=day), limit)
+        candidates = memories.recent(connection, Filters(date_range=day), limit)
     else:
         ids = connection.execute(
             f"SELECT m.id FROM memories m WHERE m.session_id = ? AND {CURRENT} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?",
             (subject.name, limit),
         )
-        found = list(memories.by_ids(connection, [row[0] for row in ids]).values())
-    return sorted((memory for memory in found if memory.kind != "summary"), key=lambda memory: (memory.event_time, memory.id))
+        candidates = list(memories.by_ids(connection, [row[0] for row in ids]).values())
+    return sorted((memory for memory in candidates if memory.kind != "summary"), key=lambda memory: (memory.event_time, memory.id))
 
 
 def registered(connection: apsw.Connection, subject: Subject) -> Registered | None:
-    """The summary of a subject, in the trash or not."""
+    """The summary of a subject, even if it is in the trash."""
     row = connection.execute(
         "SELECT key, fingerprint FROM summaries WHERE scope = ? AND subject = ?", (subject.scope, subject.name)
     ).fetchone()
@@ -160,14 +160,14 @@ def registered(connection: apsw.Connection, subject: Subject) -> Registered | No
 
 
 def register(connection: apsw.Connection, key: str, subject: Subject, fingerprint: str, sources: Iterable[str]) -> None:
-    """Notes what a summary is of, and what it was made of, instead of what was noted before."""
-    withdraw(connection, subject)
+    """Record the subject and sources of a summary, replacing earlier ones."""
+    unregister(connection, subject)
     connection.execute("INSERT INTO summaries VALUES (?, ?, ?, ?)", (key, subject.scope, subject.name, fingerprint))
     connection.executemany("INSERT INTO memory_sources VALUES (?, ?)", [(key, source) for source in sources])
 
 
-def withdraw(connection: apsw.Connection, subject: Subject) -> None:
-    """Forgets which summary a subject has."""
+def unregister(connection: apsw.Connection, subject: Subject) -> None:
+    """Delete the record of a subject's summary."""
     connection.execute(
         "DELETE FROM memory_sources WHERE summary IN (SELECT key FROM summaries WHERE scope = ? AND subject = ?)",
         (subject.scope, subject.name),
@@ -176,52 +176,52 @@ def withdraw(connection: apsw.Connection, subject: Subject) -> None:
 
 
 def sources(connection: apsw.Connection, key: str) -> list[str]:
-    """The keys of what a summary was made of."""
+    """The keys of a summary's sources."""
     return [row[0] for row in connection.execute("SELECT source FROM memory_sources WHERE summary = ? ORDER BY source", (key,))]
 
 
 def citing(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
-    """The keys of the summaries that may say what one of these memories says, those in the trash too.
+    """The keys of summaries, even in the trash, that may repeat one of these memories.
 
-    A summary that came with an import names no sources: it counts until it is made anew.
+    An imported summary has no recorded sources, so it counts until it is made again.
     """
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT summary FROM memory_sources WHERE source IN (SELECT value FROM json_each(?1)) UNION "
         "SELECT s.key FROM memories s WHERE s.kind = 'summary' AND NOT EXISTS (SELECT 1 FROM memory_sources f WHERE f.summary = s.key) "
         f"AND json_valid(s.metadata) AND json_extract(s.metadata, '$.{OF}') IS NOT NULL AND EXISTS (SELECT 1 FROM memories m "
         "WHERE m.key IN (SELECT value FROM json_each(?1)) AND m.kind <> 'summary') ORDER BY 1",
         (json.dumps(list(keys)),),
     )
-    return [row[0] for row in found]
+    return [row[0] for row in rows]
 
 
-def withdraw_citing(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
-    """For a purge: the keys of the summaries to be erased together with these memories. Their subjects are put on the list again.
+def unregister_citing(connection: apsw.Connection, keys: Collection[str]) -> list[str]:
+    """For a purge: unregister the summaries that cite these memories, queue their subjects, and return the keys to erase as well.
 
-    Call it in the purge's transaction, while the memories are still there, and erase what it returns like the memories themselves.
+    Call it in the transaction of the purge, before the memories are deleted.
     """
-    found = citing(connection, keys)
-    note_due(connection, _due_again(connection, found))
-    connection.executemany("DELETE FROM memory_sources WHERE summary = ?", [(key,) for key in found])
-    connection.executemany("DELETE FROM summaries WHERE key = ?", [(key,) for key in found])
-    return found
+    summaries = citing(connection, keys)
+    note_due(connection, _due_again(connection, summaries))
+    connection.executemany("DELETE FROM memory_sources WHERE summary = ?", [(key,) for key in summaries])
+    connection.executemany("DELETE FROM summaries WHERE key = ?", [(key,) for key in summaries])
+    return summaries
 
 
-def strike_empty_sessions(connection: apsw.Connection) -> None:
-    """Takes sessions that no memory is left of off the list: what they were called goes with them."""
+def remove_empty_sessions(connection: apsw.Connection) -> None:
+    """Remove sessions without memories from the queue, and with them their names."""
     connection.execute(
         "DELETE FROM summaries_due WHERE scope = 'session' AND subject NOT IN (SELECT session_id FROM memories WHERE session_id IS NOT NULL)"
     )
 
 
-def outdate(connection: apsw.Connection, found: Sequence[str]) -> None:
-    """Notes that these summaries are to be made anew, whatever they were made of."""
-    note_due(connection, _due_again(connection, found))
-    connection.executemany("UPDATE summaries SET fingerprint = NULL WHERE key = ?", [(key,) for key in found])
+def outdate(connection: apsw.Connection, keys: Sequence[str]) -> None:
+    """Mark summaries to be made again."""
+    note_due(connection, _due_again(connection, keys))
+    connection.executemany("UPDATE summaries SET fingerprint = NULL WHERE key = ?", [(key,) for key in keys])
 
 
 def rewrite(connection: apsw.Connection, memory: Memory, draft: Draft, now: datetime) -> None:
-    """Lets a summary say something else and takes it out of the trash. No earlier text is kept: its sources are."""
+    """Replace the text of a summary and restore it from the trash. No version is kept, because its sources are."""
     memories.change(
         connection,
         memory,
@@ -237,17 +237,17 @@ def rewrite(connection: apsw.Connection, memory: Memory, draft: Draft, now: date
     )
 
 
-def _due_again(connection: apsw.Connection, found: Sequence[str]) -> dict[Subject, str]:
+def _due_again(connection: apsw.Connection, keys: Sequence[str]) -> dict[Subject, str]:
     rows = connection.execute(
         "SELECT s.scope, s.subject, m.updated_at FROM summaries s JOIN memories m ON m.key = s.key "
         "WHERE s.key IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(found)),),
+        (json.dumps(list(keys)),),
     )
     return {Subject(scope, name): at for scope, name, at in rows}
 
 
 def _everything(connection: apsw.Connection, zone: ZoneInfo, now: datetime) -> dict[Subject, str]:
-    # An import may say that a memory was stored in times to come.
+    # An imported memory may have a creation time in the future.
     rows = connection.execute(
         f"SELECT m.session_id, {EVENT_TIME}, min(m.created_at, ?) FROM memories m WHERE m.kind <> 'summary'", (to_text(now),)
     )
@@ -255,29 +255,29 @@ def _everything(connection: apsw.Connection, zone: ZoneInfo, now: datetime) -> d
 
 
 def _subjects(connection: apsw.Connection, at: dict[str, str], zone: ZoneInfo) -> dict[Subject, str]:
-    """The sessions and days of these memories and of what they replace; of what is gone for good, what was made of it."""
-    found = memories.by_keys(connection, list(at))
+    """The sessions and days of these memories and of those they replace; for purged memories, the subjects of their summaries."""
+    current = memories.by_keys(connection, list(at))
     latest = max(at.values(), default="")
-    replaced = memories.by_ids(connection, memories.replaced_by(connection, list(found.values()))).values()
+    replaced = memories.by_ids(connection, memories.replaced_by(connection, list(current.values()))).values()
     rows = [
         (memory.session_id, to_text(memory.event_time), at.get(memory.key, latest))
-        for memory in (*found.values(), *replaced)
+        for memory in (*current.values(), *replaced)
         if memory.kind != "summary"
     ]
     gone = connection.execute(
         "SELECT DISTINCT s.scope, s.subject FROM memory_sources f JOIN summaries s ON s.key = f.summary "
         "WHERE f.source IN (SELECT value FROM json_each(?))",
-        (json.dumps([key for key in at if key not in found]),),
+        (json.dumps([key for key in at if key not in current]),),
     )
     return {**_by_subject(rows, zone), **{Subject(scope, name): latest for scope, name in gone}}
 
 
 def _by_subject(rows: Iterable[tuple[str | None, str, str]], zone: ZoneInfo) -> dict[Subject, str]:
-    """Each session and day of (session, time of the event, time of the write), with the latest write."""
-    found: dict[Subject, str] = {}
-    for session, happened, at in rows:
-        moment = from_text(happened)
-        of_day = [Subject("day", moment.astimezone(zone).date().isoformat())] if _has_ends(moment.date()) else []
-        for subject in (*of_day, *([Subject("session", session)] if session else [])):
-            found[subject] = max(at, found.get(subject, ""))
-    return found
+    """Rows of (session, event time, time of the write) → each session and day with its latest write."""
+    subjects: dict[Subject, str] = {}
+    for session, event_time, at in rows:
+        moment = from_text(event_time)
+        days = [Subject("day", moment.astimezone(zone).date().isoformat())] if _has_ends(moment.date()) else []
+        for subject in (*days, *([Subject("session", session)] if session else [])):
+            subjects[subject] = max(at, subjects.get(subject, ""))
+    return subjects

@@ -1,15 +1,15 @@
-"""Times as text: UTC with the offset, always of the same length, so that text order is time order."""
+"""Timestamps as text: UTC with offset and fixed length, so that text order is time order."""
 
 from datetime import UTC, datetime
 
 
 def to_text(moment: datetime) -> str:
-    """An aware datetime as `2025-10-30T03:00:00.000000+00:00`."""
+    """Format an aware datetime as `2025-10-30T03:00:00.000000+00:00`."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def from_text(text: str) -> datetime:
-    """The aware datetime that `to_text` wrote."""
+    """Parse the output of `to_text`."""
     return datetime.fromisoformat(text)
 
 

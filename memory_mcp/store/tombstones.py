@@ -1,4 +1,4 @@
-"""The keys of memories that were erased for good, as digests: so that an older copy does not bring them back."""
+"""Digests of the keys of purged memories, so that a restored backup or an import doesn't bring them back."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -15,24 +15,24 @@ def digest(key: str) -> str:
 
 
 def add(connection: apsw.Connection, keys: Iterable[str], now: datetime) -> None:
-    """Notes that these were erased."""
+    """Record that these memories were purged."""
     rows = [(digest(key), to_text(now)) for key in keys]
     connection.executemany("INSERT OR REPLACE INTO tombstones(key_digest, purged_at) VALUES (?, ?)", rows)
 
 
 def erased_at(connection: apsw.Connection, key: str) -> datetime | None:
-    """When the memory of this key was erased; None where none was."""
-    found: str | None = connection.execute("SELECT purged_at FROM tombstones WHERE key_digest = ?", (digest(key),)).get
-    return from_text(found) if found else None
+    """When the memory of this key was purged; None if it wasn't."""
+    purged_at: str | None = connection.execute("SELECT purged_at FROM tombstones WHERE key_digest = ?", (digest(key),)).get
+    return from_text(purged_at) if purged_at else None
 
 
-def everything(connection: apsw.Connection) -> Mapping[str, str]:
-    """Digest → time, of all. None where the database is from before there were any."""
+def read_all(connection: apsw.Connection) -> Mapping[str, str]:
+    """Digest → time of the purge. Empty for a database from before tombstones."""
     if not connection.table_exists(None, "tombstones"):
         return {}
     return dict(connection.execute("SELECT key_digest, purged_at FROM tombstones ORDER BY purged_at, key_digest"))
 
 
-def take_over(connection: apsw.Connection, found: Mapping[str, str]) -> None:
-    """Adds those of another copy of this persona; what is known already stays as it is."""
-    connection.executemany("INSERT OR IGNORE INTO tombstones(key_digest, purged_at) VALUES (?, ?)", list(found.items()))
+def merge(connection: apsw.Connection, tombstones: Mapping[str, str]) -> None:
+    """Add the tombstones of another copy of this persona; existing ones stay."""
+    connection.executemany("INSERT OR IGNORE INTO tombstones(key_digest, purged_at) VALUES (?, ?)", list(tombstones.items()))

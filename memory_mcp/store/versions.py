@@ -1,4 +1,4 @@
-"""Every earlier state of a memory, whole: what it said, and whatever else its row held at that time."""
+"""The earlier states (versions) of memories, with all columns; also as exports and imports move them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,20 +12,20 @@ from memory_mcp.domain import Memory
 from memory_mcp.domain import Version as ExportedVersion
 from memory_mcp.store.timestamps import from_text, to_text
 
-# What a version has a column for, what never changes, what follows from the text, and what says how a memory is used.
-_NOT_FURTHER = frozenset(
+# Columns that a version has itself, that never change, that follow from the text, or that count usage.
+_EXCLUDED_COLUMNS = frozenset(
     "id key content tags importance updated_at revision created_at supersedes deleted_at usage_count last_used_at write_digest micro_summary".split()
 )
 
-# A text that comes back does not open what was closed meanwhile, nor undo what was noted beside it.
-_STAYS = frozenset({"privacy_level", "metadata"})
+# Restoring an earlier text keeps the current privacy level and metadata.
+_KEPT_ON_RESTORE = frozenset({"privacy_level", "metadata"})
 
 _EXPORTED_COLUMNS = "key, revision, content, updated_at, tags, importance, reason, category, privacy_level"
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A state that a memory had since `since`, until a change that was made for `reason`. `further`: its other columns as stored."""
+    """A state of a memory from `since` until a change made for `reason`. `further`: its other columns as stored."""
 
     key: str
     revision: int
@@ -38,7 +38,7 @@ class Version:
 
 
 def keep(connection: apsw.Connection, memory: Memory, reason: str | None) -> None:
-    """Puts the state that is about to change among the versions."""
+    """Store the current state of a memory as a version, before a change."""
     connection.execute(
         "INSERT INTO memory_versions(key, revision, content, tags, importance, updated_at, reason, category, privacy_level, further) "
         "VALUES (?,?,?,?,?,?,?,?,?,?)",
@@ -59,7 +59,7 @@ def keep(connection: apsw.Connection, memory: Memory, reason: str | None) -> Non
 
 def of_key(connection: apsw.Connection, key: str) -> list[Version]:
     """The earlier states of a memory, the latest first."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT key, revision, content, tags, importance, updated_at, reason, further FROM memory_versions "
         "WHERE key = ? ORDER BY revision DESC",
         (key,),
@@ -75,20 +75,20 @@ def of_key(connection: apsw.Connection, key: str) -> list[Version]:
             reason,
             json.loads(further) if further else None,
         )
-        for key, revision, content, tags, importance, updated_at, reason, further in found
+        for key, revision, content, tags, importance, updated_at, reason, further in rows
     ]
 
 
-def put_back_further(connection: apsw.Connection, memory_id: int, version: Version) -> None:
-    """Gives a memory's row the other columns of an earlier state. One that was kept before they were has none to give."""
+def restore_further(connection: apsw.Connection, memory_id: int, version: Version) -> None:
+    """Restore the other columns of an earlier state. Versions from before these were stored have none."""
     known = set(_columns(connection))
     for name, value in (version.further or {}).items():
-        if name in known and name not in _NOT_FURTHER | _STAYS:
+        if name in known and name not in _EXCLUDED_COLUMNS | _KEPT_ON_RESTORE:
             connection.execute(f'UPDATE memories SET "{name}" = ? WHERE id = ?', (value, memory_id))
 
 
 def _further(connection: apsw.Connection, memory_id: int) -> dict[str, Any]:
-    names = [name for name in _columns(connection) if name not in _NOT_FURTHER]
+    names = [name for name in _columns(connection) if name not in _EXCLUDED_COLUMNS]
     selected = ", ".join(f'"{name}"' for name in names)
     row = connection.execute(f"SELECT {selected} FROM memories WHERE id = ?", (memory_id,)).fetchone()
     return dict(zip(names, row, strict=True)) if row else {}
@@ -99,7 +99,7 @@ def _columns(connection: apsw.Connection) -> list[str]:
 
 
 def for_export(connection: apsw.Connection, key: str, include_secret: bool = True) -> list[ExportedVersion]:
-    """Every earlier state of a memory that is kept, the first one first; those in which it was secret only where somebody says so."""
+    """The earlier states of a memory, oldest first; secret ones only on request."""
     condition = "" if include_secret else "AND coalesce(privacy_level, '') <> 'secret'"
     rows = connection.execute(f"SELECT {_EXPORTED_COLUMNS} FROM memory_versions WHERE key = ? {condition} ORDER BY revision", (key,))
     return [
@@ -109,15 +109,15 @@ def for_export(connection: apsw.Connection, key: str, include_secret: bool = Tru
 
 
 def had_state(connection: apsw.Connection, key: str, content: str, tags: Sequence[str], importance: float) -> bool:
-    """Whether a memory was in this very state before."""
-    found = connection.execute(
+    """Whether a memory had exactly this state before."""
+    rows = connection.execute(
         "SELECT tags FROM memory_versions WHERE key = ? AND content = ? AND importance = ?", (key, content, importance)
     )
-    return any((json.loads(row[0]) if row[0] else []) == list(tags) for row in found)
+    return any((json.loads(row[0]) if row[0] else []) == list(tags) for row in rows)
 
 
 def add_imported(connection: apsw.Connection, version: ExportedVersion) -> bool:
-    """Puts a state among the versions of a memory. False when that revision is there already, whatever it says."""
+    """Add an imported version. Returns False if that revision exists already, whatever its content."""
     connection.execute(
         f"INSERT OR IGNORE INTO memory_versions({_EXPORTED_COLUMNS}, further) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,"
         "coalesce(?9, (SELECT privacy_level FROM memories WHERE key = ?1), 'internal'), ?10)",
@@ -131,7 +131,7 @@ def add_imported(connection: apsw.Connection, version: ExportedVersion) -> bool:
             version.reason,
             version.category,
             version.privacy_level,
-            # The one thing beside text, tags and importance that a revision can change: it comes back with the rest.
+            # Besides text, tags, and importance, a revision can change only the category; it is restored with them.
             json.dumps({"category": version.category}, ensure_ascii=False),
         ),
     )

@@ -185,7 +185,7 @@ def _merge_memory(connection: apsw.Connection, row: Mapping[str, Any], now: date
         raise InvalidInput(
             "the merge can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
         )
-    if key == into or stored[key].deleted_at is None or key in memory_merges.standing(connection, [key]):
+    if key == into or stored[key].deleted_at is None or key in memory_merges.targets(connection, [key]):
         return False
     memory_merges.note(connection, key, into)
     refresh_after_trash(connection, [stored[key]], now)

@@ -21,7 +21,7 @@ from media import PNG, WAV, base64_of
 
 from memory_mcp import cli
 from memory_mcp.config.settings import Settings
-from memory_mcp.server import mcp_server as composed
+from memory_mcp.server import application as composed
 
 PICTURE = ImageContent(type="image", data=base64_of(PNG), mime_type="image/png")
 SCHEMA_2020_12 = {

@@ -206,7 +206,7 @@ def test_the_token_and_the_address_come_from_the_environment_and_the_token_is_no
 def test_langchain_is_imported_only_by_who_asks_for_it() -> None:
     program = """
 import sys
-import memory_mcp, memory_mcp.app, memory_mcp.cli, memory_mcp.client, memory_mcp.client.connection, memory_mcp.server.mcp_server
+import memory_mcp, memory_mcp.app, memory_mcp.cli, memory_mcp.client, memory_mcp.client.connection, memory_mcp.server.application
 assert not [name for name in sys.modules if name.startswith("langchain")]
 import memory_mcp.client.langchain
 assert "langchain_core" in sys.modules

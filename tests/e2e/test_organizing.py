@@ -7,8 +7,8 @@ import httpx2
 import pytest
 from processes import serving
 
-from memory_mcp.personas.directories import DATABASE_NAME
 from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 
 pytestmark = pytest.mark.slow
 
@@ -76,5 +76,5 @@ def test_an_import_is_put_together_for_the_search_at_once_although_somebody_call
         eventually(lambda: "last_done" in httpx2.get(**ready).json()["chores"]["segments"])
         assert not httpx2.get(**ready).json()["chores"]["segments"]["failing"]
         reader = apsw.Connection(str(tmp_path / "memory" / "nilou" / DATABASE_NAME), flags=apsw.SQLITE_OPEN_READONLY)
-        assert not bm25_index.is_scattered(reader)
+        assert not bm25_index.is_fragmented(reader)
         reader.close()

@@ -225,4 +225,4 @@ def test_a_server_that_can_not_read_its_tokens_does_not_start_and_with_some_it_m
     (data / "tokens.json").write_text("{", encoding="utf-8")
     done = command(*arguments, "--data", str(data))
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert done.stderr.startswith("memory-mcp: tokens.json is not what it should be")
+    assert done.stderr.startswith("memory-mcp: tokens.json is invalid")

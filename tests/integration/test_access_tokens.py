@@ -135,7 +135,7 @@ def test_a_file_that_is_not_what_it_should_be_lets_nobody_in(data_directory, cre
     edit(change)
     with pytest.raises(StoreDamaged, match=r"tokens\.json is"):
         read_tokens(data_directory)
-    with pytest.raises(StoreError, match="nobody can be let in at the moment"):
+    with pytest.raises(StoreError, match="no call is accepted at the moment"):
         live.current()
     with pytest.raises(StoreError):
         LiveTokens(data_directory)
@@ -147,7 +147,7 @@ def test_a_file_that_is_gone_lets_nobody_in_until_it_is_back(data_directory, cre
     path, aside = data_directory / FILE_NAME, data_directory / "aside"
     path.rename(aside)
     for _ in range(2):
-        with pytest.raises(StoreError, match="nobody can be let in at the moment"):
+        with pytest.raises(StoreError, match="no call is accepted at the moment"):
             live.current()
     aside.rename(path)
     assert matching(live.current(), secret) == token

@@ -33,7 +33,7 @@ from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import index_queue
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import purge, summarization
 from memory_mcp.upkeep.backup import Backup, Backups
@@ -238,7 +238,7 @@ def test_a_backup_that_was_changed_anywhere_is_refused_and_nothing_is_touched(fi
 @pytest.mark.parametrize("content", [b"", b"hello", b"SQLite format 3\x00" + bytes(5000)])
 def test_what_is_no_backup_is_said_to_be_none(filled: House, tmp_path: Path, now: datetime, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(StoreDamaged, match="is no backup"):
+    with pytest.raises(StoreDamaged, match="isn't a backup"):
         filled.restore(tmp_path / "file", now, instead=True)
     with pytest.raises(StoreError, match="can't be restored"):
         filled.restore(tmp_path / "nowhere", now)
@@ -374,7 +374,7 @@ def test_backups_follow_a_persona_to_its_new_name_and_stand_beside_what_is_there
     filled.back_up(now)
     filled.say("another", now, "さくら")
     other = filled.back_up(now, "さくら")
-    filled.backups.follow("nilou", other.folder, filled.settings)
+    filled.backups.follow_rename("nilou", other.folder, filled.settings)
     assert [made.folder for made in filled.backups.listed(filled.settings)] == [other.folder] * 2
     assert not (filled.directory / ".backups" / "nilou").exists()
 
@@ -412,7 +412,7 @@ def test_what_was_erased_after_the_backup_does_not_come_back(house: House, now: 
     with house.personas.reading("nilou") as persona, persona.database.read() as connection:
         assert bm25_index.search(connection, ["unforgettable"], None, 5) == []
         assert "unforgettable" not in str(connection.execute("SELECT before, after FROM operations").fetchall())
-        assert tombstones.everything(connection) == {tombstones.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
+        assert tombstones.read_all(connection) == {tombstones.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
     assert house.restore(made.path, now, to="さくら").erased_again == 1  # under another name it does not come back either
 
 
@@ -451,9 +451,9 @@ def test_a_persona_that_was_renamed_since_tells_what_was_erased_and_so_do_its_ba
     with house.personas.writing("nilou") as persona:
         forget(persona, [keys[1]], reason=None, dry_run=False, now=now, privacy=Privacy())
         purge.erase(persona, [keys[1]], rule="asked for", now=now)
-    lifecycle.rename(house.personas, "nilou", "さくら", IndexShelf(), now)
+    lifecycle.rename(house.personas, "nilou", "さくら", IndexCache(), now)
     folder = house.personas.path_of("さくら").parent.name
-    house.backups.follow("nilou", folder, house.settings)
+    house.backups.follow_rename("nilou", folder, house.settings)
     moved = first.path.parent.parent / folder / first.path.name
     restored = house.restore(moved, now, to="nilou-before")
     assert (restored.erased_again, restored.unknown_erased) == (1, False)

@@ -13,7 +13,7 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index, token_frequencies
-from memory_mcp.store.lexical.token_frequencies import WordCounts
+from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.tokens import query_tokens, tokens
 
 
@@ -327,7 +327,7 @@ def test_in_a_large_store_a_word_is_common_that_was_so_first_and_lately(say, fou
 @pytest.fixture
 def counted(nilou):
     """In how many rows a token stands, as far as is known. What was counted is kept, as in an open persona."""
-    counts = WordCounts()
+    counts = TokenCounts()
 
     def count(token):
         with nilou.database.read() as connection:

@@ -19,7 +19,7 @@ from memory_mcp.jobs.usage import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 MANY = 12
 HOUR = timedelta(hours=1)
@@ -46,7 +46,7 @@ class Idle:
         self.personas, self.now, self.usage = Watched(directory), now, Usage()
         self.settings = Settings.model_validate({"embeddings_model": None, "reranker_model": None, "upkeep": {"idle_seconds": 0}})
         chores = background_chores(
-            self.personas, unloaded_models, IndexShelf(), Caches().clear, self.usage, Chat(lambda: self.settings.llm)
+            self.personas, unloaded_models, IndexCache(), Caches().clear, self.usage, Chat(lambda: self.settings.llm)
         )
         self.worker = ChoreWorker(self.personas, chores, lambda: self.settings, lambda: self.now)
 

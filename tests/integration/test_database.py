@@ -105,7 +105,7 @@ def test_a_reader_sees_one_state_to_the_end_of_its_block(database):
 
 def test_more_readers_than_are_kept_idle_can_read_at_once(database):
     database.write(note("a"))
-    readers = readers_module.KEPT + 3
+    readers = readers_module.POOL_SIZE + 3
     together = threading.Barrier(readers)
 
     def read():
@@ -130,14 +130,14 @@ def test_short_reads_take_turns_and_a_long_one_keeps_none_of_them_waiting(databa
             return found
 
     with contextlib.ExitStack() as long_reads, ThreadPoolExecutor(20) as threads:
-        for _ in range(readers_module.KEPT):
+        for _ in range(readers_module.POOL_SIZE):
             long_reads.enter_context(database.read())
         assert [future.result(10) for future in [threads.submit(read) for _ in range(200)]] == [1] * 200
-    assert max(most) <= readers_module.KEPT
+    assert max(most) <= readers_module.POOL_SIZE
 
 
 def test_a_short_read_that_fails_gives_its_turn_back(database):
-    for _ in range(readers_module.KEPT + 1):
+    for _ in range(readers_module.POOL_SIZE + 1):
         with pytest.raises(MemoryNotFound), database.read_briefly():
             raise MemoryNotFound("gone")
 
@@ -314,7 +314,7 @@ def test_a_file_that_may_only_be_read_is_read_and_says_why_nothing_is_written(da
     def refuses(self):
         raise apsw.CantOpenError("unable to open database file")
 
-    monkeypatch.setattr(Database, "_opened_for_writing", refuses)
+    monkeypatch.setattr(Database, "_open_for_writing", refuses)
     again = Database(database.path)
     assert notes(again) == ["a"]
     with pytest.raises(StoreError, match="unable to open"):

@@ -7,7 +7,7 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.merge_proposals import merge_proposals
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.store.graph.entities import records
@@ -32,7 +32,7 @@ def test_one_date_of_two_years_is_two_days_and_however_it_is_written_it_is_one(s
     with nilou.database.read() as connection:
         (day,) = records.by_name(connection, "2025-10-17")
         assert day.extraction_count == 2
-        assert proposals(connection, 10) == ([], 0)
+        assert merge_proposals(connection, 10) == ([], 0)
 
 
 def test_a_day_that_somebody_states_is_the_one_that_texts_name(say, nilou, called, now):

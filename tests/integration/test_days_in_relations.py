@@ -5,7 +5,7 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound
-from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.query.neighbors import find_neighbors
 from memory_mcp.graph.update import relation_edits
 
 
@@ -31,8 +31,8 @@ def around(nilou):
 
     def around(name):
         with nilou.database.read() as connection:
-            found = neighbours(connection, name)
-        return {neighbour.entity.name for neighbour in found.neighbours if neighbour.via.type != "co_occurrence"}
+            found = find_neighbors(connection, name)
+        return {neighbour.entity.name for neighbour in found.neighbors if neighbour.via.type != "co_occurrence"}
 
     return around
 

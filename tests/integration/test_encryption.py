@@ -27,7 +27,7 @@ from memory_mcp.store.files.encryption_keys import KEY_NAME, Keys, destroy, is_e
 from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.vectors import index_files
 from memory_mcp.store.vectors.faiss_index import VectorIndex
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import encryption
 
 SECRET = "xylophonic"
@@ -199,7 +199,7 @@ def test_a_server_does_not_start_without_the_key_or_with_another(
     with pytest.raises(StartupError, match=f"nilou.*the master key {master.id} is not there"):
         encryption.refuse_without_key(data_directory, Keys())
     other = new_key("another test")
-    with pytest.raises(StartupError, match=f"it wants {master.id}; another test is {other.id}"):
+    with pytest.raises(StartupError, match=f"it requires {master.id}; another test is {other.id}"):
         encryption.refuse_without_key(data_directory, Keys(other))
     with pytest.raises(StartupError, match="no master key"):
         encryption.refuse_without_key(data_directory / "elsewhere", Keys(for_new=True))
@@ -299,7 +299,7 @@ def test_a_persona_that_lies_elsewhere_by_a_link_is_not_changed(
     opened().close()
     (data_directory / "nilou").rename(tmp_path / "another disk")
     (data_directory / "nilou").symlink_to(tmp_path / "another disk")
-    assert "is a link to another place" in change(encryption.encrypt, opened(Keys(master)), "nilou")["nilou"]
+    assert "is a symbolic link" in change(encryption.encrypt, opened(Keys(master)), "nilou")["nilou"]
     assert told(opened(), "nilou")[0]["memories"] == 29
 
 
@@ -315,12 +315,12 @@ def test_a_copy_has_a_key_of_its_own_and_outlives_the_first(
     assert SECRET.encode() not in all_bytes(data_directory)
     assert personas.keys.of(copied) != personas.keys.of(data_directory / "nilou")
     stolen = shutil.copytree(data_directory / "nilou", tmp_path / "stolen")
-    lifecycle.erase(personas, "nilou", IndexShelf(), now)
+    lifecycle.erase(personas, "nilou", IndexCache(), now)
     assert told(personas, "さくら") == expected
     shutil.copy2(copied / KEY_NAME, stolen / KEY_NAME)  # what is left opens nothing of what was erased
     key = personas.keys.of(stolen)
     assert key
     with pytest.raises(StoreDamaged):
         snapshots.contents_of(stolen / "memory.sqlite", key.database)
-    lifecycle.rename(personas, "さくら", "collei", IndexShelf(), now)
+    lifecycle.rename(personas, "さくら", "collei", IndexCache(), now)
     assert told(personas, "collei") == expected

@@ -20,7 +20,7 @@ from memory_mcp.store import erasure, memories
 from memory_mcp.store.graph.entities import entity_vectors, records
 from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 
 def models_of(embedder):
@@ -32,7 +32,7 @@ class Minds:
     """A persona with an embedding model."""
 
     def __init__(self, persona, now, zone, embedder):
-        self.persona, self.now, self.zone, self.embedder, self.indexes = persona, now, zone, embedder, IndexShelf()
+        self.persona, self.now, self.zone, self.embedder, self.indexes = persona, now, zone, embedder, IndexCache()
 
     @property
     def models(self):

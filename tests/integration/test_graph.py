@@ -6,7 +6,7 @@ from graph_work import sum_up_from_the_ground
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.query.neighbors import find_neighbors
 from memory_mcp.graph.query.paths import find_path
 from memory_mcp.graph.query.snapshot import snapshot
 from memory_mcp.graph.update.cooccurrence import update_graph
@@ -36,8 +36,8 @@ class Graph:
 
     def neighbours(self, name, depth=1, **rules):
         with self.persona.database.read() as connection:
-            found = neighbours(connection, name, depth, **rules)
-            return {near.entity.name: (near.distance, near.via.type, near.via.weight) for near in found.neighbours}
+            found = find_neighbors(connection, name, depth, **rules)
+            return {near.entity.name: (near.distance, near.via.type, near.via.weight) for near in found.neighbors}
 
     def paths(self, source, target, algorithm="shortest", depth=4):
         with self.persona.database.read() as connection:

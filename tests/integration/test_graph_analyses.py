@@ -17,7 +17,7 @@ from memory_mcp.graph.analytics.betweenness import between
 from memory_mcp.graph.analytics.centrality import MEASURES, degree, eigenvector, pagerank
 from memory_mcp.graph.analytics.communities import communities
 from memory_mcp.graph.analytics.statistics import statistics
-from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.query.neighbors import find_neighbors
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
@@ -276,12 +276,12 @@ def test_a_hub_leads_on_along_its_strongest_relations_only(nilou, say, now):
         )
     say("常連だ", relations=["店 > knows > 客259", "客259 > knows > 隠居"])
     with nilou.database.read() as connection:
-        found = neighbours(connection, "店", 2, limit=300)
-    assert len(found.neighbours) + found.more <= 202
-    assert "隠居" in {near.entity.name for near in found.neighbours}
+        found = find_neighbors(connection, "店", 2, limit=300)
+    assert len(found.neighbors) + found.more <= 202
+    assert "隠居" in {near.entity.name for near in found.neighbors}
 
 
 @pytest.mark.slow
 def test_a_server_that_nobody_asks_for_an_analysis_never_loads_their_libraries():
-    loaded = "import sys, memory_mcp.app, memory_mcp.server.graph_routes; print({'rustworkx', 'graspologic_native', 'scipy', 'networkx'} & {*sys.modules})"
+    loaded = "import sys, memory_mcp.app, memory_mcp.server.http.routes; print({'rustworkx', 'graspologic_native', 'scipy', 'networkx'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True, timeout=60).stdout.strip() == "set()"

@@ -11,7 +11,7 @@ from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import AnalysisUnfinished
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.graph.analytics.deadline import Deadline
-from memory_mcp.graph.merge_proposals import proposals
+from memory_mcp.graph.merge_proposals import merge_proposals
 from memory_mcp.graph.update.relation_edits import relate
 
 
@@ -131,6 +131,6 @@ def test_what_fails_when_nobody_waits_any_more_is_in_the_log_with_its_cause(nilo
 def test_proposals_give_up_at_the_deadline(nilou, told):
     told("渡辺 渡邊")
     with nilou.database.read() as connection:
-        assert proposals(connection, 10)[1] == 1
+        assert merge_proposals(connection, 10)[1] == 1
         with pytest.raises(AnalysisUnfinished):
-            proposals(connection, 10, Deadline.after(0))
+            merge_proposals(connection, 10, Deadline.after(0))

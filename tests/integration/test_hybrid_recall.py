@@ -13,7 +13,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.search.context import context
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import estimate_tokens
 
 LOADED, ABSENT, OFF = ModelState("loaded", "fake"), ModelState("absent", "fake", error="gone"), ModelState("off")
@@ -22,7 +22,7 @@ SETTINGS = Settings(embeddings_model="fake", reranker_model="fake")
 
 @pytest.fixture
 def indexes():
-    return IndexShelf()
+    return IndexCache()
 
 
 @pytest.fixture

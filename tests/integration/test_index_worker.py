@@ -23,7 +23,7 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.faiss_index import VectorIndex
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 OFF = ModelState("off")
 
@@ -35,7 +35,7 @@ class World:
         self.personas, self.now, self.zone = personas, now, zone
         self.embedder, self.earlier = HashingEmbedder(), None
         self.rules = {"mode": "idle", "idle_seconds": 30, "min_interval": 120}
-        self.indexes = IndexShelf()
+        self.indexes = IndexCache()
         self.retired = 0
         self.worker = self.restarted()
 
@@ -77,7 +77,7 @@ class World:
 
     def differences(self, name, by=None):
         with self.personas.reading(name) as persona:
-            return compare(persona, (by or self.embedder).generation, IndexShelf())
+            return compare(persona, (by or self.embedder).generation, IndexCache())
 
     def manifest(self, name):
         path = self.personas.directory / directory_name(name) / "vector_store" / "manifest.json"

@@ -184,7 +184,7 @@ def test_the_vectors_follow(nilou, now, pair):
             return len(index_queue.oldest(connection, 100))
 
     def settled(connection):
-        index_queue.strike_off(connection, index_queue.oldest(connection, 100))
+        index_queue.remove(connection, index_queue.oldest(connection, 100))
 
     nilou.database.write(settled)
     merged = merge(nilou, [pair[1]], pair[0], reason=None, now=now, privacy=Privacy())

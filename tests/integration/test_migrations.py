@@ -11,7 +11,6 @@ from unloaded_models import unloaded_models
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Filters, Question
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.personas.directories import DATABASE_NAME
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
@@ -19,6 +18,7 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories, migrations, timestamps
 from memory_mcp.store.graph import mentions
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 
 SEED = "key TEXT PRIMARY KEY, content TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL"
 ROW = ("memory_20251030120000", "夕飯はカレーだった", "2025-10-30T12:00:00", "2025-10-30T12:30:00")

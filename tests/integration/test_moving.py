@@ -20,7 +20,7 @@ from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import versions
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
 
 Say = Callable[..., Remembered]
@@ -76,7 +76,7 @@ def eventful(nilou: Persona, say: Say, now: datetime) -> Persona:
 
 
 def embed(persona: Persona, embedder: HashingEmbedder, zone: ZoneInfo) -> None:
-    indexes = IndexShelf()
+    indexes = IndexCache()
     while sync.apply_queue(persona, embedder, indexes, zone=zone).waiting:
         pass
 
@@ -122,7 +122,7 @@ def test_a_second_import_of_everything_changes_nothing(eventful: Persona, read: 
 
 
 def test_what_moved_with_its_vectors_is_in_the_index(eventful: Persona, sakura: Persona, read: Read, zone: ZoneInfo) -> None:
-    embedder, indexes = Counting(), IndexShelf()
+    embedder, indexes = Counting(), IndexCache()
     embed(eventful, embedder, zone)
     read(sakura, *exported(eventful), generations={embedder.generation: 16})
     while sync.apply_queue(sakura, embedder, indexes, zone=zone).waiting:

@@ -19,7 +19,7 @@ from memory_mcp.remember.merge import merge
 from memory_mcp.store import persona_merge
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.graph.entities import entity_merges, names, records
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
 from memory_mcp.transfer.obsidian_export import files
 
@@ -275,7 +275,7 @@ def test_a_copy_and_a_renamed_persona_have_the_same_graph(told, personas, now):
     personas.close()
     again = Personas(personas.directory)
     lifecycle.copy(again, "nilou", "写し", now)
-    lifecycle.rename(again, "nilou", "ニィロウ", IndexShelf(), now)
+    lifecycle.rename(again, "nilou", "ニィロウ", IndexCache(), now)
     for name in ("写し", "ニィロウ"):
         with again.reading(name) as persona:
             assert exported(persona) == first
@@ -285,7 +285,7 @@ def test_a_copy_and_a_renamed_persona_have_the_same_graph(told, personas, now):
 
 def test_a_merge_of_personas_takes_along_links_that_nothing_derives(told, sakura, now):
     with told.database.read() as there:
-        sakura.database.write(lambda here: persona_merge.take_in(here, there, "nilou", now))
+        sakura.database.write(lambda here: persona_merge.merge_into(here, there, "nilou", now))
     assert [row["link"] for row in said(sakura) if "link" in row] == ["causality"]
 
 
@@ -314,7 +314,7 @@ def test_who_was_said_not_to_be_the_same_is_told_apart_wherever_the_graph_goes(n
     assert read(sakura, *open_).refused == 0
     assert apart(sakura) == {("田中", "鈴木", "別の人")}
     with personas.writing("写し") as third, nilou.database.read() as there:
-        third.database.write(lambda here: persona_merge.take_in(here, there, "nilou", now))
+        third.database.write(lambda here: persona_merge.merge_into(here, there, "nilou", now))
         assert apart(third) == apart(nilou) == {("田中", "鈴木", "別の人"), ("田中", "高橋", "別の人")}
 
 

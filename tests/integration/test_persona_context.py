@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.errors import StoreDamaged, StoreReadOnly
-from memory_mcp.store.files.persona_context import PersonaContext, spoke_at
+from memory_mcp.store.files.persona_context import PersonaContext, conversation_at
 
 SEED = {
     "user_info": {"name": "旅人", "nickname": "Traveler", "preferred_address": "旅人さん"},
@@ -77,7 +77,7 @@ def test_a_change_that_changes_nothing_does_not_write(context, path):
 
 
 def test_a_conversation_is_noted_to_the_second_with_its_offset(context, path):
-    context.update(spoke_at(datetime(2025, 10, 30, 12, 0, 0, 123, tzinfo=ZoneInfo("Asia/Tokyo"))))
+    context.update(conversation_at(datetime(2025, 10, 30, 12, 0, 0, 123, tzinfo=ZoneInfo("Asia/Tokyo"))))
     assert stored(path)["last_conversation_time"] == "2025-10-30T12:00:00+09:00"
 
 

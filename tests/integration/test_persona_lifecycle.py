@@ -25,7 +25,7 @@ from memory_mcp.search.questions import question
 from memory_mcp.store import tombstones
 from memory_mcp.store.graph.entities import entity_merges, records
 from memory_mcp.store.vectors import index_queue
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import history, purge, summarization
 
@@ -65,7 +65,7 @@ def test_a_renamed_persona_has_everything_under_its_new_name_and_nothing_under_t
     says("nilou", "苺が好き")
     with personas.writing("nilou") as nilou:
         nilou.context.update({"user_info": {"name": "健太"}})
-    shelf = IndexShelf()
+    shelf = IndexCache()
     assert lifecycle.rename(personas, "nilou", "ニィロウ", shelf, now) == "ニィロウ"
     assert personas.names() == ["ニィロウ"]
     assert contents("ニィロウ") == ["苺が好き"]
@@ -76,18 +76,18 @@ def test_a_renamed_persona_has_everything_under_its_new_name_and_nothing_under_t
         with persona.database.read() as connection:
             told = connection.execute("SELECT metadata FROM operations WHERE operation = 'rename_persona'").get
     assert json.loads(told) == {"from": "nilou", "to": "ニィロウ"}
-    assert list((personas.directory / recovery.PLACE_NAME).iterdir()) == []
+    assert list((personas.directory / recovery.UNFINISHED_NAME).iterdir()) == []
 
 
 def test_a_name_that_somebody_has_or_one_too_like_it_is_refused(personas, says, now):
     says("nilou", "苺が好き")
     says("さくら", "桃が好き")
-    for name, why in (("さくら", "already"), ("ＮＩＬＯＵ", "too like"), ("", "empty")):
+    for name, why in (("さくら", "already"), ("ＮＩＬＯＵ", "too similar"), ("", "empty")):
         with pytest.raises(InvalidInput, match=why):
             lifecycle.copy(personas, "nilou", name, now)
     with pytest.raises(PersonaUnknown, match="no persona 'nilo'"):
-        lifecycle.rename(personas, "nilo", "x", IndexShelf(), now)
-    assert lifecycle.rename(personas, "nilou", "Nilou", IndexShelf(), now) == "Nilou"
+        lifecycle.rename(personas, "nilo", "x", IndexCache(), now)
+    assert lifecycle.rename(personas, "nilou", "Nilou", IndexCache(), now) == "Nilou"
     assert personas.names() == ["Nilou", "さくら"]
 
 
@@ -107,7 +107,7 @@ def test_an_erased_persona_is_nowhere_and_can_begin_anew(personas, says, content
     says("collei", "残る")
     directory = personas.path_of("nilou").parent
     (directory / "key.json").write_text("secret")
-    lifecycle.erase(personas, "nilou", IndexShelf(), now)
+    lifecycle.erase(personas, "nilou", IndexCache(), now)
     assert personas.names() == ["collei"]
     assert not directory.exists()
     assert [file for file in personas.directory.rglob("*") if file.is_file() and b"zqxunique" in file.read_bytes()] == []
@@ -122,7 +122,7 @@ def test_a_persona_stays_whole_when_what_is_to_go_before_it_can_not(personas, sa
         raise StoreError("the backups can't be removed", "", "")
 
     with pytest.raises(StoreError, match="backups"):
-        lifecycle.erase(personas, "nilou", IndexShelf(), now, first=fail)
+        lifecycle.erase(personas, "nilou", IndexCache(), now, first=fail)
     assert contents("nilou") == ["苺が好き"]
 
 
@@ -130,8 +130,8 @@ def test_whoever_asks_meanwhile_is_told_to_wait_and_whoever_is_in_it_is_waited_f
     personas = Personas(data_directory, alone_seconds=0.01)
     try:
         with personas.writing("nilou"), pytest.raises(Overloaded, match="nilou is in use"):
-            lifecycle.erase(personas, "nilou", IndexShelf(), now)
-        with personas.alone("nilou"), pytest.raises(Overloaded, match="being moved"), personas.reading("nilou"):
+            lifecycle.erase(personas, "nilou", IndexCache(), now)
+        with personas.exclusive("nilou"), pytest.raises(Overloaded, match="being moved"), personas.reading("nilou"):
             pass
         with personas.reading("nilou") as persona:
             assert persona.exists
@@ -145,7 +145,7 @@ def test_a_call_that_ends_lets_the_move_begin(personas, says, now):
 
     def move():
         entered.set()
-        lifecycle.rename(personas, "nilou", "collei", IndexShelf(), now)
+        lifecycle.rename(personas, "nilou", "collei", IndexCache(), now)
         moved.set()
 
     with personas.writing("nilou"):
@@ -252,7 +252,7 @@ def test_a_rename_that_was_interrupted_after_the_move_is_finished_at_the_next_st
     told = recovery.Renaming("nilou", directory_name("さくら"), "nilou", "さくら")
 
     def interrupted():
-        with personas.alone("nilou"), recovery.noted(data_directory, told):
+        with personas.exclusive("nilou"), recovery.recorded(data_directory, told):
             recovery.move(data_directory / "nilou", data_directory / directory_name("さくら"))
             raise KeyboardInterrupt
 
@@ -266,23 +266,23 @@ def test_a_rename_that_was_interrupted_after_the_move_is_finished_at_the_next_st
 def test_a_rename_that_was_interrupted_before_the_move_has_not_happened(personas, says, contents, data_directory, restarted):
     says("nilou", "苺が好き")
     told = recovery.Renaming("nilou", directory_name("さくら"), "nilou", "さくら")
-    with pytest.raises(KeyboardInterrupt), recovery.noted(data_directory, told):
+    with pytest.raises(KeyboardInterrupt), recovery.recorded(data_directory, told):
         raise KeyboardInterrupt
     registry = restarted()
     assert registry.names() == ["nilou"]
     assert contents("nilou", registry) == ["苺が好き"]
-    assert list((data_directory / recovery.PLACE_NAME).iterdir()) == []
+    assert list((data_directory / recovery.UNFINISHED_NAME).iterdir()) == []
 
 
 def test_half_a_copy_and_half_an_erasing_are_gone_at_the_next_start(personas, says, data_directory, restarted):
     says("nilou", "苺が好き")
-    for prefix in (recovery.COMING, recovery.GOING):
-        place = recovery.place(data_directory, prefix)
+    for prefix in (recovery.COPY_PREFIX, recovery.ERASE_PREFIX):
+        place = recovery.unfinished_path(data_directory, prefix)
         place.mkdir()
         (place / "memory.sqlite").write_bytes(b"half")
     registry = restarted()
     assert registry.names() == ["nilou"]
-    assert list((data_directory / recovery.PLACE_NAME).iterdir()) == []
+    assert list((data_directory / recovery.UNFINISHED_NAME).iterdir()) == []
 
 
 def relations_of(persona):
@@ -383,7 +383,7 @@ def test_a_persona_that_is_erased_while_a_reader_is_about_to_open_it_stays_erase
 
     class Late(Personas):
         def _pin(self, name):
-            lifecycle.erase(self, name, IndexShelf(), now)
+            lifecycle.erase(self, name, IndexCache(), now)
             return super()._pin(name)
 
     says("nilou", "苺が好き")

@@ -25,7 +25,7 @@ from memory_mcp.store import tombstones
 from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.vectors import chunks, index_files, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.transfer.jsonlines import ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep import history, purge
 from memory_mcp.upkeep.summarization import step
@@ -37,7 +37,7 @@ TRACES = ["zqxuniqu", "鰻", "鱧", "鯰", "密談"]
 
 @pytest.fixture
 def indexes():
-    return IndexShelf()
+    return IndexCache()
 
 
 @pytest.fixture
@@ -289,7 +289,7 @@ def test_a_tombstone_says_when_and_not_what(say, nilou, erased, now):
     erased(key)
     with nilou.database.read() as connection:
         assert tombstones.erased_at(connection, key) == now
-        assert list(tombstones.everything(connection)) == [tombstones.digest(key)]
+        assert list(tombstones.read_all(connection)) == [tombstones.digest(key)]
 
 
 def test_an_import_does_not_bring_it_back_by_its_key_and_does_without(say, nilou, erased, now, zone):
@@ -421,7 +421,7 @@ def test_no_byte_is_left_of_what_was_summarised_merged_related_filed_and_revised
     erased(key, other)
     while update_graph(nilou, now) or step(nilou, now + timedelta(hours=3), few):
         pass
-    assert purge.sweep(nilou, IndexShelf())
+    assert purge.sweep(nilou, IndexCache())
     nilou.database.write_alone(lambda connection: connection.wal_checkpoint(None, apsw.SQLITE_CHECKPOINT_TRUNCATE))
     assert traces(data_directory) == {}
     with nilou.database.read() as connection:

@@ -15,12 +15,13 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import StartupError, StoreDamaged, StoreError, StoreFull
 from memory_mcp.personas import directories
-from memory_mcp.personas.directories import DATABASE_NAME, IDENTITY_NAME
+from memory_mcp.personas.directories import IDENTITY_NAME
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
+from memory_mcp.store.sqlite.database import DATABASE_NAME
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files where the system lists them")
 
@@ -247,10 +248,10 @@ def test_a_file_where_the_directory_belongs_is_an_error_of_that_persona(personas
 def test_near_names_are_offered_the_nearest_first(personas):
     for name in ("nilou", "nilou-2", "collei"):
         use(personas, name)
-    assert personas.near("nilo")[0] == "nilou"
-    assert personas.near("Ｎｉｌｏｕ")[0] == "nilou"
-    assert personas.near("zhongli") == []
-    assert "nilou" not in personas.near("nilou")
+    assert personas.similar_names("nilo")[0] == "nilou"
+    assert personas.similar_names("Ｎｉｌｏｕ")[0] == "nilou"
+    assert personas.similar_names("zhongli") == []
+    assert "nilou" not in personas.similar_names("nilou")
 
 
 def test_a_persona_whose_directory_is_removed_while_it_is_open_begins_anew_and_loses_nothing_that_is_acknowledged_later(

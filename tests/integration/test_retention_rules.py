@@ -9,7 +9,7 @@ from memory_mcp.errors import Overloaded
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import erasure
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import history, purge, retention_rules
 
 DAY = timedelta(days=1)
@@ -21,7 +21,7 @@ def chore(nilou, now):
 
     def run(days, **rules):
         settings = Settings(embeddings_model=None, reranker_model=None, retention=rules)
-        shelf, steps = IndexShelf(), 1
+        shelf, steps = IndexCache(), 1
         while retention_rules.step(nilou, now + days * DAY, settings, shelf):
             steps += 1
             assert steps < 50
@@ -144,7 +144,7 @@ def test_somebody_who_reads_for_long_puts_the_sweep_off(say, nilou, chore, now):
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
         connection.execute("SELECT count(*) FROM memories").fetchall()
-        with pytest.raises(Overloaded, match="not swept out"):
+        with pytest.raises(Overloaded, match="isn't removed from its files yet"):
             chore(31)
     chore(31)
     with nilou.database.read() as connection:

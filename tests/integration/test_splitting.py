@@ -14,7 +14,7 @@ from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import estimate_tokens, estimated_spans
 from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
 
@@ -47,7 +47,7 @@ def embedder():
 
 @pytest.fixture
 def indexes():
-    return IndexShelf()
+    return IndexCache()
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def pieces(nilou):
 @pytest.fixture
 def equal(nilou, indexes):
     def equal(embedder):
-        return not compare(nilou, embedder.generation, indexes) and not compare(nilou, embedder.generation, IndexShelf())
+        return not compare(nilou, embedder.generation, indexes) and not compare(nilou, embedder.generation, IndexCache())
 
     return equal
 

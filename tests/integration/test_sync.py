@@ -14,7 +14,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import memories
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 
 class RecordingEmbedder(HashingEmbedder):
@@ -38,7 +38,7 @@ def embedder():
 
 @pytest.fixture
 def indexes():
-    return IndexShelf()
+    return IndexCache()
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def found(nilou, embedder, indexes):
 @pytest.fixture
 def equal(nilou, embedder, indexes):
     def equal(by=embedder):
-        return not compare(nilou, by.generation, indexes) and not compare(nilou, by.generation, IndexShelf())
+        return not compare(nilou, by.generation, indexes) and not compare(nilou, by.generation, IndexCache())
 
     return equal
 
@@ -411,7 +411,7 @@ def test_a_rebuild_is_saved_and_goes_to_the_readers_of_an_open_index(say, drain,
     rebuilt = sync.rebuild(nilou, embedder.generation, indexes)
     assert indexes.get(nilou.database, embedder.generation) is rebuilt
     assert equal()
-    assert not sync.needs_rebuild(nilou, embedder.generation, IndexShelf())
+    assert not sync.needs_rebuild(nilou, embedder.generation, IndexCache())
 
 
 def test_a_file_that_lacks_a_change_needs_a_rebuild(say, drain, nilou, embedder, indexes):
@@ -432,7 +432,7 @@ def test_an_open_index_that_followed_every_change_is_saved_as_current(say, drain
     drain()
     assert sync.save(nilou, embedder.generation, indexes)
     assert not sync.save(nilou, embedder.generation, indexes)
-    assert not sync.needs_rebuild(nilou, embedder.generation, IndexShelf())
+    assert not sync.needs_rebuild(nilou, embedder.generation, IndexCache())
 
 
 def test_an_index_is_compared_by_every_id_and_every_vector(say, drain, nilou, embedder, indexes):

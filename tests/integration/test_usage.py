@@ -60,7 +60,7 @@ def test_what_could_not_be_written_down_is_counted_by_the_next_try(say, nilou, n
         usage.note("nilou", [key], now + timedelta(minutes=1))
         raise StoreFull("the disk is full")
 
-    monkeypatch.setattr(memory_usage, "note_use", full_while_it_is_shown_again)
+    monkeypatch.setattr(memory_usage, "record_uses", full_while_it_is_shown_again)
     with pytest.raises(StoreFull):
         usage.step(nilou, now, settings)
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 CONTENTS = ("夕飯はカレーだった", "京都に行きたい", "猫の名前はミケ", "好きな果物は苺", "朝は紅茶を飲む")
 
@@ -41,7 +41,7 @@ def saved(nilou, say, embedder, drained):
     """nilou's index on the disk; the embedder counts from nought afterwards."""
     for content in CONTENTS:
         say(content)
-    indexes = IndexShelf()
+    indexes = IndexCache()
     drained(nilou, indexes)
     indexes.get(nilou.database, embedder.generation)
     assert sync.save(nilou, embedder.generation, indexes)
@@ -54,7 +54,7 @@ def intact(nilou, embedder):
     """Opens the index as after a restart: it must be what SQLite has, and nothing may have been embedded."""
 
     def check(expected: int = len(CONTENTS)):
-        indexes = IndexShelf()
+        indexes = IndexCache()
         index = indexes.get(nilou.database, embedder.generation)
         assert index.count == expected
         assert not compare(nilou, embedder.generation, indexes)
@@ -141,7 +141,7 @@ def test_the_index_of_another_persona_never_answers(saved, intact, personas, dra
     with personas.writing("other") as other:
         for content in reversed(CONTENTS):
             remember(other, draft(content, now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
-        indexes = IndexShelf()
+        indexes = IndexCache()
         drained(other, indexes)
         sync.rebuild(other, embedder.generation, indexes)
         theirs = other.database.path.parent / "vector_store"
@@ -175,7 +175,7 @@ def test_a_sound_file_that_is_behind_is_caught_up(saved, intact, nilou, say, dra
     keys = [say(f"新しい{number}").key for number in range(3)]
     first = say(CONTENTS[0]).key  # a retry of the same write: it answers with the key of the first
     forget(nilou, [keys[0], first], reason=None, dry_run=False, now=now, privacy=Privacy())
-    drained(nilou, IndexShelf())
+    drained(nilou, IndexCache())
     embedder.documents_asked = 0
     index = intact(expected=6)
     assert index.dirty
@@ -200,7 +200,7 @@ def test_a_file_that_an_older_server_left_is_set_aside_and_not_overwritten(saved
 
 def test_a_save_that_fails_leaves_the_old_file_and_no_scraps(saved, nilou, say, drained, embedder, monkeypatch):
     say("新しい")
-    indexes = IndexShelf()
+    indexes = IndexCache()
     drained(nilou, indexes)
     index = indexes.get(nilou.database, embedder.generation)
     before = (saved / "index.faiss").read_bytes()
@@ -217,7 +217,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_no_scraps(saved, nilou, say, 
 
 
 def test_the_shelf_hands_everybody_the_same_index(nilou, saved, embedder):
-    indexes = IndexShelf()
+    indexes = IndexCache()
     assert indexes.opened(nilou.database, embedder.generation) is None
     index = indexes.get(nilou.database, embedder.generation)
     assert indexes.get(nilou.database, embedder.generation) is index
@@ -226,13 +226,13 @@ def test_the_shelf_hands_everybody_the_same_index(nilou, saved, embedder):
 
 
 def test_a_generation_that_does_not_answer_is_not_on_the_shelf(nilou, saved):
-    indexes = IndexShelf()
+    indexes = IndexCache()
     assert indexes.get(nilou.database, "another") is None
     assert indexes.opened(nilou.database, "another") is None
 
 
 def test_a_full_shelf_puts_the_least_recently_used_away_and_the_unsaved_last(personas, drained, embedder, now, zone):
-    indexes = IndexShelf(limit_bytes=1)
+    indexes = IndexCache(limit_bytes=1)
 
     def opened(*names):
         return [name for name in names if indexes.opened(databases[name], embedder.generation)]
@@ -245,7 +245,7 @@ def test_a_full_shelf_puts_the_least_recently_used_away_and_the_unsaved_last(per
             drained(persona, indexes)
             sync.rebuild(persona, embedder.generation, indexes)
     size = indexes.get(databases["a"], embedder.generation).size_bytes
-    indexes = IndexShelf(limit_bytes=2 * size)
+    indexes = IndexCache(limit_bytes=2 * size)
     for name in ("a", "b", "a", "c"):
         indexes.get(databases[name], embedder.generation)
     assert opened("a", "b", "c") == ["a", "c"]

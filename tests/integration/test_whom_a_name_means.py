@@ -6,8 +6,8 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.graph.merge_proposals import proposals
-from memory_mcp.graph.query.neighbors import neighbours
+from memory_mcp.graph.merge_proposals import merge_proposals
+from memory_mcp.graph.query.neighbors import find_neighbors
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
@@ -106,7 +106,7 @@ def test_who_has_a_longer_name_is_somebody_else_until_a_merge_is_agreed_to(nilou
     named_by("田中さんが来た")
     assert named_by("田中太郎さんが昇進した") == [("田中太郎", "Person")]
     with nilou.database.read() as connection:
-        (one,), total = proposals(connection, 10)
+        (one,), total = merge_proposals(connection, 10)
     assert {one.kept.name, one.merged.name} == {"田中", "田中太郎"}
     assert total == 1
 
@@ -174,7 +174,7 @@ def test_a_further_name_that_several_have_names_none_of_them(named_by, nilou):
     assert named_by("ケンが来た") == []
     assert named_by("ケンさんが来た") == [("ケン", "Person")]
     with nilou.database.read() as connection:
-        found, _ = proposals(connection, 10)
+        found, _ = merge_proposals(connection, 10)
     assert all(one.score < 0.5 for one in found)
 
 
@@ -192,7 +192,7 @@ def test_whose_own_name_it_is_goes_before_one_into_whom_somebody_called_so_too_w
     named_by("[[健太|Person]]と[[タロ|Person]]。[[タロ|ケン]]")
     entity_edits.merge_entities(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
-        found = neighbours(connection, "ケン")
+        found = find_neighbors(connection, "ケン")
     assert (found.entity.name, [other.name for other in found.namesakes]) == ("ケン", ["健太"])
 
 
@@ -201,9 +201,9 @@ def test_who_is_asked_for_by_his_own_name_goes_before_who_is_called_so_too(named
     for day in range(3):
         named_by(f"[[健太|ケン]]と{day}回会った")
     with nilou.database.read() as connection:
-        found = neighbours(connection, "ケン")
+        found = find_neighbors(connection, "ケン")
     assert (found.entity.name, [other.name for other in found.namesakes]) == ("ケン", ["健太"])
-    assert [neighbour.entity.name for neighbour in found.neighbours] == ["釣り"]
+    assert [neighbour.entity.name for neighbour in found.neighbors] == ["釣り"]
 
 
 def test_what_was_said_before_a_second_one_was_called_so_is_read_again(named_by, nilou, now, copied):

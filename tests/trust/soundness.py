@@ -8,7 +8,7 @@ from index_comparison import compare, lag
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.graph import consistency
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 
 def faults(data: Path) -> list[str]:
@@ -48,7 +48,7 @@ def graph_faults(data: Path) -> dict[str, object]:
 
 def index_differences(data: Path) -> dict[str, str]:
     """Where an index and its database disagree, and what is not embedded, per persona. The server must have stopped."""
-    personas, shelf, found = Personas(data), IndexShelf(), {}
+    personas, shelf, found = Personas(data), IndexCache(), {}
     try:
         for name in personas.names():
             with personas.reading(name) as persona:

@@ -21,7 +21,7 @@ from processes import ROOT, STOP_SECONDS, clean_environment
 IMPORTED = (
     "memory_mcp.cli",
     "memory_mcp.app",
-    "memory_mcp.server.mcp_server",
+    "memory_mcp.server.application",
     "memory_mcp.server.runtime",
     "uvicorn.protocols.http.h11_impl",
 )

@@ -21,7 +21,7 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.questions import question
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 SETTINGS = Settings(embeddings_model="counted", reranker_model="counted")
 LOADED = ModelState("loaded", "counted")
@@ -62,7 +62,7 @@ class World:
 
     def __init__(self, personas: Personas, pool: ModelPool, now: Any, zone: Any) -> None:
         self.personas, self.now, self.zone = personas, now, zone
-        self.embeddings, self.judge, self.caches, self.indexes = CountedEmbeddings(), CountedJudge(), Caches(), IndexShelf()
+        self.embeddings, self.judge, self.caches, self.indexes = CountedEmbeddings(), CountedJudge(), Caches(), IndexCache()
         self.embedder = PooledEmbedder(self.embeddings, Identity("counted", 64, "counted:64"), pool, self.caches)
         self.models = Models(self.embedder, PooledReranker(self.judge, "counted", pool, self.caches), LOADED, LOADED)
 

@@ -94,5 +94,5 @@ def test_without_its_key_the_server_does_not_start_and_says_what_is_missing(
     )
     said = refused.stderr.decode()
     assert refused.returncode == 1
-    assert {"the file": "there is no key file", "any key": "is not there", "the right key": "it wants"}[lacking] in said
+    assert {"the file": "there is no key file", "any key": "is not there", "the right key": "it requires"}[lacking] in said
     assert {path: path.read_bytes() for path in (tmp_path / "memory").rglob("*") if path.is_file()} == before

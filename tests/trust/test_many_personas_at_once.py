@@ -22,7 +22,7 @@ from processes import RunningServer, serving
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.personas.names import directory_name
-from memory_mcp.server.mcp_server import mcp_server
+from memory_mcp.server.application import mcp_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 

@@ -22,7 +22,7 @@ from figures import Figure
 from processes import RunningServer, serving
 
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
-from memory_mcp.server.mcp_server import scope_needs
+from memory_mcp.server.application import scope_needs
 from memory_mcp.store.files.access_tokens import create_token
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -19,9 +19,9 @@ from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.search import questions
-from memory_mcp.server import context_views
-from memory_mcp.server.mcp_server import TOOLSETS, mcp_server, scope_needs
-from memory_mcp.server.mcp_tools import compat, core
+from memory_mcp.server.actions import context, memories
+from memory_mcp.server.application import TOOLSETS, mcp_server, scope_needs
+from memory_mcp.server.mcp.tools import tools_of
 from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.transfer.line_fields import FIELDS
 
@@ -34,9 +34,9 @@ KEYS = list(documented_keys())
 # The older names share one table instead of a section each.
 ARGUMENTS = [
     (tool.name, argument)
-    for name, tools in TOOLSETS.items()
+    for name in TOOLSETS
     if name != "compat"
-    for tool in tools()
+    for tool in tools_of([name])
     for argument in tool.parameters["properties"]
 ]
 COMMANDS = sorted(typer.main.get_command(command_line).commands)
@@ -146,7 +146,7 @@ def test_every_tool_and_argument_is_documented(tool, argument):
     assert row, f"docs/tools.md says nothing of {argument} of {tool}"
 
 
-@pytest.mark.parametrize("tool", core.tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", tools_of(["core"]), ids=lambda tool: tool.name)
 def test_the_documentation_has_no_argument_that_a_tool_lacks_and_the_types_of_the_others(tool):
     table = section(TOOLS, f"`{tool.name}`").split("\n\n| field |")[0]
     documented = {name: row for name, row in rows(table).items() if name not in ("argument", "---")}
@@ -158,7 +158,7 @@ def test_the_documentation_has_no_argument_that_a_tool_lacks_and_the_types_of_th
         assert (documented[name][2] == "required") == (name in tool.parameters.get("required", [])), name
 
 
-@pytest.mark.parametrize("tool", core.tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", tools_of(["core"]), ids=lambda tool: tool.name)
 def test_every_tool_has_an_example_that_is_json_and_stands_in_both_readmes(tool):
     (example,) = re.findall(r"```json\n(.*?)```", section(TOOLS, f"`{tool.name}`"), re.DOTALL)
     assert json.loads(example)["persona"]
@@ -166,7 +166,7 @@ def test_every_tool_has_an_example_that_is_json_and_stands_in_both_readmes(tool)
         assert f"| `{tool.name}` |" in ROOT.joinpath(name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("tool", compat.tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", tools_of(["compat"]), ids=lambda tool: tool.name)
 def test_every_older_name_stands_in_one_table_with_its_arguments_and_no_others(tool):
     row = rows(section(TOOLS, "Older names")).get(tool.name)
     assert row, f"docs/tools.md says nothing of {tool.name}"
@@ -194,8 +194,8 @@ def test_every_toolset_is_named_where_the_configuration_is_documented():
         ("recall", "max_tokens", f"{questions.TOKENS_FLOOR} to {questions.TOKENS_LIMIT:,}"),
         ("get_context", "query", f"{questions.QUERY_LIMIT:,}"),
         ("get_context", "max_tokens", f"{questions.TOKENS_FLOOR} to {questions.TOKENS_LIMIT:,}"),
-        ("forget", "keys", f"1 to {core.KEYS_LIMIT}"),
-        ("update_context", "emotion", f"{context_views.FIELD_LIMIT:,}"),
+        ("forget", "keys", f"1 to {memories.KEYS_LIMIT}"),
+        ("update_context", "emotion", f"{context.FIELD_LIMIT:,}"),
     ],
 )
 def test_the_documented_limits_are_the_ones_in_force(tool, argument, limit):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memory_mcp.graph.extract.extraction import extract_mentions
-from memory_mcp.graph.extract.tag_names import may_be_a_name
+from memory_mcp.graph.extract.stopwords import may_be_a_name
 from memory_mcp.store.graph.schema import ENTITY_TYPES
 from memory_mcp.text.entity_types import type_of_word
 

@@ -109,7 +109,7 @@ def test_composed_and_decomposed_spellings_are_one_name():
         ("", "empty"), ("   ", "empty"), (" nilou", "blank"), ("nilou\u3000", "blank"), ("x" * (NAME_LIMIT + 1), "limit"),
         ("\u3164", r"U\+3164"), ("nilou\uffa0", r"U\+FFA0"), ("ni\u034flou", r"U\+034F"), ("\ufe0f", "is empty"), ("\u2800", r"U\+2800"),
         ("か\u3099" * (NAME_LIMIT + 1), "201 characters"), ("a" + "\u0301\u0323" * 500, "1001 characters"),
-        ("ni\u200blou", r"U\+200B at place 3"), ("ni\x00", r"U\+0000"), ("ni\nlou", r"U\+000A"), ("\ud800x", r"U\+D800"), ("a\u202eb", r"U\+202E"),
+        ("ni\u200blou", r"U\+200B at position 3"), ("ni\x00", r"U\+0000"), ("ni\nlou", r"U\+000A"), ("\ud800x", r"U\+D800"), ("a\u202eb", r"U\+202E"),
     ],
 )  # fmt: skip
 def test_an_unusable_name_is_refused_with_its_reason(name, reason):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memory_mcp.store.sqlite import network_drives
-from memory_mcp.store.sqlite.network_drives import filesystem_of, holds
+from memory_mcp.store.sqlite.network_drives import filesystem_of, is_on_network_drive
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -50,5 +50,5 @@ def test_a_system_without_a_table_of_mounts_has_no_answer(tmp_path):
 
 def test_a_shared_drive_is_recognised_and_a_local_one_is_not(mounts, monkeypatch):
     monkeypatch.setattr(network_drives, "_MOUNTS", mounts)
-    assert holds(Path("/mnt/nas/memory/memory.sqlite"))
-    assert not holds(Path("/srv/memory/memory.sqlite"))
+    assert is_on_network_drive(Path("/mnt/nas/memory/memory.sqlite"))
+    assert not is_on_network_drive(Path("/srv/memory/memory.sqlite"))

@@ -6,7 +6,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
-from memory_mcp.server.refusals import REFUSAL_LIMIT, http_refusal, wording
+from memory_mcp.server.errors import REFUSAL_LIMIT, http_refusal, wording
 
 
 def test_a_refusal_of_usual_length_is_said_whole():

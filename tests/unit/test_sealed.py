@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.errors import KeyRefused, StoreDamaged
-from memory_mcp.store.files.sealed import CHUNK_BYTES, HEADER_BYTES, TAG_BYTES, SealedReader, SealedWriter, seal, unseal, wanted_key
+from memory_mcp.store.files.sealed import CHUNK_BYTES, HEADER_BYTES, TAG_BYTES, SealedReader, SealedWriter, required_key, seal, unseal
 
 KEY = bytes(range(32))
 SIZES = (0, 1, 1000, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES)
@@ -72,7 +72,7 @@ def test_no_bit_can_be_changed(place: int, bit: int) -> None:
 
 def test_another_key_is_told_from_damage_and_the_file_says_which_it_wants() -> None:
     sealed = seal(b"a memory", KEY)
-    with pytest.raises(KeyRefused, match=wanted_key(sealed)):
+    with pytest.raises(KeyRefused, match=required_key(sealed)):
         unseal(sealed, bytes(32))
 
 
@@ -87,5 +87,5 @@ def test_what_broke_off_while_it_was_written_does_not_look_whole() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"MMSEALED", b"SQLite format 3\x00" + bytes(100), b"MMSEALED\x02" + bytes(60)])
 def test_what_is_no_sealed_file_is_said_to_be_none(content: bytes) -> None:
-    with pytest.raises(StoreDamaged, match="no sealed file"):
+    with pytest.raises(StoreDamaged, match="isn't a sealed file"):
         unseal(content, KEY)

@@ -1,10 +1,10 @@
-"""What was computed of whole graphs, kept until the graph changes: one analysis at a time, and nobody waits for longer than a few seconds.
+"""Runs analyses of whole graphs, one at a time, and caches the results until the graph changes; a caller waits a few seconds at most.
 
-An analysis runs in a process beside the server. Whoever asked is told in time that it takes too long; it goes on for a while, what it finds
-is kept for whoever asks next, and until then its persona gets no further one.
+An analysis runs in a worker process. After the deadline the caller gets an error while the analysis goes on; its result is cached for the next
+caller, and until then its persona gets no further analysis.
 
-Everything is kept under the name of its persona and the mark of its graph's state, which no other state ever has. What is kept are
-numbers only: names are read when an answer is given, so that nothing of a text stays here after it was erased.
+The cache key is the persona and the revision of its graph, which no other state ever has. Only numbers are cached: names are read when an answer is
+given, so that no erased text stays here.
 """
 
 import logging
@@ -29,28 +29,28 @@ from memory_mcp.store.graph.network import Network
 DEADLINE_SECONDS = 5.0
 TTL_SECONDS = 900.0
 LIMIT_BYTES = 32 * 1024 * 1024
-# So many analyses that nobody waits for any more may be under way at once: each has a process.
+# Analyses that may run on at once after their callers have given up: each has a process.
 LATE_LIMIT = 2
 
 logger = logging.getLogger(__name__)
 
 
 class Result(Protocol):
-    """Whatever an analysis finds, as long as it tells how many bytes it takes."""
+    """The result of an analysis, with its size in bytes."""
 
     @property
     def nbytes(self) -> int: ...
 
 
-Found = TypeVar("Found", bound=Result)
+R = TypeVar("R", bound=Result)
 Read = TypeVar("Read")
-# Whose graph, and without relations that are lighter than what; None for what is read of the whole.
+# Persona, and the least weight of its relations; None for what is read of the whole graph.
 _Key = tuple[str, float | None]
 
 
 @dataclass(slots=True)
 class _State:
-    """One state of a graph and what is known of it. `until`: when it is forgotten, by the clock."""
+    """One revision of a graph and its results. `until`: when they expire, by the clock."""
 
     mark: str
     until: float
@@ -62,7 +62,7 @@ class _State:
 
 
 def _read(persona: Persona, reading: Callable[[apsw.Connection], Read]) -> Read:
-    """Nothing of the database is held while a turn is waited for: what changed since its mark was read is found a little early."""
+    """No connection is held while waiting for the lock: what changes after the revision was read is found a little early."""
     with persona.database.read() as connection:
         return reading(connection)
 
@@ -71,47 +71,47 @@ def _not_begun(why: str) -> AnalysisUnfinished:
     return AnalysisUnfinished("the analysis was not begun", why, "Try again in a moment")
 
 
-def _tell_late(what: str, whose: str, failure: BaseException | None) -> None:
-    """Nobody waits for it any more: whether it failed is told here or nowhere."""
+def _log_late(what: str, persona: str, failure: BaseException | None) -> None:
+    """Logs the end of an analysis whose caller has given up: nobody else hears of a failure."""
     if failure is None:
-        logger.warning("%s of %s took long, and has ended", what, whose)
+        logger.warning("%s of %s took long, and has ended", what, persona)
     elif isinstance(failure, AnalysisUnfinished):
-        logger.warning("of %s: %s", whose, failure)
+        logger.warning("of %s: %s", persona, failure)
     else:
-        logger.error("%s of %s took long, and has failed", what, whose, exc_info=failure)
+        logger.error("%s of %s took long, and has failed", what, persona, exc_info=failure)
 
 
-class Computing(Protocol):
-    """Where analyses run: `Processes`, but for tests."""
+class Executor(Protocol):
+    """Runs analyses: `Processes`, except in tests."""
 
-    def run(self, analysis: Callable[[Network], Found], network: Network) -> Found: ...
+    def run(self, analysis: Callable[[Network], R], network: Network) -> R: ...
 
     def close(self) -> None: ...
 
 
 class Analyses:
-    """The analyses of one server's personas. Safe to use from several threads; blocks, so never on an event loop."""
+    """The analyses of all personas of a server. Thread-safe; blocks, so never use it on an event loop."""
 
     def __init__(
         self,
-        computing: Computing | None = None,
+        computing: Executor | None = None,
         clock: Callable[[], float] = time.monotonic,
         deadline_seconds: float = DEADLINE_SECONDS,
         ttl_seconds: float = TTL_SECONDS,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        """`computing` default: processes of its own. `clock` counts seconds. No more than `limit_bytes` are kept, of the states used last."""
+        """`computing` defaults to worker processes. `clock` counts seconds. The cache holds at most `limit_bytes`, of the revisions used last."""
         self._clock, self._deadline_seconds, self._ttl_seconds, self._limit_bytes = clock, deadline_seconds, ttl_seconds, limit_bytes
-        self._computing: Computing = computing or Processes()
+        self._computing: Executor = computing or Processes()
         self._guard, self._turn = threading.Lock(), threading.Lock()
         self._states: OrderedDict[_Key, _State] = OrderedDict()
         self._late: set[str] = set()
 
-    def of(self, persona: Persona, analysis: Callable[[Network], Found], min_weight: float = 0.0) -> tuple[Network, Found]:
-        """The persona's graph without relations lighter than `min_weight`, and what `analysis`, a named function, finds in it.
+    def of(self, persona: Persona, analysis: Callable[[Network], R], min_weight: float = 0.0) -> tuple[Network, R]:
+        """The persona's graph without relations lighter than `min_weight`, and the result of `analysis`, a named function.
 
         Raises:
-            AnalysisUnfinished: it was not done in time, or its turn did not come.
+            AnalysisUnfinished: it, or those before it, took too long.
         """
         key, deadline = (persona.name, min_weight), Deadline.after(self._deadline_seconds, self._clock)
         mark = _read(persona, overview.revision)
@@ -120,17 +120,17 @@ class Analyses:
         def read() -> Network:
             return self._keep(key, mark, "network", _read(persona, lambda connection: network.read(connection, min_weight)))
 
-        def compute() -> Found:  # what it finds is kept also where nobody waits for it any more
+        def compute() -> R:  # the result is cached also if the caller has given up
             return self._keep(key, mark, what, self._computing.run(analysis, whole))
 
         whole = self._kept(key, mark, "network", read, deadline)
         return whole, self._kept(key, mark, what, lambda: self._in_time(persona.name, what, compute, deadline), deadline)
 
-    def read(self, persona: Persona, reading: Callable[[apsw.Connection], Found]) -> Found:
-        """What `reading`, a named function, reads of the persona's whole graph.
+    def read(self, persona: Persona, reading: Callable[[apsw.Connection], R]) -> R:
+        """The result of `reading`, a named function, on the persona's whole graph.
 
         Raises:
-            AnalysisUnfinished: its turn did not come.
+            AnalysisUnfinished: those before it took too long.
         """
         deadline, key, what = Deadline.after(self._deadline_seconds, self._clock), (persona.name, None), reading.__qualname__
         mark = _read(persona, overview.revision)
@@ -138,32 +138,32 @@ class Analyses:
 
     @contextmanager
     def turn(self, do: str) -> Iterator[Deadline]:
-        """Its turn for what is not kept and asks the deadline itself; `do` is what a refusal advises.
+        """Takes the lock for work that is not cached and checks the deadline itself; `do` is the advice of the error.
 
         Raises:
-            AnalysisUnfinished: its turn did not come.
+            AnalysisUnfinished: those before it took too long.
         """
         deadline = replace(Deadline.after(self._deadline_seconds, self._clock), do=do)
         with self._taking_turn(deadline):
             yield deadline
 
     def close(self) -> None:
-        """Ends whatever is under way."""
+        """Ends all analyses."""
         self._computing.close()
 
     @property
     def nbytes(self) -> int:
-        """What is kept now, in bytes."""
+        """The size of the cache in bytes."""
         with self._guard:
             return sum(state.nbytes for state in self._states.values())
 
-    def _kept(self, key: _Key, mark: str, what: str, compute: Callable[[], Found], deadline: Deadline) -> Found:
-        """What is known of this state of the graph; where it is not, `compute` finds and keeps it."""
-        known: Found | None = self._known(key, mark, what)
+    def _kept(self, key: _Key, mark: str, what: str, compute: Callable[[], R], deadline: Deadline) -> R:
+        """The cached result for this revision; else `compute` computes and caches it."""
+        known: R | None = self._known(key, mark, what)
         if known is not None:
             return known
         with self._taking_turn(deadline):
-            known = self._known(key, mark, what)  # somebody else may have asked the same
+            known = self._known(key, mark, what)  # another thread may have asked the same
             if known is None:
                 deadline.check()
                 known = compute()
@@ -178,25 +178,25 @@ class Analyses:
         finally:
             self._turn.release()
 
-    def _in_time(self, whose: str, what: str, compute: Callable[[], Found], deadline: Deadline) -> Found:
-        """What `compute` finds, or a refusal once nobody should wait any longer: a thread waits on."""
+    def _in_time(self, persona: str, what: str, compute: Callable[[], R], deadline: Deadline) -> R:
+        """The result of `compute`, or an error after the deadline, while a thread waits on."""
         with self._guard:
-            if whose in self._late:
+            if persona in self._late:
                 raise _not_begun("an earlier one that takes long is still under way")
             if len(self._late) >= LATE_LIMIT:
                 raise _not_begun("others that take long are still under way")
-        done: Future[Found] = Future()
+        done: Future[R] = Future()
 
         def run() -> None:
             try:
                 done.set_result(compute())
-            except Exception as error:  # noqa: BLE001  whoever waits must hear why, and nothing may stay under way that has ended
+            except Exception as error:  # noqa: BLE001  the waiting caller must get it, and the persona must be free again
                 done.set_exception(error)
             with self._guard:
-                was_late = whose in self._late
-                self._late.discard(whose)
+                was_late = persona in self._late
+                self._late.discard(persona)
             if was_late:
-                _tell_late(what, whose, done.exception())
+                _log_late(what, persona, done.exception())
 
         threading.Thread(target=run, name=f"analysis {what}", daemon=True).start()
         try:
@@ -204,7 +204,7 @@ class Analyses:
         except TimeoutError:
             with self._guard:
                 if not done.done():
-                    self._late.add(whose)
+                    self._late.add(persona)
             raise deadline.passed() from None
 
     def _known(self, key: _Key, mark: str, what: str) -> Any:
@@ -215,7 +215,7 @@ class Analyses:
             self._states.move_to_end(key)
             return state.results.get(what)
 
-    def _keep(self, key: _Key, mark: str, what: str, found: Found) -> Found:
+    def _keep(self, key: _Key, mark: str, what: str, result: R) -> R:
         with self._guard:
             now = self._clock()
             for over in [other for other, kept in self._states.items() if now >= kept.until]:
@@ -223,9 +223,9 @@ class Analyses:
             state = self._states.get(key)
             if state is None or state.mark != mark:
                 state = self._states[key] = _State(mark, now + self._ttl_seconds)
-            state.results[what] = found
+            state.results[what] = result
             self._states.move_to_end(key)
-            # What takes more than there is room for is for this answer only.
+            # A result that is too large for the cache is used for this answer only.
             while self._states and sum(kept.nbytes for kept in self._states.values()) > self._limit_bytes:
                 self._states.popitem(last=False)
-        return found
+        return result

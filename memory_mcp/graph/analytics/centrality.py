@@ -1,4 +1,4 @@
-"""How much each entity counts: by how many it is related to, by whom, and by what leads over it."""
+"""Centrality of entities: degree, PageRank, eigenvector; betweenness has a module of its own."""
 
 from collections.abc import Callable
 
@@ -12,14 +12,14 @@ _DAMPING = 0.85
 
 
 def degree(network: Network) -> Scores:
-    """To how many others each is related, (n,)."""
+    """The number of neighbors of each entity, (n,)."""
     ends = np.concatenate([network.one, network.other])
     return np.bincount(ends, minlength=len(network.ids)).astype(np.float64)
 
 
 def pagerank(network: Network) -> Scores:
-    """How often one comes to each who walks from one to another along the relations, the heavier the likelier, and begins anew every
-    seventh step or so (Page and Brin 1998); sums to 1, (n,). By the power method; from whom nothing leads on, one walks to anybody."""
+    """PageRank with weights and a damping of 0.85 (Page and Brin 1998); sums to 1, (n,). By the power method; an entity without relations leads
+    to all."""
     n = len(network.ids)
     if not n:
         return np.zeros(0)
@@ -31,30 +31,30 @@ def pagerank(network: Network) -> Scores:
         walked: Scores = near @ np.divide(before, weight, out=np.zeros(n), where=~alone) + before[alone].sum() / n
         return _DAMPING * walked + (1 - _DAMPING) / n
 
-    return _at_rest(step, np.full(n, 1 / n), _TOLERANCE)
+    return _converged(step, np.full(n, 1 / n), _TOLERANCE)
 
 
 def eigenvector(network: Network) -> Scores:
-    """How much each counts where it counts to be related to who counts (Bonacich 1972); the squares sum to 1, (n,). Each step of the
-    power method adds what one had before, so that it comes to rest in a graph of two sides, too."""
+    """Eigenvector centrality (Bonacich 1972); the squares sum to 1, (n,). Each step of the power method adds the previous vector, so that it
+    converges on bipartite graphs too."""
     n = len(network.ids)
     if not len(network.one):
         return np.zeros(n)
     near = adjacency(network, weighted=True)
 
     def step(before: Scores) -> Scores:
-        found: Scores = near @ before + before
-        return found / np.linalg.norm(found)
+        scores: Scores = near @ before + before
+        return scores / np.linalg.norm(scores)
 
-    return _at_rest(step, np.full(n, 1 / np.sqrt(n)), _TOLERANCE * n)
+    return _converged(step, np.full(n, 1 / np.sqrt(n)), _TOLERANCE * n)
 
 
-def _at_rest(step: Callable[[Scores], Scores], found: Scores, tolerance: float) -> Scores:
-    """What a step changes no more, all scores together, than by `tolerance`."""
-    before = np.zeros_like(found)
-    while np.abs(found - before).sum() > tolerance:
-        before, found = found, step(found)
-    return found
+def _converged(step: Callable[[Scores], Scores], scores: Scores, tolerance: float) -> Scores:
+    """The scores that a step changes by no more than `tolerance` in sum."""
+    before = np.zeros_like(scores)
+    while np.abs(scores - before).sum() > tolerance:
+        before, scores = scores, step(scores)
+    return scores
 
 
 MEASURES: dict[str, Callable[[Network], Scores | Between]] = {

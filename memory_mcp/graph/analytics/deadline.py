@@ -1,4 +1,4 @@
-"""Until when an analysis may go on. The long ones ask between two steps."""
+"""The deadline of an analysis; long ones check it between two steps."""
 
 import time
 from collections.abc import Callable
@@ -9,8 +9,7 @@ from memory_mcp.errors import AnalysisUnfinished
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """It is over at `ends_at`, by `clock`, which counts seconds; that was `seconds` from the beginning. `do` is what whoever asked may do
-    then."""
+    """Ends at `ends_at` by `clock`, `seconds` after the start. `do`: the advice of the error."""
 
     seconds: float
     ends_at: float
@@ -19,7 +18,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> "Deadline":
-        """So many seconds from now."""
+        """A deadline so many seconds from now."""
         return cls(seconds, clock() + seconds, clock)
 
     @property
@@ -28,7 +27,7 @@ class Deadline:
         return max(self.ends_at - self.clock(), 0.0)
 
     def check(self) -> None:
-        """Goes on, or gives up.
+        """Raises an error after the deadline.
 
         Raises:
             AnalysisUnfinished: the time is over.
@@ -37,6 +36,6 @@ class Deadline:
             raise self.passed()
 
     def passed(self) -> AnalysisUnfinished:
-        """The refusal of what was not done in time."""
+        """The error of an analysis that took too long."""
         why = "the graph is large, or the server has much else to do"
         return AnalysisUnfinished(f"the analysis was not done within {self.seconds:g} s", why, self.do)

@@ -1,4 +1,4 @@
-"""How the graph grew: what came to it in each day, week, month or year."""
+"""The growth of the graph: new entities and relations for each day, week, month or year."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,8 +14,8 @@ INTERVALS: tuple[Interval, ...] = get_args(Interval)
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
-    """What came to the graph in the interval that begins on `begins`, and how much there was at its end."""
+class Growth:
+    """New entities and relations of the interval that begins on `begins`, and the totals at its end."""
 
     begins: date
     entities: int
@@ -24,25 +24,25 @@ class Grown:
     relations_in_all: int
 
 
-def growth(came: CreationTimes, interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[Grown], int]:
-    """The latest `limit` intervals in which something came, the earliest first, and how many came before those. Days are the zone's."""
-    entities, relations = (_counted(found, interval, zone) for found in (came.entities, came.relations))
+def growth(came: CreationTimes, interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[Growth], int]:
+    """The latest `limit` intervals with anything new, the earliest first, and the number of earlier ones. Days are local."""
+    entities, relations = (_counted(dates, interval, zone) for dates in (came.entities, came.relations))
     steps, entities_in_all, relations_in_all = [], 0, 0
     for begins in sorted({*entities, *relations}):
         entities_in_all += entities[begins]
         relations_in_all += relations[begins]
-        steps.append(Grown(begins, entities[begins], relations[begins], entities_in_all, relations_in_all))
+        steps.append(Growth(begins, entities[begins], relations[begins], entities_in_all, relations_in_all))
     return steps[-limit:], max(len(steps) - limit, 0)
 
 
-def _counted(found: Iterable[tuple[datetime, int]], interval: Interval, zone: ZoneInfo) -> Counter[date]:
+def _counted(dates: Iterable[tuple[datetime, int]], interval: Interval, zone: ZoneInfo) -> Counter[date]:
     counted: Counter[date] = Counter()
-    for moment, many in found:
+    for moment, count in dates:
         try:
             day = moment.astimezone(zone).date()
         except OverflowError:  # the first day of the first year, or the last of the last
             day = moment.date()
-        counted[_begin(day, interval)] += many
+        counted[_begin(day, interval)] += count
     return counted
 
 

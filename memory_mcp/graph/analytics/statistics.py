@@ -1,4 +1,4 @@
-"""The graph in figures: how much there is, how densely and in how many pieces it hangs together."""
+"""Statistics of the graph: size, density, connected components, clustering."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,8 @@ from memory_mcp.store.graph.network import Network
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """`pairs`: of entities that are related at all. `density`: their share of all pairs, 0 to 1. `components`: pieces that no relation
-    leads out of, `largest_component` and `isolated` count entities. `clustering`: of those that are related to the same, how many are
-    related to each other, 0 to 1. How far apart they are, `waves` tells."""
+    """`pairs`: of related entities. `density`: their share of all pairs, 0 to 1. `components`: connected components; `largest_component` and
+    `isolated` count entities. `clustering`: the share of pairs with a common neighbor that are related, 0 to 1. `betweenness` has the mean distance."""
 
     entities: int
     relations: int
@@ -24,14 +23,14 @@ class Statistics:
 
 
 def statistics(network: Network) -> Statistics:
-    """All of it."""
+    """Computes all of them."""
     import rustworkx  # noqa: PLC0415  the start of the server does without it
 
     n, pairs = len(network.ids), len(network.one)
     graph = rustworkx.PyGraph(multigraph=False)
     graph.add_nodes_from(range(n))
     graph.extend_from_edge_list(list(zip(network.one.tolist(), network.other.tolist(), strict=True)))
-    sizes = [len(piece) for piece in rustworkx.connected_components(graph)]
+    sizes = [len(component) for component in rustworkx.connected_components(graph)]
     return Statistics(
         entities=n,
         relations=network.relations,

@@ -1,4 +1,4 @@
-"""Whom an entity is related to, within a few hops, the nearest first."""
+"""The neighbors of an entity within a few hops, the nearest first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from memory_mcp.store.graph.neighbors import Rules, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
-    """An entity that is `distance` hops away. `nearness` runs from 0 to 1; `via` is the relation by which it is reached, and
-    `more_relations` counts those that the same two have beside it."""
+class Neighbor:
+    """An entity `distance` hops away. `nearness`: 0 to 1. `via`: the relation that leads to it. `more_relations`: the number of others between the
+    same two entities."""
 
     entity: Entity
     distance: int
@@ -25,35 +25,37 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbourhood:
-    """What stands around `entity`. `more` counts what did not fit, as far as the nearest of each hop lead; `namesakes` are others of the same name.
-    `types_there`: where nobody was found, of which types the entity's relations are, and how many of each."""
+class Neighborhood:
+    """The neighbors of `entity`. `more`: how many did not fit. `namesakes`: others of the same name. `types_there`: without neighbors, the number of
+    the entity's relations by type."""
 
     entity: Entity
-    neighbours: tuple[Neighbour, ...]
+    neighbors: tuple[Neighbor, ...]
     named: dict[int, str]
     more: int = 0
     namesakes: tuple[Entity, ...] = ()
     types_there: Mapping[str, int] = field(default_factory=dict)
 
 
-def neighbours(
+def find_neighbors(
     connection: apsw.Connection, name: str, depth: int = 1, types: Sequence[str] = (), min_confidence: float = 0.0, limit: int = 20
-) -> Neighbourhood:
+) -> Neighborhood:
     """The entities within `depth` hops of the one of that name.
 
     Raises:
-        EntityNotFound: nobody is called so.
+        EntityNotFound: no entity has the name.
     """
-    centre, *namesakes = find_all(connection, name)
+    center, *namesakes = find_all(connection, name)
     rules = Rules(types, min_confidence)
-    shown, more = neighbors.nearest(connection, centre.id, depth, rules, limit=limit)
-    further = neighbors.further(connection, [one.via for one in shown.values()], rules)
-    known = records.by_ids(connection, shown.keys() | {one.via.here for one in shown.values()})
-    found = tuple(
-        Neighbour(known[entity], one.distance, round(one.nearness, 4), one.via, further.get((one.via.here, one.via.there), 0))
-        for entity, one in shown.items()
+    shown, more = neighbors.nearest(connection, center.id, depth, rules, limit=limit)
+    further = neighbors.further(connection, [reached.via for reached in shown.values()], rules)
+    known = records.by_ids(connection, shown.keys() | {reached.via.here for reached in shown.values()})
+    neighborhood = tuple(
+        Neighbor(
+            known[entity], reached.distance, round(reached.nearness, 4), reached.via, further.get((reached.via.here, reached.via.there), 0)
+        )
+        for entity, reached in shown.items()
     )
-    named = {entity.id: entity.name for entity in (*known.values(), centre)}
-    there = {} if found else neighbors.types_at(connection, centre.id)
-    return Neighbourhood(centre, found, named, more=more, namesakes=tuple(namesakes), types_there=there)
+    named = {entity.id: entity.name for entity in (*known.values(), center)}
+    there = {} if neighborhood else neighbors.types_at(connection, center.id)
+    return Neighborhood(center, neighborhood, named, more=more, namesakes=tuple(namesakes), types_there=there)

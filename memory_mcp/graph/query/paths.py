@@ -1,4 +1,4 @@
-"""How two entities hang together: the shortest way, the strongest, or several."""
+"""Paths between two entities: the shortest, the strongest, or several."""
 
 import heapq
 import math
@@ -18,19 +18,19 @@ from memory_mcp.store.graph.neighbors import Rules, Step
 Algorithm = Literal["shortest", "strongest", "all"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 PATHS_LIMIT = 10
-# A search looks at so many entities and so long at most; what it has found by then is the answer, and it says that it stopped.
+# The limits of a search, in entities and seconds; the answer then has the paths results so far and is marked incomplete.
 EXPANDED_LIMIT = 20_000
 DEADLINE_SECONDS = 0.8
 _BATCH = 64
-# From so many hops around the target the best way to it is looked up, for all at once.
+# Hops around the target whose best paths to it are computed first, for all at once.
 LOOK_BACK = 2
-# What a way costs at least, how many came before it, what it costs so far, where it is, and its steps.
-Way = tuple[float, int, float, int, "tuple[Step, ...]"]
+# The least cost of a path, its number, its cost so far, its last entity, and its steps.
+PartialPath = tuple[float, int, float, int, "tuple[Step, ...]"]
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The steps from one to the other. `strength` is the product of their weights, 0 to 1."""
+    """The steps of a path. `strength`: the product of their weights, 0 to 1."""
 
     steps: tuple[Step, ...]
 
@@ -41,9 +41,8 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Ways from `source` to `target`, the best first. `complete` is False where the search ended before it had seen all;
-    `namesakes` are others who are called as one of the two. Where there is none, `types_there` tells of which types the relations of `source`
-    are, and how many of each, and `alone` which of the two have no relations at all."""
+    """Paths from `source` to `target`, the best first. `complete`: False if the search stopped early. `namesakes`: others with one of the names.
+    Without a path, `types_there` counts the relations of `source` by type, and `alone` names those of the two without relations."""
 
     source: Entity
     target: Entity
@@ -64,38 +63,38 @@ def find_path(
     types: Sequence[str] = (),
     min_confidence: float = 0.0,
 ) -> Paths:
-    """Ways of at most `max_depth` hops between the entities of these names; of several the one that is mentioned most. Only relations of
-    these `types` are walked, where some are named, and only such that are so sure.
+    """Paths of at most `max_depth` hops between the entities of these names; of several with a name the one mentioned most. Only relations of
+    these `types`, if given, and of at least this confidence are followed.
 
     Raises:
-        EntityNotFound: nobody is called so.
+        EntityNotFound: no entity has the name.
     """
-    (one, *like_one), (other, *like_other) = find_all(connection, source), find_all(connection, target)
+    (start, *start_namesakes), (end, *end_namesakes) = find_all(connection, source), find_all(connection, target)
     depth, rules = min(max_depth, neighbors.HOPS_LIMIT), Rules(types, min_confidence)
-    search = _Search(connection, other.id, depth, rules)
-    if one.id == other.id:  # by two of its names
-        found: list[tuple[Step, ...]] = [()]
+    search = _Search(connection, end.id, depth, rules)
+    if start.id == end.id:  # by two of its names
+        results: list[tuple[Step, ...]] = [()]
     elif algorithm == "shortest":
-        way = neighbors.shortest_path(connection, one.id, other.id, depth, rules)
-        found = [] if way is None else [tuple(way)]
+        path = neighbors.shortest_path(connection, start.id, end.id, depth, rules)
+        results = [] if path is None else [tuple(path)]
     elif algorithm == "strongest":
-        found = search.strongest(one.id, 1)
+        results = search.strongest(start.id, 1)
     else:
-        found = search.strongest(one.id, PATHS_LIMIT, simple=True)
-    met = {end for way in found for step in way for end in (step.here, step.there)}
-    named = {entity.id: entity.name for entity in (*records.by_ids(connection, met).values(), one, other)}
-    ways = tuple(Path(tuple(way)) for way in found)
-    found_out = Paths(one, other, ways, named, not search.stopped, (*like_one, *like_other))
-    if ways:
-        return found_out
-    there, beyond = (neighbors.types_at(connection, end.id) for end in (one, other))
-    alone = tuple(end.name for end, types in ((one, there), (other, beyond)) if not types)
-    return replace(found_out, types_there=there, alone=alone)
+        results = search.strongest(start.id, PATHS_LIMIT, simple=True)
+    entity_ids = {entity for path in results for step in path for entity in (step.here, step.there)}
+    named = {entity.id: entity.name for entity in (*records.by_ids(connection, entity_ids).values(), start, end)}
+    paths_found = tuple(Path(tuple(path)) for path in results)
+    result = Paths(start, end, paths_found, named, not search.stopped, (*start_namesakes, *end_namesakes))
+    if paths_found:
+        return result
+    start_types, end_types = (neighbors.types_at(connection, entity.id) for entity in (start, end))
+    alone = tuple(entity.name for entity, types_there in ((start, start_types), (end, end_types)) if not types_there)
+    return replace(result, types_there=start_types, alone=alone)
 
 
 class _Search:
-    """Best-first over ways from the start, the strongest first: Dijkstra on −log weight where one way to each entity is enough. Whoever is
-    near the target is known beforehand, so that of the last hops only those are looked at that can arrive (A*, Hart 1968)."""
+    """Best-first search, the strongest path first: Dijkstra on −log weight if one path to each entity is enough. Entities near the target are
+    known beforehand, so that only last hops that can reach it are expanded (A*, Hart 1968)."""
 
     def __init__(self, connection: apsw.Connection, target: int, depth: int, rules: Rules) -> None:
         self._connection, self._target, self._depth, self._rules = connection, target, depth, rules
@@ -105,50 +104,50 @@ class _Search:
         self.stopped = False
 
     def strongest(self, source: int, limit: int, *, simple: bool = False) -> list[tuple[Step, ...]]:
-        """The strongest ways, at most `limit`. With `simple` all that visit nobody twice are looked at, else the best to each entity."""
-        self._look_back()
-        found: list[tuple[Step, ...]] = []
+        """The strongest paths, at most `limit`. With `simple` all without repeated entities, else the best one to each entity."""
+        self._search_backwards()
+        results: list[tuple[Step, ...]] = []
         best: dict[tuple[int, int], float] = {}
-        line: list[Way] = [(0.0, 0, 0.0, source, ())]
+        line: list[PartialPath] = [(0.0, 0, 0.0, source, ())]
         pushed = 0
-        while line and len(found) < limit:
+        while line and len(results) < limit:
             if pushed > EXPANDED_LIMIT or time.monotonic() > self._ends_at:
                 self.stopped = True
                 break
-            _, _, cost, here, way = heapq.heappop(line)
-            if here == self._target and way:
-                found.append(way)
+            _, _, cost, here, path = heapq.heappop(line)
+            if here == self._target and path:
+                results.append(path)
                 continue
-            visited = {source, *(step.there for step in way)}
+            visited = {source, *(step.there for step in path)}
             for step in self._from(here, line):
-                still = self._still(step.there, self._depth - len(way) - 1)
-                if step.there in visited or step.weight <= 0 or still is None:
+                remaining = self._remaining_cost(step.there, self._depth - len(path) - 1)
+                if step.there in visited or step.weight <= 0 or remaining is None:
                     continue
                 further = cost - math.log(step.weight)
-                place = (step.there, len(way) + 1)
-                if not simple and further >= best.get(place, math.inf):
+                state = (step.there, len(path) + 1)
+                if not simple and further >= best.get(state, math.inf):
                     continue
-                best[place] = further
+                best[state] = further
                 pushed += 1
-                heapq.heappush(line, (further + still, pushed, further, step.there, (*way, step)))
-        return found
+                heapq.heappush(line, (further + remaining, pushed, further, step.there, (*path, step)))
+        return results
 
-    def _look_back(self) -> None:
-        """How strong the best way to the target can be from everybody within so many hops of it."""
+    def _search_backwards(self) -> None:
+        """Computes the strength of the best path to the target from all entities near it."""
         self._left = [{self._target: 1.0}]
         for _ in range(min(LOOK_BACK, self._depth - 1)):
             before = self._left[-1]
             steps, _ = neighbors.hop(self._connection, before, self._rules)
             self._left.append({**before, **{step.there: max(best, before.get(step.there, 0.0)) for step, best in steps}})
 
-    def _still(self, entity: int, hops_left: int) -> float | None:
-        """What the rest of a way costs at least; None where none arrives with so many hops."""
+    def _remaining_cost(self, entity: int, hops_left: int) -> float | None:
+        """The least cost of the rest of a path; None if the target is out of reach."""
         if hops_left >= len(self._left):
             return 0.0
         best = self._left[hops_left].get(entity, 0.0)
         return -math.log(best) if best > 0 else None
 
-    def _from(self, here: int, line: Sequence[Way]) -> list[Step]:
+    def _from(self, here: int, line: Sequence[PartialPath]) -> list[Step]:
         """The steps from an entity; those of the next in line are fetched with it."""
         if here not in self._steps:
             coming = {here, *(entity for _, _, _, entity, _ in line[:_BATCH] if entity not in self._steps)}

@@ -1,4 +1,4 @@
-"""The graph as a picture: the entities that count most and what relates them, for vis.js or as plain JSON."""
+"""A snapshot of the graph: the most connected entities and their relations, for vis.js or as plain JSON."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from memory_mcp.store.graph.overview import Relation
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Entities and the relations between them. `colors`: by type. The totals say how much there is in all."""
+    """Entities and the relations between them. `colors`: by type. The totals count the whole graph."""
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
@@ -23,7 +23,7 @@ class Snapshot:
 
 
 def snapshot(connection: apsw.Connection, limit: int = 50, types: Sequence[str] = ()) -> Snapshot:
-    """The `limit` entities that are mentioned and related most, of these types where some are given, and the relations among them."""
+    """The `limit` most connected entities, of these types if given, and the relations among them."""
     shown = lookup.visible(connection, overview.most_connected(connection, limit, types))
     counted = overview.counts(connection)
     return Snapshot(

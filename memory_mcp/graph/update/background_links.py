@@ -14,7 +14,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
-from memory_mcp.store.vectors.index_cache import IndexShelf
+from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.contradiction import contradicting
 
 # Memories linked at once, chunks of each that are compared, and links of each at most.
@@ -26,7 +26,7 @@ COMPARED = 40
 CONTRADICTION_CONFIDENCE = 0.5
 
 
-def link_similar(persona: Persona, indexes: IndexShelf, least: float, now: datetime) -> bool:
+def link_similar(persona: Persona, indexes: IndexCache, least: float, now: datetime) -> bool:
     """Links a few memories to those with the nearest vectors, with a cosine of at least `least`. Returns whether there may be more.
 
     Does nothing while the index lacks vectors, or without a model.

@@ -11,7 +11,7 @@ from typing import Protocol
 import apsw
 
 from memory_mcp.graph.extract.extraction import extract_mentions
-from memory_mcp.graph.extract.tag_names import may_be_a_name
+from memory_mcp.graph.extract.stopwords import may_be_a_name
 from memory_mcp.graph.update import background_links, entity_linking
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph import background_tasks, memory_links, mentions, relation_queue, relations, visibility

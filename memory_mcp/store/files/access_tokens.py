@@ -1,8 +1,7 @@
-"""`tokens.json`: who may call, as which personas, for what. The secrets themselves are nowhere: a fingerprint of each is kept.
+"""`tokens.json`: access tokens with their personas and scopes. Only a fingerprint of each secret is stored.
 
-A file beside the personas and not a table, because it belongs to none of them: the command line writes it whether or not a
-server runs, and the server sees a change at the next call by one look at the file's stamp. Tokens are in use as soon as
-the file exists: revoking the last one shuts the door, it does not open it.
+The file belongs to no persona: the command line writes it whether or not a server runs, and the server notices a change at the next
+call by the file's stamp. Tokens are required as soon as the file exists: revoking the last one denies all access.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidInput, StoreDamaged, StoreError
-from memory_mcp.store.files.durable_files import refusal, write_atomically
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, write_atomically
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 
 FILE_NAME = "tokens.json"
@@ -33,19 +32,18 @@ VERSION = 1
 PREFIX = "mmcp"
 NAME_LIMIT = 100
 LOCK_SECONDS = 10
-PRIVATE = 0o700
 
 _SECRET = re.compile(rf"{PREFIX}_([0-9a-f]{{10}})_[0-9a-f]{{64}}")
-_NOBODYS = hashlib.sha256(b"").hexdigest()
+_UNUSED_FINGERPRINT = hashlib.sha256(b"").hexdigest()
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is known of a token. `personas`: canonical names, None for all. `fingerprint`: SHA-256 of the secret, in hex.
+    """An access token. `personas`: canonical names, None for all. `fingerprint`: SHA-256 of the secret, in hex.
 
-    The secret has 256 random bits: a slow hash, which protects what people make up, would protect nothing here.
+    The secret has 256 random bits, so a slow hash as for passwords would add no protection.
     """
 
     id: str
@@ -68,23 +66,23 @@ Tokens = Mapping[str, Token]
 
 
 def id_of(secret: str) -> str | None:
-    """The public part of a secret, by which its token is listed and revoked; None for what is no secret of ours."""
-    found = _SECRET.fullmatch(secret)
-    return found[1] if found else None
+    """The public id in a secret, by which its token is listed and revoked; None if the text isn't a token secret."""
+    match = _SECRET.fullmatch(secret)
+    return match[1] if match else None
 
 
 def matching(tokens: Tokens, secret: str) -> Token | None:
-    """The token whose secret this is. Takes the same time for a wrong secret as for an unknown one."""
+    """The token with this secret; None if there is none. A wrong secret takes as long as an unknown one."""
     known = tokens.get(id_of(secret) or "")
-    same = hmac.compare_digest(_fingerprint(secret), known.fingerprint if known else _NOBODYS)
+    same = hmac.compare_digest(_fingerprint(secret), known.fingerprint if known else _UNUSED_FINGERPRINT)
     return known if known and same else None
 
 
 def read_tokens(directory: Path) -> Tokens | None:
-    """All tokens of a data directory by their ids; None where tokens are not in use.
+    """All tokens of a data directory by id; None if tokens aren't in use.
 
     Raises:
-        StoreError: the file is there and can't be used. Whoever reads it must let nobody in.
+        StoreError: the file exists but can't be used. The caller must deny all access.
     """
     try:
         text = (directory / FILE_NAME).read_text(encoding="utf-8")
@@ -101,9 +99,9 @@ def read_tokens(directory: Path) -> Tokens | None:
         return MappingProxyType({token.id: token for token in map(_token, tree["tokens"])})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreDamaged(
-            f"{FILE_NAME} is not what it should be",
+            f"{FILE_NAME} is invalid",
             f"{type(error).__name__} {error}",
-            "Restore a copy of it, or remove it and create the tokens anew",
+            "Restore a copy of it, or remove it and create new tokens",
         ) from error
 
 
@@ -116,23 +114,23 @@ def create_token(
     now: datetime,
     expires_at: datetime | None = None,
 ) -> tuple[Token, str]:
-    """Adds a token. Returns it with its secret, which is said this once.
+    """Create a token. Returns it with its secret, which isn't stored.
 
-    The directory is created if need be: a server that listens beyond this machine wants a token before its first start.
+    The directory is created if necessary, because a server that listens on the network requires a token before its first start.
 
     Raises:
-        InvalidInput: the name is too long, no persona or no scope is given, or it would have expired already.
+        InvalidInput: the name is too long, no persona or scope is given, or the expiry is in the past.
         StoreError: the file can't be read or written.
     """
     who = None if personas is None else tuple(dict.fromkeys(personas))
     what = tuple(scope for scope in TOKEN_SCOPES if scope in set(scopes))
     if who == () or not what:
-        raise InvalidInput("the token would be good for nothing", "it has no persona or no scope", "Give at least one of each")
+        raise InvalidInput("the token would allow nothing", "it has no persona or no scope", "Give at least one of each")
     if len(name) > NAME_LIMIT:
         raise InvalidInput(f"the token's name has {len(name)} characters", f"{NAME_LIMIT} are the limit", "Choose a shorter one")
     if expires_at and expires_at <= now:
         raise InvalidInput("the token would have expired already", f"at {expires_at.isoformat()}", "Choose a later time")
-    with _alone(directory):
+    with _locked(directory):
         tokens = dict(read_tokens(directory) or {})
         identity = next(made for made in iter(lambda: secrets.token_hex(5), None) if made not in tokens)
         secret = f"{PREFIX}_{identity}_{secrets.token_hex(32)}"
@@ -142,15 +140,15 @@ def create_token(
 
 
 def revoke_token(directory: Path, identity: str, now: datetime) -> Token:
-    """Makes a token good for nothing from the next call on. It stays listed.
+    """Revoke a token from the next call on. It stays listed.
 
     Raises:
         InvalidInput: no token has this id.
         StoreError: the file can't be read or written.
     """
-    _holding(directory, identity)
-    with _alone(directory):
-        tokens = _holding(directory, identity)
+    _tokens_with(directory, identity)
+    with _locked(directory):
+        tokens = _tokens_with(directory, identity)
         token = tokens[identity]
         if token.revoked_at is None:
             token = tokens[identity] = replace(token, revoked_at=now)
@@ -159,10 +157,10 @@ def revoke_token(directory: Path, identity: str, now: datetime) -> Token:
 
 
 class LiveTokens:
-    """The tokens in force while a server runs. A file that is damaged, or was there and is gone, lets nobody in."""
+    """The current tokens of a running server. A file that is damaged or was removed denies all access."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises StoreError where the file is there and can't be used: a server that started then would be open."""
+        """Raises StoreError if the file exists but can't be used: a server started then would be open."""
         self._directory = directory
         self._stamp = self._read_stamp()
         self._tokens = read_tokens(directory)
@@ -170,36 +168,36 @@ class LiveTokens:
         self._lock = threading.Lock()
 
     def current(self) -> Tokens | None:
-        """The tokens for a call that begins now; None where they are not in use. One look at the file's stamp (microseconds).
+        """The tokens for a call that begins now; None if tokens aren't in use. Costs one `stat` (microseconds).
 
         Raises:
-            StoreError: nobody can be let in.
+            StoreError: all access is denied.
         """
         if self._read_stamp() != self._stamp:
-            with self._lock:  # two at once could leave the older file in force under the newer one's stamp
+            with self._lock:  # concurrent refreshes could keep the older tokens under the newer stamp
                 stamp = self._read_stamp()
                 if stamp != self._stamp:
                     self._refresh()
                     self._stamp = stamp
         if self._unusable:
-            raise StoreError("nobody can be let in at the moment", "the server can't read its tokens", "Its log says why")
+            raise StoreError("no call is accepted at the moment", "the server can't read its tokens", "Its log says why")
         return self._tokens
 
     def _refresh(self) -> None:
         try:
             tokens = read_tokens(self._directory)
         except StoreError as error:
-            self._shut(str(error))
+            self._deny(str(error))
             return
         if tokens is None and (self._tokens is not None or self._unusable):
-            self._shut(f"{FILE_NAME} is gone. Put it back, or restart the server to serve without tokens.")
+            self._deny(f"{FILE_NAME} is gone. Restore it, or restart the server to serve without tokens.")
             return
         if tokens is not None and self._tokens is None:
             logger.info("tokens are in use from now on: a call without one is refused")
         self._tokens, self._unusable = tokens, False
 
-    def _shut(self, why: str) -> None:
-        logger.error("%s Until then nobody is let in.", why)
+    def _deny(self, why: str) -> None:
+        logger.error("%s Until then no call is accepted.", why)
         self._unusable = True
 
     def _read_stamp(self) -> tuple[int, int, int] | None:
@@ -214,7 +212,7 @@ def _fingerprint(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", errors="surrogateescape")).hexdigest()
 
 
-def _holding(directory: Path, identity: str) -> dict[str, Token]:
+def _tokens_with(directory: Path, identity: str) -> dict[str, Token]:
     tokens = dict(read_tokens(directory) or {})
     if identity not in tokens:
         raise InvalidInput(f"no token has the id {identity[:20]!r}", "", "See `memory-mcp token list`")
@@ -222,11 +220,11 @@ def _holding(directory: Path, identity: str) -> dict[str, Token]:
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """Two commands at once must not each write what the other did not see."""
+def _locked(directory: Path) -> Iterator[None]:
+    """Serialize writers of the file: commands and servers."""
     do = "Make the data directory writable for you"
     try:
-        directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         with FileLock(directory / LOCK_NAME, mode=0o600, timeout=LOCK_SECONDS):
             yield
     except Timeout:
@@ -251,13 +249,13 @@ def _as_json(token: Token) -> dict[str, Any]:
 
 
 def _token(tree: Mapping[str, Any]) -> Token:
-    """A token as it stands in the file. Whatever is missing or of another kind damages the file: nothing is guessed."""
+    """A token from the file. A missing field or a wrong type makes the file unusable: nothing is guessed."""
     personas, scopes = tree["personas"], tree["scopes"]
-    if personas != "all" and not _are_texts(personas):
+    if personas != "all" and not _is_text_list(personas):
         raise ValueError("personas is neither a list of names nor 'all'")
-    if not _are_texts(scopes) or not set(scopes) <= set(TOKEN_SCOPES):
+    if not _is_text_list(scopes) or not set(scopes) <= set(TOKEN_SCOPES):
         raise ValueError(f"scopes is no list of {', '.join(TOKEN_SCOPES)}")
-    if not _are_texts([tree["id"], tree["name"], tree["fingerprint"]]) or not tree["fingerprint"].isascii():
+    if not _is_text_list([tree["id"], tree["name"], tree["fingerprint"]]) or not tree["fingerprint"].isascii():
         raise ValueError("id, name and fingerprint are texts")
     return Token(
         id=tree["id"],
@@ -278,5 +276,5 @@ def _moment(text: str) -> datetime:
     return moment
 
 
-def _are_texts(values: Any) -> bool:
+def _is_text_list(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)

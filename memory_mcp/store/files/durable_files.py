@@ -1,4 +1,4 @@
-"""Small files that are either the old one or the new one, whatever happens in between."""
+"""Writes files durably: atomic replacement, fsync, and secure deletion. Also the error for a file that can't be written."""
 
 import errno
 import os
@@ -8,10 +8,15 @@ from pathlib import Path
 from memory_mcp.errors import StoreError, StoreFull, StoreReadOnly
 
 SHRED_BYTES = 1024 * 1024
+# Directories with memories are readable by their owner alone.
+PRIVATE_DIRECTORY = 0o700
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Replaces `path` by a text (as UTF-8) or bytes: temporary file, fsync, rename, fsync of the directory."""
+    """Replace `path` by a text (as UTF-8) or bytes: temporary file, fsync, rename, fsync of the directory.
+
+    After a crash the file is either the old one or the new one.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -26,7 +31,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes a rename or a new file in `directory` survive a power cut. Windows does so by itself and can't be asked."""
+    """Make a rename or a new file in `directory` survive a power failure. Windows does so by itself and has no such call."""
     if os.name == "nt":
         return
     handle = os.open(directory, os.O_RDONLY)
@@ -37,15 +42,15 @@ def sync_directory(directory: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Makes what was written to a file survive a power cut."""
+    """Make the content of a file survive a power failure."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
 
 def shred(path: Path) -> None:
-    """Overwrites a file with zeros where it lies, and removes it. Disks that write elsewhere (SSDs, snapshots) may keep what was there.
+    """Overwrite a file with zeros in place and remove it. SSDs and file systems with snapshots may keep the old content.
 
-    One that has another name elsewhere, as in somebody's backup by links, is only removed here.
+    A file with further hard links, as in some backups, is only removed.
     """
     with path.open("rb+") as file:
         stat = os.fstat(file.fileno())
@@ -59,7 +64,7 @@ def shred(path: Path) -> None:
 
 
 def refusal(error: OSError, what: str, do: str) -> StoreError:
-    """Our error for a file that could not be written. A full disk is said as such: no permission helps there."""
+    """The error for a file that can't be written; a full disk is reported as such."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFull("the disk is full", what, "Free some room and try again; reading still works")
     return StoreReadOnly(what, error.strerror or type(error).__name__, do)

@@ -1,6 +1,6 @@
-"""The key of each encrypted persona: 32 random bytes, kept in its directory wrapped under the master key. Without it nothing opens.
+"""The key of each encrypted persona: 32 random bytes, stored in its directory as `key.json`, wrapped by the master key.
 
-`key.json` may hold the same key under two master keys, while one takes the place of the other.
+During a rotation of the master key, `key.json` contains the key wrapped by both master keys.
 """
 
 import json
@@ -24,43 +24,43 @@ _GIVE = "Give it by encryption.key_file in config.json, MEMORY_MCP_KEY, or the k
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PersonaKey:
-    """What one persona's files are encrypted with: a key of its own for each kind of file."""
+    """The key of one persona, from which a key for each kind of file is derived."""
 
     secret: bytes
 
     @property
     def database(self) -> bytes:
-        """Of the SQLite file."""
+        """The key of the SQLite file."""
         return derived(self.secret, "database")
 
     @property
     def files(self) -> bytes:
-        """Of the sealed files beside it."""
+        """The key of the sealed files."""
         return derived(self.secret, "files")
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What a server opens personas with. `master` is None where none is configured; `for_new`: whether new personas are encrypted."""
+    """The master key, None if none is configured, and whether new personas are encrypted (`for_new`)."""
 
     master: MasterKey | None = None
     for_new: bool = False
 
     def of(self, directory: Path) -> PersonaKey | None:
-        """The key of a persona, None of a plain one.
+        """The key of a persona; None for a plain one.
 
         Raises:
-            KeyRefused: it is wrapped under a key that is not there.
-            StoreDamaged: what wraps it can't be read.
+            KeyRefused: it is wrapped by a master key that isn't configured.
+            StoreDamaged: the key file can't be read.
         """
         wraps = _wraps(directory)
-        return None if wraps is None else _opened(directory, wraps, self.master)
+        return None if wraps is None else _unwrap(directory, wraps, self.master)
 
     def make(self, directory: Path) -> PersonaKey:
-        """A new key for a persona whose files are yet to be written, on the disk before the first of them is.
+        """Create the key of a new persona and write it to disk, before any other file of the persona.
 
         Raises:
-            KeyRefused: there is no master key to wrap it under.
+            KeyRefused: there is no master key.
         """
         if self.master is None:
             raise KeyRefused("a new persona is to be encrypted", "there is no master key", f"{_GIVE}. {HOW_TO_CREATE}")
@@ -70,7 +70,7 @@ class Keys:
 
 
 def wrap(directory: Path, key: PersonaKey, masters: Sequence[MasterKey]) -> None:
-    """Writes a persona's key, openable by each of these master keys and no other."""
+    """Write a persona's key, wrapped by each of these master keys."""
     wraps = {master.id: aes_key_wrap(derived(master.secret, "wrap"), key.secret).hex() for master in masters}
     write_atomically(directory / KEY_NAME, json.dumps({"format": FORMAT, "wrapped_by": wraps}, indent=2) + "\n")
 
@@ -84,21 +84,21 @@ def masters_of(directory: Path) -> list[str]:
     """The ids of the master keys that open an encrypted persona.
 
     Raises:
-        StoreDamaged: its key file can't be read.
+        StoreDamaged: the key file can't be read.
     """
     return list(_wraps(directory) or {})
 
 
 def destroy(directory: Path) -> None:
-    """Destroys a persona's key: overwritten, then removed. What it encrypted is lost for good, wherever copies of those files are."""
+    """Destroy a persona's key: overwrite, then remove it. Everything it encrypted is lost for good, including copies of the files."""
     if is_encrypted(directory):
         shred(directory / KEY_NAME)
 
 
 def _wraps(directory: Path) -> dict[str, bytes] | None:
     try:
-        told = json.loads((directory / KEY_NAME).read_text(encoding="utf-8"))
-        return {str(master): bytes.fromhex(wrapped) for master, wrapped in told["wrapped_by"].items() if told["format"] == FORMAT}
+        stored = json.loads((directory / KEY_NAME).read_text(encoding="utf-8"))
+        return {str(master): bytes.fromhex(wrapped) for master, wrapped in stored["wrapped_by"].items() if stored["format"] == FORMAT}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -107,13 +107,13 @@ def _wraps(directory: Path) -> dict[str, bytes] | None:
         ) from error
 
 
-def _opened(directory: Path, wraps: dict[str, bytes], master: MasterKey | None) -> PersonaKey:
-    wanted = " or ".join(wraps)
+def _unwrap(directory: Path, wraps: dict[str, bytes], master: MasterKey | None) -> PersonaKey:
+    required = " or ".join(wraps)
     if master is None:
-        raise KeyRefused(f"{directory.name} is encrypted", f"the master key {wanted} is not there", _GIVE)
+        raise KeyRefused(f"{directory.name} is encrypted", f"the master key {required} is not there", _GIVE)
     if master.id not in wraps:
         raise KeyRefused(
-            f"{directory.name} is encrypted with another master key", f"it wants {wanted}; {master.source} is {master.id}", _GIVE
+            f"{directory.name} is encrypted with another master key", f"it requires {required}; {master.source} is {master.id}", _GIVE
         )
     try:
         return PersonaKey(aes_key_unwrap(derived(master.secret, "wrap"), wraps[master.id]))

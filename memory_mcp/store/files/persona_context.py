@@ -1,4 +1,4 @@
-"""persona_context.json: who the user and the persona are, and how things stand. Its owner may edit it by hand."""
+"""persona_context.json: facts about the user and the persona, and their current state. Users may edit the file by hand."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from memory_mcp.store.files.sealed import is_sealed, seal, unseal
 FILE_NAME = "persona_context.json"
 PEOPLE = ("user_info", "persona_info")
 PERSON_FIELDS = ("name", "nickname", "preferred_address")
-# Our names of the state's parts, and the names that the file has for them.
+# The parts of the state → their keys in the file.
 STATE_KEYS = {
     "emotion": "current_emotion",
     "physical_state": "physical_state",
@@ -25,31 +25,31 @@ STATE_KEYS = {
     "relationship_status": "relationship_status",
 }
 LAST_CONVERSATION = "last_conversation_time"
-_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class PersonaContext:
-    """The file of one persona. Fields that it has beyond ours are kept as they are."""
+    """The context file of one persona. Unknown fields are preserved."""
 
     def __init__(self, path: Path | None, key: PersonaKey | None = None) -> None:
-        """`path` is None for a persona that doesn't exist: its context is empty and can't be changed. With a `key` the file is sealed."""
+        """`path` is None for a persona that doesn't exist, whose context is empty and can't be changed. With a `key` the file is sealed."""
         self._path, self._key = path, key
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, Any]:
-        """The whole file, with empty values for what it doesn't say.
+        """The whole content, with empty values for missing fields.
 
         Raises:
-            StoreDamaged: somebody left it in a state that is no JSON object.
+            StoreDamaged: the file isn't a JSON object of the expected form.
         """
         return _filled(self._stored())
 
     def update(self, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Sets the given fields (a person's fields are merged) and writes the file if that changes it. Returns (before, after).
+        """Set the given fields (a person's fields are merged) and write the file if it changes. Returns (before, after).
 
         Raises:
-            StoreDamaged: the file is unreadable; it is left as it is, for its owner to mend.
-            StoreReadOnly: it can't be written.
+            StoreDamaged: the file is unreadable; it is left unchanged for the user to repair.
+            StoreReadOnly: the file can't be written.
         """
         if self._path is None:
             raise ValueError("a persona that does not exist has no context to change")
@@ -70,11 +70,11 @@ class PersonaContext:
         try:
             text = self._text(self._path)
             stored = json.loads(text)
-            if _HALF_CHARACTER.search(text):  # or of a whole one, which is written as two halves, too
+            if _ESCAPED_SURROGATE.search(text):  # escaped surrogate pairs match too
                 json.dumps(stored, ensure_ascii=False).encode()
         except FileNotFoundError:
             return {}
-        except UnicodeEncodeError as error:  # no answer could tell it
+        except UnicodeEncodeError as error:  # it couldn't be encoded in any response
             raise StoreDamaged(
                 f"{FILE_NAME} can't be read",
                 r"it holds half of a character, such as \ud83d alone",
@@ -91,17 +91,17 @@ class PersonaContext:
         return stored
 
     def text(self) -> str:
-        """The file as it is, unsealed; empty where there is none.
+        """The decrypted text of the file; empty if there is none.
 
         Raises:
-            StoreDamaged: it can't be read.
+            StoreDamaged: the file can't be read.
         """
         self._stored()
         return self._text(self._path) if self._path and self._path.exists() else ""
 
     def _text(self, path: Path) -> str:
         content = path.read_bytes()
-        if self._key and is_sealed(content):  # one that its owner wrote by hand is plain until the next change
+        if self._key and is_sealed(content):  # a file edited by hand is plain until the next change
             content = unseal(content, self._key.files)
         return content.decode("utf-8-sig")  # some editors mark the file as UTF-8
 
@@ -109,8 +109,8 @@ class PersonaContext:
         return seal(text.encode(), self._key.files) if self._key else text.encode()
 
 
-def spoke_at(moment: datetime) -> dict[str, str]:
-    """The change that notes that the persona and its user spoke at `moment`, to the second."""
+def conversation_at(moment: datetime) -> dict[str, str]:
+    """The change that records a conversation at `moment`, to the second."""
     return {LAST_CONVERSATION: moment.isoformat(timespec="seconds")}
 
 
@@ -120,5 +120,5 @@ def _filled(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, without the server's paths: a client may read it."""
+    """The reason of an error without paths of the server, because clients may read it."""
     return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__

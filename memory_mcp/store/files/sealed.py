@@ -1,8 +1,8 @@
-"""Sealed files: AES-256-GCM in chunks, so that a file of any size is written and read in little memory, and any change is noticed.
+"""Sealed (encrypted) files: AES-256-GCM in chunks, so that any file is processed in little memory and any change is detected.
 
     8 bytes   the letters MMSEALED
     1 byte    version, 1
-    8 bytes   id of the key: which one is wanted, without giving it away
+    8 bytes   id of the key, which doesn't reveal the key
     16 bytes  salt: the file's own key is HKDF-SHA256(key, salt, "memory-mcp sealed file")
     then chunks of 1 MiB, the last one shorter (or empty), each with its tag of 16 bytes
 
@@ -31,33 +31,33 @@ ENDING = ".sealed"
 
 
 def derived(secret: bytes, purpose: str, salt: bytes | None = None) -> bytes:
-    """32 bytes of a key's own for one purpose: HKDF-SHA256."""
+    """A 32-byte key derived for one purpose, by HKDF-SHA256."""
     return HKDF(SHA256(), KEY_BYTES, salt, f"memory-mcp {purpose}".encode()).derive(secret)
 
 
 def key_id(secret: bytes) -> bytes:
-    """8 bytes that tell keys apart and give nothing away."""
+    """8 bytes that identify a key without revealing it."""
     return hashlib.sha256(b"memory-mcp key id\x00" + secret).digest()[:KEY_ID_BYTES]
 
 
 def is_sealed(beginning: bytes) -> bool:
-    """Whether a file that begins so is a sealed one."""
+    """Whether a file with this beginning is sealed."""
     return beginning.startswith(MAGIC)
 
 
-def wanted_key(header: bytes) -> str:
-    """The id of the key that a sealed file wants, in hexadecimal digits; `header` is its beginning.
+def required_key(header: bytes) -> str:
+    """The id of the key that opens a sealed file, in hexadecimal digits; `header` is the beginning of the file.
 
     Raises:
-        StoreDamaged: it is no sealed file, or one of a newer version.
+        StoreDamaged: the file isn't sealed, or is of a newer version.
     """
     if len(header) < HEADER_BYTES or not is_sealed(header) or header[len(MAGIC)] != VERSION:
-        raise StoreDamaged("this is no sealed file of a version that is known here", "", "Use the Memory MCP that wrote it")
+        raise StoreDamaged("this isn't a sealed file of a known version", "", "Use the Memory MCP that wrote it")
     return header[len(MAGIC) + 1 :][:KEY_ID_BYTES].hex()
 
 
 def seal(content: bytes, secret: bytes) -> bytes:
-    """A small file's content, sealed."""
+    """Encrypt the content of a small file."""
     file = io.BytesIO()
     with SealedWriter(file, secret) as writer:
         writer.write(content)
@@ -65,17 +65,17 @@ def seal(content: bytes, secret: bytes) -> bytes:
 
 
 def unseal(content: bytes, secret: bytes) -> bytes:
-    """What was sealed.
+    """Decrypt what `seal` encrypted.
 
     Raises:
-        KeyRefused: with another key.
-        StoreDamaged: it is not what was sealed.
+        KeyRefused: it was sealed with another key.
+        StoreDamaged: it was changed or cut off.
     """
     return SealedReader(io.BytesIO(content), secret).readall()
 
 
 class SealedWriter:
-    """Seals what is written to it into `file`, which is complete once this is closed."""
+    """Encrypts what is written to it into `file`, which is complete after `close`."""
 
     def __init__(self, file: BinaryIO, secret: bytes) -> None:
         salt = os.urandom(SALT_BYTES)
@@ -85,18 +85,18 @@ class SealedWriter:
         file.write(self._header)
 
     def write(self, content: bytes) -> int:
-        """Takes any number of bytes and returns it."""
+        """Accept any number of bytes; return that number."""
         self._waiting += content
-        while len(self._waiting) > CHUNK_BYTES:  # not at just as many: the last chunk is told apart
+        while len(self._waiting) > CHUNK_BYTES:  # not `>=`: the last chunk has a nonce of its own
             self._put(bytes(self._waiting[:CHUNK_BYTES]), last=False)
             del self._waiting[:CHUNK_BYTES]
         return len(content)
 
     def flush(self) -> None:
-        """Does nothing: a chunk is written when it is full."""
+        """Do nothing: a chunk is written when it is full."""
 
     def close(self) -> None:
-        """Writes the last chunk. The file stays open."""
+        """Write the last chunk. `file` stays open."""
         self._put(bytes(self._waiting), last=True)
         self._waiting.clear()
 
@@ -104,7 +104,7 @@ class SealedWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:  # what broke off must not look whole
+        if kind is None:  # an interrupted write must not look complete
             self.close()
 
     def _put(self, chunk: bytes, *, last: bool) -> None:
@@ -113,20 +113,19 @@ class SealedWriter:
 
 
 class SealedReader(io.RawIOBase):
-    """Reads what was sealed, from the beginning to the end. What it hands over has been authenticated; whether all of it is there shows
-    at the end."""
+    """Decrypts a sealed file sequentially. All returned bytes are authenticated; a truncated file is detected at its end."""
 
     def __init__(self, file: BinaryIO, secret: bytes) -> None:
         """
         Raises:
-            KeyRefused: it was sealed with another key.
-            StoreDamaged: it is no sealed file.
+            KeyRefused: the file was sealed with another key.
+            StoreDamaged: the file isn't sealed.
         """
         self._file, self._header = file, file.read(HEADER_BYTES)
-        if wanted_key(self._header) != key_id(secret).hex():
+        if required_key(self._header) != key_id(secret).hex():
             raise KeyRefused(
                 "this was sealed with another key",
-                f"it wants the key {wanted_key(self._header)}, not {key_id(secret).hex()}",
+                f"it requires the key {required_key(self._header)}, not {key_id(secret).hex()}",
                 "Give that key",
             )
         self._cipher = AESGCM(derived(secret, "sealed file", self._header[-SALT_BYTES:]))
@@ -150,7 +149,7 @@ class SealedReader(io.RawIOBase):
         try:
             self._ready = memoryview(self._cipher.decrypt(_nonce(self._number, self._ended), chunk, self._header))
         except InvalidTag:
-            raise StoreDamaged("a sealed file is not as it was written", "it was changed or cut off", "Take another copy of it") from None
+            raise StoreDamaged("a sealed file was changed or cut off", "its authentication failed", "Take another copy of it") from None
         self._number += 1
 
 

@@ -9,7 +9,7 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
-from memory_mcp.store.sqlite.bulk_rows import packed
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.mention import Mention
 
@@ -75,7 +75,7 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[
 
 def relevances(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, dict[int, float]]:
     """For each of these memories the entities that it mentions, with the relevance; merged entities as the ones that are kept."""
-    rows = packed(
+    rows = bulk_rows(
         connection,
         "memory, entity, relevance",
         "SELECT em.memory, coalesce(e.merged_into, e.id) AS entity, max(em.relevance) AS relevance "
@@ -90,7 +90,7 @@ def relevances(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[i
 
 def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[dict[int, int], int]:
     """How many current memories mention each of these entities, and how many memories there have ever been."""
-    rows = packed(
+    rows = bulk_rows(
         connection,
         "id, extraction_count",
         "SELECT id, extraction_count FROM entities WHERE id IN (SELECT value FROM json_each(?))",
@@ -104,7 +104,7 @@ def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filt
     best first. Without filters, only the best `limit` × `MOST_REPLACED` are checked for being current."""
     condition, values = where(filters)
     asked = -1 if condition else limit * MOST_REPLACED
-    rows = packed(
+    rows = bulk_rows(
         connection,
         "memory, score",
         "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "

@@ -15,7 +15,7 @@ import apsw
 from memory_mcp.domain import StatedRelation
 from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.sqlite.bulk_rows import packed
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.relation_notation import validity
 
@@ -307,7 +307,7 @@ class Statement:
 def strongest_statements(connection: apsw.Connection, entities: Iterable[int], most: int) -> list[Statement]:
     """The relations of these entities, the strongest first, at most `most` of each in either direction; merged entities count as one."""
     columns = "source, source_name, type, target, target_name, directed, valid_from, valid_to"
-    rows = packed(connection, columns, _AROUND, {"here": json.dumps(list(entities)), "most": most})
+    rows = bulk_rows(connection, columns, _AROUND, {"here": json.dumps(list(entities)), "most": most})
     return [
         Statement(source, source_name, type_, target, target_name, bool(directed), valid_from, valid_to)
         for source, source_name, type_, target, target_name, directed, valid_from, valid_to in rows

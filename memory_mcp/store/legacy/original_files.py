@@ -1,4 +1,4 @@
-"""Files that an older server left: what they are, a copy before anything is changed in them, and making one of database and log."""
+"""Files of older servers: recognize them, keep a copy before changing them, and fold a log into its database."""
 
 import filecmp
 import glob
@@ -11,82 +11,81 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.errors import StoreError
-from memory_mcp.store.files.durable_files import sync_directory
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory
+from memory_mcp.store.sqlite.cipher import SQLITE_MAGIC
 from memory_mcp.store.sqlite.database import immediate
 from memory_mcp.store.sqlite.errors import translated_errors
 
-# In the data directory. Below it, by the time of the adoption: what was there before.
+# In the data directory: the originals, in a directory per time of adoption.
 KEPT_NAME = ".adopted"
-PRIVATE = 0o700
 _SIDECARS = ("-wal", "-journal")
-_MAGIC = b"SQLite format 3\x00"
 
 
-def kept_place(data_directory: Path, now: datetime) -> Path:
-    """Where what an adoption at `now` touches is kept. It does not exist yet."""
+def adoption_directory(data_directory: Path, now: datetime) -> Path:
+    """The directory for the originals of an adoption at `now`. Not created yet."""
     return data_directory / KEPT_NAME / f"{now:%Y%m%dT%H%M%S}Z"
 
 
 def make_private_directory(directory: Path) -> None:
-    """Makes it, and what is missing above it, for the owner alone, and safe on the disk."""
-    missing = [place for place in (directory, *directory.parents) if not place.exists()]
-    for place in reversed(missing):
-        place.mkdir(mode=PRIVATE)
-        sync_directory(place.parent)
+    """Create a directory and its missing parents, accessible only to the owner, and sync them to disk."""
+    missing = [parent for parent in (directory, *directory.parents) if not parent.exists()]
+    for parent in reversed(missing):
+        parent.mkdir(mode=PRIVATE_DIRECTORY)
+        sync_directory(parent.parent)
 
 
 def unused(path: Path) -> Path:
-    """`path`, or beside it a name that nothing has."""
+    """`path`, or a variant of it that doesn't exist yet."""
     n = 2
-    found = path
-    while os.path.lexists(found):
-        found, n = path.with_name(f"{path.name}.{n}"), n + 1
-    return found
+    candidate = path
+    while os.path.lexists(candidate):
+        candidate, n = path.with_name(f"{path.name}.{n}"), n + 1
+    return candidate
 
 
 def keep_database(connection: apsw.Connection, target: Path) -> None:
-    """Writes what an open database holds as a file of its own: whole and on the disk, or not there under this name.
+    """Copy an open database to `target`, atomically and synced to disk.
 
-    `target` is `<kept>/<time>/<persona>/<name>`. What an adoption kept before it was interrupted is not kept a second time.
+    `target` is `<kept>/<time>/<persona>/<name>`. A copy that an interrupted adoption made isn't made a second time.
     """
-    same = f"*/{glob.escape(target.parent.name)}/{target.name}"  # of the same persona, at other times
+    same = f"*/{glob.escape(target.parent.name)}/{target.name}"  # the same persona at other times
     for interrupted in target.parents[2].glob(f"{same}.part"):
         interrupted.unlink()
     make_private_directory(target.parent)
-    unfinished = target.with_name(f"{target.name}.part")
-    copy = apsw.Connection(str(unfinished))
+    temporary = target.with_name(f"{target.name}.part")
+    copy = apsw.Connection(str(temporary))
     try:
         with copy.backup("main", connection, "main") as backup:
             while not backup.done:
                 backup.step(1_000)
     finally:
         copy.close()
-    if any(filecmp.cmp(unfinished, known, shallow=False) for known in target.parents[2].glob(same)):
-        unfinished.unlink()
+    if any(filecmp.cmp(temporary, known, shallow=False) for known in target.parents[2].glob(same)):
+        temporary.unlink()
         return
-    _finish(unfinished, target)
+    _publish(temporary, target)
 
 
 def keep_file(source: Path, target: Path) -> None:
-    """Copies a file as it is, in the same manner."""
+    """Copy a file as it is, atomically and synced to disk."""
     make_private_directory(target.parent)
-    unfinished = target.with_name(f"{target.name}.part")
-    shutil.copy2(source, unfinished)
-    _finish(unfinished, target)
+    temporary = target.with_name(f"{target.name}.part")
+    shutil.copy2(source, temporary)
+    _publish(temporary, target)
 
 
-def _finish(unfinished: Path, target: Path) -> None:
-    with unfinished.open("rb+") as file:
+def _publish(temporary: Path, target: Path) -> None:
+    with temporary.open("rb+") as file:
         os.fsync(file.fileno())
-    unfinished.replace(target)
+    temporary.replace(target)
     sync_directory(target.parent)
 
 
 def holds_memories(path: Path) -> bool:
-    """Whether this is an SQLite file with a table of memories, as far as can be told without changing a byte."""
+    """Whether the file is an SQLite database with a table of memories. Doesn't change a byte."""
     try:
         with path.open("rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC:
+            if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
                 return False
         connection = apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
@@ -98,19 +97,19 @@ def holds_memories(path: Path) -> bool:
 
 
 def sidecars(path: Path) -> list[Path]:
-    """What lies beside a database that was not closed: changes that are not in it yet."""
-    return [beside for ending in _SIDECARS if (beside := path.with_name(path.name + ending)).exists()]
+    """The log and journal of a database that wasn't closed, with changes that aren't in the database file yet."""
+    return [sidecar for ending in _SIDECARS if (sidecar := path.with_name(path.name + ending)).exists()]
 
 
 def close_properly(path: Path, kept: Path) -> None:
-    """Brings what lies beside a database into it, so that one rename moves all of it. What was there is kept in the directory `kept`.
+    """Fold log and journal into a database, so that one rename moves everything. The originals are kept in the directory `kept`.
 
     Raises:
-        StoreError: it can't be; another program may have it open. Nothing is lost: SQLite does it wholly or not at all.
+        StoreError: it failed, for example because another program has the database open. The step is atomic; nothing is lost.
     """
     make_writable(path)
-    beside = sidecars(path)
-    for file in [path, *beside] if beside else []:
+    open_files = sidecars(path)
+    for file in [path, *open_files] if open_files else []:
         keep_file(file, kept / file.name)
     with translated_errors(path):
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -127,17 +126,17 @@ def close_properly(path: Path, kept: Path) -> None:
 
 
 def make_writable(path: Path) -> None:
-    """An older file that was made read-only stays so in the copy that is kept; the one that is served is written to.
+    """Make a read-only file of an older server writable. The kept copy stays read-only.
 
     Raises:
-        OSError: neither it nor its directory can be written.
+        OSError: neither the file nor its directory can be written.
     """
     mode = path.stat().st_mode
     if mode & stat.S_IWUSR and os.access(path, os.W_OK):
         return
     try:
         path.chmod(mode | stat.S_IRUSR | stat.S_IWUSR)
-    except PermissionError:  # somebody else's file in a directory of ours: a copy of it is ours
+    except PermissionError:  # another user's file in our directory: replace it by a copy
         own = path.with_name(f".{path.name}.part")
         shutil.copyfile(path, own)
-        _finish(own, path)
+        _publish(own, path)

@@ -1,7 +1,7 @@
-"""One memory as an older server stored it, in our form. What has no place of its own, or another form there, is kept beside it.
+"""Converts one row of an older server's memories.
 
-Every value that differs from what we store for it stays under `metadata.legacy`, by the name of its older column: nothing is
-lost, and what was guessed can be checked.
+Every value that isn't stored unchanged in a column of ours is kept in `metadata.legacy`, under the name of its older column: nothing
+is lost, and guesses can be checked.
 """
 
 import base64
@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS
 from memory_mcp.store import timestamps
+from memory_mcp.text.unstorable import UNSTORABLE
 
 # The older server wrote local times without an offset, in its default zone.
 OLDER_SERVERS_ZONE = ZoneInfo("Asia/Tokyo")
@@ -24,7 +25,7 @@ KEY_LIMIT = 200
 LABEL_LIMIT = 500
 COUNT_LIMIT = 2**31
 
-# Our column, and the names that older columns of the same meaning have, the one that counts first.
+# Part of the state → older columns with that meaning, in order of precedence.
 _STATE_COLUMNS = {
     "emotion": ("emotion", "emotion_type", "current_emotion"),
     "physical_state": ("physical_state",),
@@ -35,58 +36,57 @@ _STATE_COLUMNS = {
 _EPOCH = re.compile(r"-?\d{9,13}(\.\d+)?|\d{15,16}")
 _COMPACT = re.compile(r"(?:.*\D)?((?:19|20)\d{12})(?!\d).*", re.DOTALL)
 _LARGEST_SECONDS = 100_000_000_000
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Undecodable(bytes):
-    """Stored as text, in an encoding that is not the file's."""
+    """Bytes stored as text that aren't valid in the encoding of the file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
-    """A row in our form: a value for each of our columns but `id`. `dated` is False where no column told a usable time."""
+class ConvertedRow:
+    """A converted row: a value for each column except `id`. `dated` is False if no column had a usable time."""
 
     values: Mapping[str, Any]
     dated: bool
 
 
-class _Older:
-    """The values that are set, by their names in small letters; what is taken as it stands is struck out, the rest is kept."""
+class _OlderRow:
+    """The values of an older row by lowercase column name. Values that are stored unchanged are consumed; the rest goes to `metadata.legacy`."""
 
     def __init__(self, row: Mapping[str, object]) -> None:
         self._names = {name.casefold(): name for name in row}
         self._values = {name.casefold(): value for name, value in row.items() if value is not None}
 
-    def look(self, name: str) -> Any:
+    def get(self, name: str) -> Any:
         return self._values.get(name)
 
-    def strike_out(self, *names: str) -> None:
+    def consume(self, *names: str) -> None:
         for name in names:
             self._values.pop(name, None)
 
     def text(self, name: str) -> str | None:
-        """The column as text; struck out unless it had to be changed for that."""
-        value = self.look(name)
-        found = None if value is None else _text(value)
-        if found == value:
-            self.strike_out(name)
-        return found
+        """The column as text; consumed unless it had to be changed."""
+        value = self.get(name)
+        text = None if value is None else _text(value)
+        if text == value:
+            self.consume(name)
+        return text
 
     def rest(self) -> dict[str, Any]:
         return {self._names[name]: _json_value(value) for name, value in self._values.items()}
 
 
-def adopted(row: Mapping[str, object], taken: Collection[str], place: int, now: datetime, columns: Collection[str]) -> Adopted:
-    """`row` in our form, for a table with these columns, under a key that is not in `taken`. `place` tells rows without a key apart;
-    `now` dates what nothing dates."""
-    older = _Older(row)
-    key_time = _compact_moment(str(older.look("key")))
+def convert(row: Mapping[str, object], taken: Collection[str], number: int, now: datetime, columns: Collection[str]) -> ConvertedRow:
+    """Convert `row` for a table with these columns, under a key not in `taken`. `number` makes the keys of rows without known_time unique;
+    `now` is the time of rows without known_time."""
+    older = _OlderRow(row)
+    key_time = _compact_moment(str(older.get("key")))
     created, updated = _moment(older, "created_at"), _moment(older, "updated_at")
     dated = bool(created or updated or key_time)
-    one = created or updated or key_time or now
-    created, updated = created or one, updated or one
+    known_time = created or updated or key_time or now
+    created, updated = created or known_time, updated or known_time
     values = {
-        "key": _key(older, taken, created, place),
+        "key": _key(older, taken, created, number),
         "content": older.text("content") or "",
         "created_at": timestamps.to_text(created),
         "updated_at": timestamps.to_text(updated),
@@ -105,11 +105,11 @@ def adopted(row: Mapping[str, object], taken: Collection[str], place: int, now: 
         **({"privacy_level": _privacy_level(older)} if "privacy_level" in columns else {}),
     }
     values["tags"] = values["tags"] or "[]"
-    return Adopted({**values, "metadata": _dumped(_metadata(older))}, dated)
+    return ConvertedRow({**values, "metadata": _dumped(_metadata(older))}, dated)
 
 
 def moment(value: object) -> datetime | None:
-    """A time in any form that older stores have: ISO with an offset or without, digits only, or seconds, ms or µs since 1970."""
+    """Parse any time format of older stores: ISO with or without an offset, digits only, or seconds, ms, or µs since 1970."""
     if isinstance(value, bool | bytes) or value is None:
         return None
     text = str(value).strip()
@@ -121,31 +121,31 @@ def moment(value: object) -> datetime | None:
             return datetime.fromtimestamp(number, UTC)
         if re.fullmatch(r"\d{14}", text):
             return _compact_moment(text)
-        found = datetime.fromisoformat(text.replace("/", "-"))
-        return (found if found.tzinfo else found.replace(tzinfo=OLDER_SERVERS_ZONE)).astimezone(UTC)
+        parsed = datetime.fromisoformat(text.replace("/", "-"))
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=OLDER_SERVERS_ZONE)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
 
 def _compact_moment(text: str) -> datetime | None:
     """The time in `memory_20251030120000`."""
-    found = _COMPACT.fullmatch(text)
+    match = _COMPACT.fullmatch(text)
     try:
-        return datetime.strptime(found[1], "%Y%m%d%H%M%S").replace(tzinfo=OLDER_SERVERS_ZONE).astimezone(UTC) if found else None
+        return datetime.strptime(match[1], "%Y%m%d%H%M%S").replace(tzinfo=OLDER_SERVERS_ZONE).astimezone(UTC) if match else None
     except (ValueError, OverflowError):
         return None
 
 
-def _moment(older: _Older, name: str) -> datetime | None:
-    value = older.look(name)
-    found = moment(value)
-    if found and isinstance(value, str) and _is_iso(value):
-        older.strike_out(name)
-    return found
+def _moment(older: _OlderRow, name: str) -> datetime | None:
+    value = older.get(name)
+    parsed = moment(value)
+    if parsed and isinstance(value, str) and _is_iso(value):
+        older.consume(name)
+    return parsed
 
 
-def _first_moment(older: _Older, *names: str) -> datetime | None:
-    return next((found for found in [_moment(older, name) for name in names] if found), None)
+def _first_moment(older: _OlderRow, *names: str) -> datetime | None:
+    return next((parsed for parsed in [_moment(older, name) for name in names] if parsed), None)
 
 
 def _is_iso(text: str) -> bool:
@@ -156,129 +156,129 @@ def _is_iso(text: str) -> bool:
     return True
 
 
-def _deleted(older: _Older, updated: datetime) -> datetime | None:
-    """When it went to the trash. A mark that is no time still says that it is there."""
-    said = older.look("deleted_at")
-    return _moment(older, "deleted_at") or (None if str(said).strip().casefold() in ("none", "", "0", "0.0", "false", "null") else updated)
+def _deleted(older: _OlderRow, updated: datetime) -> datetime | None:
+    """When the memory was deleted. A mark that isn't a time still means that it is in the trash."""
+    mark = older.get("deleted_at")
+    return _moment(older, "deleted_at") or (None if str(mark).strip().casefold() in ("none", "", "0", "0.0", "false", "null") else updated)
 
 
-def _key(older: _Older, taken: Collection[str], created: datetime, place: int) -> str:
-    """Its own key, unless another row has it or nobody could ask for it."""
-    value = older.look("key")
-    said = "" if value is None else _text(value)
-    key = said if said.strip() else f"memory_{created.astimezone(OLDER_SERVERS_ZONE):%Y%m%d%H%M%S}_{place}"
+def _key(older: _OlderRow, taken: Collection[str], created: datetime, number: int) -> str:
+    """The key of the row, or a new one if it is blank, too long, or in use."""
+    value = older.get("key")
+    text = "" if value is None else _text(value)
+    key = text if text.strip() else f"memory_{created.astimezone(OLDER_SERVERS_ZONE):%Y%m%d%H%M%S}_{number}"
     key = key.strip()
     key = key if len(key) <= KEY_LIMIT else key[: KEY_LIMIT - 20]
     unused = key
     while unused in taken:
-        unused, place = f"{key}_{place}", place + 1
+        unused, number = f"{key}_{number}", number + 1
     if unused == value:
-        older.strike_out("key")
+        older.consume("key")
     return unused
 
 
-def _tags(older: _Older) -> list[str]:
+def _tags(older: _OlderRow) -> list[str]:
     tags = [*_tag_list(older, "tags"), *_tag_list(older, "context_tags")]
     return list(dict.fromkeys(tags))
 
 
-def _tag_list(older: _Older, name: str) -> list[str]:
+def _tag_list(older: _OlderRow, name: str) -> list[str]:
     """A JSON list, a comma-separated line, or one tag."""
-    value = older.look(name)
+    value = older.get(name)
     if value is None:
         return []
     text = _text(value)
     try:
-        found = json.loads(text) if text.strip() else []
+        parsed = json.loads(text) if text.strip() else []
     except (ValueError, RecursionError):
-        found = re.split("[,、]", text)
-    if isinstance(found, dict):
+        parsed = re.split("[,、]", text)
+    if isinstance(parsed, dict):
         return []
-    found = found if isinstance(found, list) else [found]
-    if text == value and all(_is_storable(tag) and len(tag) <= LABEL_LIMIT for tag in found):
-        older.strike_out(name)
-    return [tag for tag in (_text(tag).strip()[:LABEL_LIMIT] for tag in found if tag is not None) if tag]
+    parsed = parsed if isinstance(parsed, list) else [parsed]
+    if text == value and all(_is_storable(tag) and len(tag) <= LABEL_LIMIT for tag in parsed):
+        older.consume(name)
+    return [tag for tag in (_text(tag).strip()[:LABEL_LIMIT] for tag in parsed if tag is not None) if tag]
 
 
-def _importance(older: _Older) -> float:
-    value = older.look("importance")
+def _importance(older: _OlderRow) -> float:
+    value = older.get("importance")
     try:
         number = float(value) if not isinstance(value, bytes) and value is not None else math.nan
     except ValueError:
         number = math.nan
     kept = 0.5 if math.isnan(number) else min(1.0, max(0.0, number))
     if kept == value:
-        older.strike_out("importance")
+        older.consume("importance")
     return kept
 
 
-def _whole(older: _Older, name: str, least: int) -> int | None:
-    value = older.look(name)
+def _whole(older: _OlderRow, name: str, least: int) -> int | None:
+    value = older.get(name)
     if not isinstance(value, int) or not least <= value <= COUNT_LIMIT:
         return None
-    older.strike_out(name)
+    older.consume(name)
     return value
 
 
-def _kind(older: _Older) -> str:
-    value = older.look("kind")
+def _kind(older: _OlderRow) -> str:
+    value = older.get("kind")
     if value not in KINDS:
         return "fact"
-    older.strike_out("kind")
+    older.consume("kind")
     return str(value)
 
 
-def _privacy_level(older: _Older) -> str:
-    value = older.look("privacy_level")
+def _privacy_level(older: _OlderRow) -> str:
+    value = older.get("privacy_level")
     if value not in PRIVACY_LEVELS:
         return "internal"
-    older.strike_out("privacy_level")
+    older.consume("privacy_level")
     return str(value)
 
 
-def _label(older: _Older, name: str) -> str | None:
-    value = older.look(name)
+def _label(older: _OlderRow, name: str) -> str | None:
+    value = older.get(name)
     if not _is_storable(value) or len(value) > LABEL_LIMIT or not value.strip():
         return None
     label = str(value).strip()
     if value == label:
-        older.strike_out(name)
+        older.consume(name)
     return label
 
 
-def _state(older: _Older) -> dict[str, str]:
-    said = _object(older.look("state"))
-    state = {name: value for name, value in said.items() if name in STATE_FIELDS and _is_storable(value)}
-    if said and state == said:
-        older.strike_out("state")
+def _state(older: _OlderRow) -> dict[str, str]:
+    stored = _object(older.get("state"))
+    state = {name: value for name, value in stored.items() if name in STATE_FIELDS and _is_storable(value)}
+    if stored and state == stored:
+        older.consume("state")
     for part, names in _STATE_COLUMNS.items():
         for name in names:
-            value = older.look(name)
+            value = older.get(name)
             if value and _is_storable(value) and state.setdefault(part, value) == value:
-                older.strike_out(name)
+                older.consume(name)
     return {name: value for name, value in state.items() if value}
 
 
-def _texts(older: _Older, name: str) -> list[str]:
-    """A JSON list of texts; anything else is only kept."""
-    value = older.look(name)
+def _texts(older: _OlderRow, name: str) -> list[str]:
+    """A JSON list of texts; anything else stays in `metadata.legacy`."""
+    value = older.get(name)
     try:
-        found = json.loads(value) if isinstance(value, str) else None
+        parsed = json.loads(value) if isinstance(value, str) else None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list) or not all(map(_is_storable, found)):
+        parsed = None
+    if not isinstance(parsed, list) or not all(map(_is_storable, parsed)):
         return []
-    older.strike_out(name)
-    return [entry for entry in found if entry.strip()]
+    older.consume(name)
+    return [entry for entry in parsed if entry.strip()]
 
 
-def _metadata(older: _Older) -> dict[str, Any]:
-    """Their metadata where it is an object, and under `legacy` what has no other place."""
-    own = _object(older.look("metadata"))
+def _metadata(older: _OlderRow) -> dict[str, Any]:
+    """The metadata of the row if it is an object, and under `legacy` all values that weren't consumed."""
+    own = _object(older.get("metadata"))
     if not _is_storable(json.dumps(own, ensure_ascii=False)):
         own = {}
     if own:
-        older.strike_out("metadata")
+        older.consume("metadata")
     earlier = own.get(LEGACY)
     rest = {**(earlier if isinstance(earlier, dict) else {} if earlier is None else {LEGACY: earlier}), **older.rest()}
     return {**own, LEGACY: rest} if rest else own
@@ -286,19 +286,19 @@ def _metadata(older: _Older) -> dict[str, Any]:
 
 def _object(value: object) -> dict[str, Any]:
     try:
-        found = json.loads(value, parse_constant=str) if isinstance(value, str) else None
+        parsed = json.loads(value, parse_constant=str) if isinstance(value, str) else None
     except (ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {}
+        parsed = None
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def _text(value: object) -> str:
-    """Readable text of any value, without what can't be stored as text."""
-    return _UNSTORABLE.sub("", value.decode(errors="replace") if isinstance(value, bytes) else str(value))
+    """Any value as text, without characters that can't be stored."""
+    return UNSTORABLE.sub("", value.decode(errors="replace") if isinstance(value, bytes) else str(value))
 
 
 def _is_storable(value: object) -> bool:
-    return isinstance(value, str) and not _UNSTORABLE.search(value)
+    return isinstance(value, str) and not UNSTORABLE.search(value)
 
 
 def _json_value(value: object) -> object:

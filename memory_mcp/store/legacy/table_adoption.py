@@ -1,7 +1,7 @@
-"""Tables of an older server in a persona's file: room is made for ours, and its memories are taken over into ours.
+"""Adopts the tables of an older server: renames tables that are in the way, and converts its memories. Also reads them for imports.
 
-Tables with a name that we need are renamed `legacy_…`, all others are left as they are. The older `memories` are not kept as
-a second table: each value is in a column of ours or under the memory's `metadata.legacy`, so that erasing a memory erases it.
+Tables whose names we need are renamed `legacy_…`; all others stay. The older `memories` table isn't kept: each value goes into a
+column or into the memory's `metadata.legacy`, so that erasing a memory erases everything about it.
 """
 
 import json
@@ -25,28 +25,28 @@ from memory_mcp.text.micro_summary import micro_summary
 
 MEMORIES = "memories"
 PREFIX = "legacy_"
-# So many memories without a usable time are named one by one; further ones are only counted.
-UNDATED_NAMED = 5
+# Up to so many memories without a usable time are listed by key; further ones are only counted.
+UNDATED_LISTED = 5
 _ENCODINGS = {"UTF-8": "utf-8", "UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
 
-_OURS_ALONE = ("id", "write_digest", "micro_summary")
-_FURTHER = ("category", "privacy_level")
-_AS_JSON = ("tags", "state", "questions", "metadata")
+_INTERNAL_COLUMNS = ("id", "write_digest", "micro_summary")
+_OPTIONAL_COLUMNS = ("category", "privacy_level")
+_JSON_COLUMNS = ("tags", "state", "questions", "metadata")
 
 logger = logging.getLogger(__name__)
 
 
 def tables(connection: apsw.Connection) -> list[str]:
-    """The tables of a file, by their names in small letters; SQLite's own and the parts of virtual ones left out."""
-    found = connection.execute("SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')")
-    return [name for (name,) in found if not name.startswith("sqlite_")]
+    """The names of a file's tables in lowercase, without SQLite's own and the shadow tables of virtual ones."""
+    names = connection.execute("SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')")
+    return [name for (name,) in names if not name.startswith("sqlite_")]
 
 
-def make_room(connection: apsw.Connection, needed: Collection[str]) -> dict[str, str]:
-    """Renames what stands where these tables will be. Returns the new names by the old ones.
+def rename_conflicting(connection: apsw.Connection, needed: Collection[str]) -> dict[str, str]:
+    """Rename existing tables with one of the `needed` names. Returns old name → new name.
 
     Raises:
-        StoreError: something with such a name can't be renamed.
+        StoreError: a table can't be renamed.
     """
     renamed: dict[str, str] = {}
     for name in tables(connection):
@@ -57,44 +57,51 @@ def make_room(connection: apsw.Connection, needed: Collection[str]) -> dict[str,
 
 
 def drop_views_and_triggers(connection: apsw.Connection) -> list[str]:
-    """Drops every view and trigger: they would break with the older memories, and broken ones stop all later changes of the schema.
+    """Drop every view and trigger, because they may depend on the older memories, and broken ones block all later schema changes.
 
     Returns their definitions.
     """
-    found = connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE type IN ('view', 'trigger') ORDER BY type, name").fetchall()
-    for kind, name, _ in found:
-        connection.execute(f"DROP {kind} IF EXISTS {_quoted(str(name))}")
-    return [str(sql) for _, _, sql in found]
+    definitions = connection.execute(
+        "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('view', 'trigger') ORDER BY type, name"
+    ).fetchall()
+    for kind, name, _ in definitions:
+        connection.execute(f"DROP {kind} IF EXISTS {quoted(str(name))}")
+    return [str(sql) for _, _, sql in definitions]
 
 
-def take_over(connection: apsw.Connection, table: str, *, ours: bool = False) -> int:
-    """Moves every row of an older table of memories into `memories`, and drops the older table. Returns how many there were.
+def convert_memories(connection: apsw.Connection, table: str, *, ours: bool = False) -> int:
+    """Move every row of an older table of memories into `memories`, and drop the older table. Returns the number of rows.
 
-    `ours`: the table was ours, with further columns: its rows keep their ids, and with them their chunks and vectors.
+    `ours`: the table was created by this server and has additional columns; its rows keep their ids, chunks, and vectors.
     """
     columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (MEMORIES,))]
     sql = f"INSERT INTO memories({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     taken: set[str] = set()
     undated: list[str] = []
     now = datetime.now(UTC)
-    for place, row in enumerate(rows(connection, table), start=1):
-        kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": place}
-        one = row_conversion.adopted(row, taken, place, now, columns)
-        values = {"write_digest": _digest(one.values), "micro_summary": micro_summary(one.values["content"]), **one.values, **kept}
+    for number, row in enumerate(rows(connection, table), start=1):
+        kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": number}
+        converted = row_conversion.convert(row, taken, number, now, columns)
+        values = {
+            "write_digest": _digest(converted.values),
+            "micro_summary": micro_summary(converted.values["content"]),
+            **converted.values,
+            **kept,
+        }
         taken.add(values["key"])
-        undated += [] if one.dated else [values["key"]]
+        undated += [] if converted.dated else [values["key"]]
         connection.execute(sql, [values.get(column) for column in columns])
-    connection.execute(f"DROP TABLE {_quoted(table)}")
+    connection.execute(f"DROP TABLE {quoted(table)}")
     if undated:
-        named = ", ".join(undated[:UNDATED_NAMED])
-        further = f" and {len(undated) - UNDATED_NAMED:,} more" if len(undated) > UNDATED_NAMED else ""
+        named = ", ".join(undated[:UNDATED_LISTED])
+        further = f" and {len(undated) - UNDATED_LISTED:,} more" if len(undated) > UNDATED_LISTED else ""
         logger.warning("no usable time in the older store for %s%s: %s is taken instead", named, further, timestamps.to_text(now))
     if not ours:
-        _await_vectors(connection)
+        _queue_for_vectors(connection)
     return len(taken)
 
 
-def _await_vectors(connection: apsw.Connection) -> None:
+def _queue_for_vectors(connection: apsw.Connection) -> None:
     connection.execute(
         'INSERT INTO chunks(memory_id, start, "end") SELECT id, 0, length(content) FROM memories ORDER BY id;'
         'INSERT INTO chunks(memory_id, start, "end", question) SELECT m.id, 0, 0, q.value FROM memories m, json_each(m.questions) q '
@@ -104,14 +111,14 @@ def _await_vectors(connection: apsw.Connection) -> None:
 
 
 def rows(connection: apsw.Connection, table: str) -> Iterator[dict[str, Any]]:
-    """The rows in their order, by column. Text is read as bytes: SQLite does not check that it is text."""
+    """The rows in order, by column. Text is read as bytes, because SQLite doesn't validate its encoding."""
     names = [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", (table,))]
     encoding = _ENCODINGS[connection.pragma("encoding")]
-    selected = ", ".join(f"typeof({q}), iif(typeof({q}) = 'text', CAST({q} AS BLOB), {q})" for q in map(_quoted, names))
+    selected = ", ".join(f"typeof({q}), iif(typeof({q}) = 'text', CAST({q} AS BLOB), {q})" for q in map(quoted, names))
     without_rowid = connection.execute("SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", (table,)).get
     order = "" if without_rowid else "ORDER BY rowid"
-    for row in connection.execute(f"SELECT {selected} FROM {_quoted(table)} {order}"):
-        yield {name: _value(row[2 * place], row[2 * place + 1], encoding) for place, name in enumerate(names)}
+    for row in connection.execute(f"SELECT {selected} FROM {quoted(table)} {order}"):
+        yield {name: _value(row[2 * index], row[2 * index + 1], encoding) for index, name in enumerate(names)}
 
 
 def _value(kind: str, value: Any, encoding: str) -> Any:
@@ -135,17 +142,17 @@ def _digest(values: Mapping[str, Any]) -> str:
 
 
 def _is_our_operations(connection: apsw.Connection) -> bool:
-    """Whether an older table of operations can be continued: it has our columns, and asks for nothing beyond them."""
+    """Whether an existing table of operations can be used on: it has our columns and requires no others."""
     required = {"timestamp", "operation_id", "operation", "key", "before", "after", "success", "error", "metadata"}
-    found = connection.execute('SELECT lower(name), "notnull", dflt_value, pk FROM pragma_table_info(?)', ("operations",)).fetchall()
-    demanding = {name for name, not_null, default, pk in found if not_null and default is None and not pk}
-    return required <= {name for name, *_ in found} and demanding <= required
+    columns = connection.execute('SELECT lower(name), "notnull", dflt_value, pk FROM pragma_table_info(?)', ("operations",)).fetchall()
+    demanding = {name for name, not_null, default, pk in columns if not_null and default is None and not pk}
+    return required <= {name for name, *_ in columns} and demanding <= required
 
 
 def _rename(connection: apsw.Connection, name: str, new_name: str) -> None:
     try:
-        connection.execute(f"ALTER TABLE {_quoted(name)} RENAME TO {_quoted(new_name)}")
-    except apsw.SQLError as error:  # a virtual table of an extension that is not here
+        connection.execute(f"ALTER TABLE {quoted(name)} RENAME TO {quoted(new_name)}")
+    except apsw.SQLError as error:  # a virtual table of a missing extension
         raise StoreError(
             f"the table {name} of an older server can't be renamed", str(error), "Rename it with that server's SQLite"
         ) from error
@@ -153,36 +160,39 @@ def _rename(connection: apsw.Connection, name: str, new_name: str) -> None:
 
 def _unused(connection: apsw.Connection, name: str) -> str:
     known = tables(connection)
-    return next(found for found in (name, *(f"{name}_{n}" for n in range(2, len(known) + 3))) if found not in known)
+    return next(candidate for candidate in (name, *(f"{name}_{n}" for n in range(2, len(known) + 3))) if candidate not in known)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def read_memories(path: Path) -> Iterator[dict[str, Any]]:
-    """Each row of its table `memories` by the fields of a JSON line, in order. Fields without a value are left out.
+    """Read the memories of any older or current database, as rows for an import with the fields of a JSON line, without empty ones.
+
+    The file isn't touched: a copy is read.
 
     Raises:
-        InvalidInput: it holds no such table, or is damaged; what came before was good.
+        InvalidInput: there is no table `memories`, or the database is damaged; rows returned before are valid.
     """
-    with tempfile.TemporaryDirectory(prefix="memory-mcp-") as place:
-        # With what lies beside it: changes that are not in the file yet.
+    with tempfile.TemporaryDirectory(prefix="memory-mcp-") as directory:
+        # With log and journal, which contain changes that aren't in the file yet.
         for file in (path, *original_files.sidecars(path)):
-            shutil.copyfile(file, Path(place, file.name))
-        connection = apsw.Connection(str(Path(place, path.name)))
+            shutil.copyfile(file, Path(directory, file.name))
+        connection = apsw.Connection(str(Path(directory, path.name)))
         try:
             if not connection.table_exists(None, MEMORIES):
                 raise InvalidInput(f"{path.name} has no table of memories", "", "Choose the database of a memory server")
             now = datetime.now(UTC)
             taken: set[str] = set()
             for number, row in enumerate(rows(connection, MEMORIES), start=1):
-                # Of our own files: what means something in its file alone, or is made anew.
-                for name in _OURS_ALONE if "write_digest" in row else ():
+                # In our own files, drop columns that are meaningful only there or are recomputed.
+                for name in _INTERNAL_COLUMNS if "write_digest" in row else ():
                     row.pop(name, None)
-                values = row_conversion.adopted(row, taken, number, now, _FURTHER).values
+                values = row_conversion.convert(row, taken, number, now, _OPTIONAL_COLUMNS).values
                 taken.add(values["key"])
-                yield {name: json.loads(value) if name in _AS_JSON else value for name, value in values.items() if value is not None}
+                yield {name: json.loads(value) if name in _JSON_COLUMNS else value for name, value in values.items() if value is not None}
         except apsw.Error as error:
             raise InvalidInput(f"{path.name} can't be read", str(error), "Run `PRAGMA integrity_check` on a copy of it") from error
         finally:

@@ -1,9 +1,9 @@
-"""The lexical index: what a memory says, and what was said just before and after it in the same session.
+"""The full-text index (FTS5) and its BM25 weights: a memory's text, and the texts just before and after it in its session.
 
-The neighbours are columns of their own with smaller weights: an answer such as 「うん、好き」 is found by the question that
-it answers. Joined into the body they would drown it (measured: docs/decisions/0002-lexical-tokens.md). The questions that a
-memory is said to answer stand where a question stood that was asked just before it (docs/decisions/0016-questions-and-guesses.md), and so do
-the relations that its writer stated: what it says itself counts more.
+The neighbors are columns of their own with smaller weights: an answer such as 「うん、好き」 is found by the question that it
+answers. Merged into the body they would outweigh it (measured: docs/decisions/0002-lexical-tokens.md). The questions stored with a
+memory (docs/decisions/0016-questions-and-guesses.md) and the relations that its writer stated go into the column of the preceding
+memory, where a question would be: the memory's own text counts more.
 """
 
 import json
@@ -16,53 +16,53 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.graph import relations
-from memory_mcp.store.lexical.token_frequencies import WordCounts, rows_with
+from memory_mcp.store.lexical.token_frequencies import TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, event_time_of, session_order, where
-from memory_mcp.store.sqlite.bulk_rows import packed
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.text.tokens import TOKENS_VERSION, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 REBUILD_PAGE = 1_000
-# From this many rows on, the rarest tokens of a query find, so many that they stand in about LEADING_ROWS rows, and the others only
-# put what these found in order; what is common is dropped (docs/decisions/0002-lexical-tokens.md).
+# From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the others only rank these rows,
+# and common tokens are dropped (docs/decisions/0002-lexical-tokens.md).
 MANY_ROWS = 5_000
 LEADING_ROWS = 1_000
 
-# So many pages of segments are merged in one piece (10 ms on 2 cores): others write in between.
+# The number of segment pages merged at once (10 ms on 2 cores), so that other writes get in between.
 MERGED_PAGES = 100
-# So many segments are no burden.
+# Up to so many segments aren't worth merging.
 FEW_SEGMENTS = 4
 
 _VERSION_PROPERTY = "lexical_version"
-# What the tokens are, and which column holds what.
+# Changes with the tokens and with the content of the columns.
 ROWS_VERSION = f"{TOKENS_VERSION}.2"
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
-    """Makes the rows of these memories, and of their neighbours in their sessions, what they should be.
+    """Update the rows of these memories and of their neighbors in their sessions.
 
-    Call it in the transaction that stored, changed, deleted or restored them.
+    Call it in the transaction that stored, changed, deleted, or restored the memories.
     """
     changed = list(dict.fromkeys(ids))
-    neighbours = _neighbours(connection, changed)
-    affected = list(dict.fromkeys([*changed, *(other for pair in neighbours.values() for other in pair if other is not None)]))
+    neighbors = _neighbors(connection, changed)
+    affected = list(dict.fromkeys([*changed, *(other for pair in neighbors.values() for other in pair if other is not None)]))
     _write_rows(connection, affected)
 
 
 def is_outdated(connection: apsw.Connection) -> bool:
-    """Whether the index was made by another version of the rows."""
+    """Whether the index was made by another version of this code."""
     return _version(connection) != ROWS_VERSION
 
 
 def rebuild_if_outdated(connection: apsw.Connection) -> None:
-    """Builds the index anew when it was made by another version of the rows."""
+    """Rebuild the index if it was made by another version of this code."""
     if is_outdated(connection):
         rebuild(connection)
 
 
 def rebuild(connection: apsw.Connection) -> None:
-    """Builds the whole index anew."""
+    """Rebuild the whole index."""
     connection.execute("DELETE FROM lexical")
     last = 0
     while page := [row[0] for row in connection.execute("SELECT id FROM memories WHERE id > ? ORDER BY id LIMIT ?", (last, REBUILD_PAGE))]:
@@ -71,33 +71,33 @@ def rebuild(connection: apsw.Connection) -> None:
     _note_version(connection)
 
 
-def is_scattered(connection: apsw.Connection) -> bool:
-    """Whether the index has so many segments that it is worth merging some."""
+def is_fragmented(connection: apsw.Connection) -> bool:
+    """Whether the index has enough segments that merging is worthwhile."""
     return int(connection.execute("SELECT count(DISTINCT segid) FROM lexical_idx").get) > FEW_SEGMENTS
 
 
-def merge_alike(connection: apsw.Connection) -> bool:
-    """A piece of the merge of segments of like size, from two on (as migration 0021 says to FTS5). Whether anything was merged.
+def merge_similar_segments(connection: apsw.Connection) -> bool:
+    """Merge a few pages of segments of similar size, from two on (set by migration 0021). Returns whether anything was merged.
 
-    Each write adds a segment, and a token is looked up in all of them. The larger one is, the more rarely it is written anew.
+    Each write adds a segment, and a token is looked up in all of them. The larger a segment, the more rarely it is rewritten.
     """
     return _merge(connection, MERGED_PAGES)
 
 
-def begin_to_merge_all(connection: apsw.Connection) -> bool:
-    """The first piece of the merge of all segments into one; what is left is `merge_alike`'s. Whether anything was merged."""
+def start_full_merge(connection: apsw.Connection) -> bool:
+    """Start merging all segments into one; `merge_similar_segments` continues. Returns whether anything was merged."""
     return _merge(connection, -MERGED_PAGES)
 
 
 def _merge(connection: apsw.Connection, pages: int) -> bool:
     before = connection.total_changes()
     connection.execute("INSERT INTO lexical(lexical, rank) VALUES ('merge', ?)", (pages,))
-    return connection.total_changes() - before >= 2  # so says FTS5: less means that nothing was left to merge
+    return connection.total_changes() - before >= 2  # documented by FTS5: fewer means that nothing was left to merge
 
 
 def _version(connection: apsw.Connection) -> str | None:
-    found: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_VERSION_PROPERTY,)).get
-    return found
+    version: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_VERSION_PROPERTY,)).get
+    return version
 
 
 def _note_version(connection: apsw.Connection) -> None:
@@ -110,48 +110,47 @@ def search(
     filters: Filters,
     limit: int,
     also: Sequence[int] = (),
-    counts: WordCounts | None = None,
+    counts: TokenCounts | None = None,
 ) -> list[tuple[int, float]]:
-    """(memory id, BM25) of the best `limit` matches, best first, and then of those of `also` that match; larger is better.
+    """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
-    `query` holds tokens; one that is in it twice counts twice. The memories in `also` pass the filters. In a large store a memory that
-    has none of the rarest tokens is no match, nor is one of `also`, unless these find fewer than `limit`. `counts` has what this persona's
-    index was counted for already.
+    `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. In a large store a memory, also one
+    of `also`, must contain one of the rarest tokens, unless these match fewer than `limit` memories. `counts` caches token counts.
     """
     if not query:
         return []
-    leading, others = _by_rarity(connection, query, counts or WordCounts())
+    leading, others = _by_rarity(connection, query, counts or TokenCounts())
     matching = partial(_matching, connection, filters=filters, limit=limit, also=also)
     if not limit or len(leading) == len(query):
         return matching(_any_of(query))
-    # Scored once, each by what it has: what finds alone is the whole score of a row that has none of the others.
-    parts = [f"({_any_of(leading)}) {but} ({_any_of(others)})" for but in ("AND", "NOT")] if others else [_any_of(leading)]
-    found = [match for part in parts for match in matching(part)]
-    if len(found) < limit:
+    # Each row is scored once: with the other tokens if it has any, else by the leading tokens alone.
+    parts = [f"({_any_of(leading)}) {operator} ({_any_of(others)})" for operator in ("AND", "NOT")] if others else [_any_of(leading)]
+    matches = [match for part in parts for match in matching(part)]
+    if len(matches) < limit:
         return matching(_any_of(query))
-    ranked = sorted(found, key=itemgetter(1), reverse=True)
+    ranked = sorted(matches, key=itemgetter(1), reverse=True)
     wanted = set(also)
     return ranked[:limit] + [match for match in ranked[limit:] if match[0] in wanted]
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
-    """Ids of the latest memories whose content holds `text` as it is: for a query that has no token (「…」, ！？)."""
+    """Ids of the latest memories whose content contains `text` literally: for a query without tokens (「…」, ！？)."""
     condition, values = where(filters)
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' AND instr(m.content, ?) {condition} ORDER BY m.id DESC LIMIT ?",
         (text, *values, limit),
     )
-    return [row[0] for row in found]
+    return [row[0] for row in rows]
 
 
 def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:
-    """The tokens that stand in at most `rows` rows, in their order."""
+    """The tokens that occur in at most `rows` rows, in order."""
     counted = rows_with(connection, query, rows + 1)
     return [token for token in query if counted[token][0] <= rows]
 
 
-def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: WordCounts) -> tuple[list[str], list[str]]:
-    """The tokens that find, and those that only order what these found. In a small store all find."""
+def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: TokenCounts) -> tuple[list[str], list[str]]:
+    """The tokens that select rows, and those that only rank them. In a small store all tokens select."""
     ends = "SELECT coalesce((SELECT min(id) FROM lexical_docsize), 0), coalesce((SELECT max(id) FROM lexical_docsize), 0)"
     first, last = connection.execute(ends).get
     if last - first < MANY_ROWS:
@@ -160,12 +159,12 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: WordCo
     if not counted:
         return list(query), []
     leading: set[str] = set()
-    found = 0.0
+    covered_rows = 0.0
     for token in sorted(counted, key=counted.__getitem__):
-        if found >= LEADING_ROWS:
+        if covered_rows >= LEADING_ROWS:
             break
         leading.add(token)
-        found += counted[token]
+        covered_rows += counted[token]
     return [token for token in query if token in leading], [token for token in query if token in counted.keys() - leading]
 
 
@@ -174,26 +173,26 @@ def _any_of(tokens_: Sequence[str]) -> str:
 
 
 def _matching(connection: apsw.Connection, expression: str, filters: Filters, limit: int, also: Sequence[int]) -> list[tuple[int, float]]:
-    """(memory id, BM25) of the best `limit` rows of an expression, best first, then of those of `also` that it matches. One walk finds both."""
+    """(memory id, BM25) of the best `limit` rows that match an expression, best first, then of the matches in `also`, in one query."""
     condition, values = where(filters) if filters else ("", ())
     joined = "JOIN memories m ON m.id = lexical.rowid" if filters else ""
     matching = f"SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}"
     best = "ORDER BY score DESC LIMIT ?"
-    asked = (expression, *values, limit)
+    parameters = (expression, *values, limit)
     if also:
         sql = f"""
             WITH matching AS MATERIALIZED ({matching}), best AS MATERIALIZED (SELECT id, score FROM matching {best})
             SELECT id, score FROM best UNION ALL
             SELECT id, score FROM matching WHERE id IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT id FROM best)
         """
-        found = packed(connection, "id, score", sql, (*asked, json.dumps(list(also))))
-    else:  # to keep every match for a second look costs a tenth of the search
-        found = packed(connection, "id, score", f"{matching} {best}", asked)
-    return [(memory_id, bm25) for memory_id, bm25 in found]
+        rows = bulk_rows(connection, "id, score", sql, (*parameters, json.dumps(list(also))))
+    else:  # materializing every match costs a tenth of the search
+        rows = bulk_rows(connection, "id, score", f"{matching} {best}", parameters)
+    return [(memory_id, bm25) for memory_id, bm25 in rows]
 
 
-def _neighbours(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int | None, int | None]]:
-    """The memories just before and after each of these in its session, by event time. Those in the trash don't count."""
+def _neighbors(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int | None, int | None]]:
+    """Memory → the memories just before and after it in its session, by event time, not counting those in the trash."""
     rows = connection.execute(
         f"""
         SELECT m.id,
@@ -209,8 +208,8 @@ def _neighbours(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tu
 
 
 def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
-    """Replaces the rows of these memories; one in the trash, or replaced by a newer one, gets none, and neither does a summary."""
-    neighbours = _neighbours(connection, ids)
+    """Replace the rows of these memories. Memories in the trash, replaced memories, and summaries get none."""
+    neighbors = _neighbors(connection, ids)
     current = {
         row[0]
         for row in connection.execute(
@@ -218,21 +217,21 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
             (json.dumps(list(ids)),),
         )
     }
-    needed = current | {other for memory_id in current for other in neighbours.get(memory_id, ()) if other is not None}
+    needed = current | {other for memory_id in current for other in neighbors.get(memory_id, ()) if other is not None}
     bodies = _bodies(connection, needed)
     questions, stated = _questions(connection, current), _stated(connection, current)
     connection.executemany("DELETE FROM lexical WHERE rowid = ?", [(memory_id,) for memory_id in ids])
     rows = []
     for memory_id in ids:
         if memory_id in current:
-            before, after = ("" if other is None else bodies[other] for other in neighbours.get(memory_id, (None, None)))
-            beside = filter(None, (before, questions.get(memory_id), stated.get(memory_id)))
-            rows.append((memory_id, bodies[memory_id], " ".join(beside), after))
+            before, after = ("" if other is None else bodies[other] for other in neighbors.get(memory_id, (None, None)))
+            preceding = filter(None, (before, questions.get(memory_id), stated.get(memory_id)))
+            rows.append((memory_id, bodies[memory_id], " ".join(preceding), after))
     connection.executemany("INSERT INTO lexical(rowid, body, previous, next) VALUES (?, ?, ?, ?)", rows)
 
 
 def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
-    """Who said it, and what."""
+    """Memory → the tokens of its source and content."""
     rows: Iterable[Any] = connection.execute(
         "SELECT id, content, source FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     )
@@ -240,7 +239,7 @@ def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
 
 
 def _questions(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
-    """The questions that those of these memories answer that were stored with some."""
+    """Memory → the tokens of the questions stored with it."""
     rows: Iterable[Any] = connection.execute(
         "SELECT id, questions FROM memories WHERE questions IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
@@ -249,9 +248,9 @@ def _questions(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str
 
 
 def _stated(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
-    """The relations that those of these memories state that state some."""
-    found = relations.stated_in(connection, ids, {})
+    """Memory → the tokens of the relations that it states."""
+    stated_relations = relations.stated_in(connection, ids, {})
     return {
-        memory_id: " ".join(tokens("\n".join(f"{one.source} {one.relation} {one.target}" for one in stated)))
-        for memory_id, stated in found.items()
+        memory_id: " ".join(tokens("\n".join(f"{relation.source} {relation.relation} {relation.target}" for relation in stated)))
+        for memory_id, stated in stated_relations.items()
     }

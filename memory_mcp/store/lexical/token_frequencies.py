@@ -1,6 +1,6 @@
-"""In about how many rows of the lexical index a token stands, and which tokens stand in too many to find anything by.
+"""Estimates in how many rows of the full-text index a token occurs, and which tokens are too common to select rows by.
 
-To walk a long list costs about as much as to search by it, so what was counted is kept for a while.
+Counting a frequent token costs about as much as searching by it, so the counts are cached for a while.
 """
 
 import json
@@ -13,33 +13,33 @@ import apsw
 
 from memory_mcp.text.tokens import is_single_kanji
 
-# Up to so many rows are counted one by one; how many more there are is told from a part of the store.
+# Up to so many rows are counted exactly; larger frequencies are estimated from a part of the store.
 COUNTED_ROWS = 1_000
 SAMPLED_PART = 10
-# What stands in more than this share of all rows is common.
+# A token in more than this share of all rows is common.
 COMMON_SHARE, COMMON_KANJI_SHARE = 0.2, 0.1
 
 KEPT_SECONDS = 600.0
 KEPT_TOKENS = 4_096
-# Counts are good for until the store has grown by this share of its rows.
+# Counts are valid until the store has grown by this share of its rows.
 KEPT_GROWTH = 0.05
 
 
-class WordCounts:
-    """What was counted lately in one persona's index. Follows its growth, and is told when much of it goes.
+class TokenCounts:
+    """Cached counts of one persona's index, invalidated as it grows; call `clear` after deletions.
 
-    A count decides which tokens find, which put in order and which are left out; one that is somewhat old decides it a little worse.
+    Counts decide which tokens select, which only rank, and which are dropped; slightly old counts only decide slightly worse.
     """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        # By the token's hash: words of a question, or of what was erased since, have no business here.
+        # By the token's hash, so that words of queries and of erased memories aren't kept.
         self._counted: dict[int, float | None] = {}
         self._rows = range(0)
         self._until = 0.0
 
     def uncommon(self, connection: apsw.Connection, tokens: Sequence[str], ids: range) -> dict[str, float]:
-        """In about how many rows each of these tokens stands, without the common ones. `ids`: of all rows."""
+        """Token → its approximate number of rows, without common tokens. `ids` is the range of all row ids."""
         with self._guard:
             grown = ids.start != self._rows.start or not 0 <= ids.stop - self._rows.stop <= len(self._rows) * KEPT_GROWTH
             if grown or time.monotonic() > self._until or len(self._counted) > KEPT_TOKENS:
@@ -52,25 +52,25 @@ class WordCounts:
         return {token: rows for token in tokens if (rows := kept[hash(token)]) is not None}
 
     def clear(self) -> None:
-        """After memories have left the index: what was common may not be so any more."""
+        """Forget all counts, after memories left the index."""
         with self._guard:
             self._counted, self._until = {}, 0.0
 
 
 def rows_with(connection: apsw.Connection, tokens: Sequence[str], limit: int, after: int = 0) -> dict[str, tuple[int, int]]:
-    """How many rows beyond the id `after` each of these tokens stands in, counted up to `limit`, and the id of the last that was counted."""
+    """Token → in how many rows after the id `after` it occurs, counted up to `limit`, and the id of the last row counted."""
     counted = """
         SELECT value, (SELECT json_array(count(*), max(id))
             FROM (SELECT rowid AS id FROM lexical WHERE lexical MATCH '"' || value || '"' AND rowid > ?3 LIMIT ?2))
         FROM json_each(?1)
     """
     rows: Iterable[Any] = connection.execute(counted, (json.dumps(list(tokens)), limit, after)) if tokens else ()
-    return {token: (count, last or 0) for token, found in rows for count, last in [json.loads(found)]}
+    return {token: (count, last or 0) for token, result in rows for count, last in [json.loads(result)]}
 
 
 def _uncommon(connection: apsw.Connection, tokens: Sequence[str], ids: range) -> dict[str, float]:
-    """How many rows a frequent token stands in is told from how far its first ones reach and from the newest part of the store; it is
-    common if it is so in both: what is spoken of only lately is what is asked for."""
+    """Estimate frequent tokens twice: from how far their first rows reach, and from the newest part of the store. A token is common
+    only if both estimates say so, because users ask for recent topics."""
     counted: dict[str, float] = {}
     reaching: dict[str, int] = {}
     for token, (count, last) in rows_with(connection, tokens, COUNTED_ROWS).items():

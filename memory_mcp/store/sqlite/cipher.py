@@ -1,31 +1,31 @@
-"""Encrypted SQLite files: AES-256 with a MAC on every page, in the form of SQLCipher 4, which other programs read as well."""
+"""Encrypted SQLite files: AES-256 with a MAC on every page, in the format of SQLCipher 4, which other programs can read."""
 
 from pathlib import Path
 from urllib.parse import quote
 
 import apsw
 
-# What an SQLite file begins with that is not encrypted. An encrypted one begins with a random salt.
-PLAIN_MAGIC = b"SQLite format 3\x00"
+# The first bytes of an unencrypted SQLite file. An encrypted one begins with a random salt.
+SQLITE_MAGIC = b"SQLite format 3\x00"
 
 
 def unlock(connection: apsw.Connection, key: bytes | None) -> None:
-    """Tells a fresh connection the 32 bytes that its file is encrypted with; None: it is plain. A wrong key shows at the first reading."""
+    """Set the 32-byte key of a new connection; None for a plain file. A wrong key fails at the first read."""
     if key is not None:
         connection.execute(f"PRAGMA cipher='sqlcipher'; PRAGMA legacy=4; PRAGMA key=\"x'{key.hex()}'\"").fetchall()
 
 
 def target(path: Path, key: bytes | None) -> str:
-    """What `VACUUM INTO` takes for a new file under this key, or a plain one."""
-    # An empty key says so: left out, the new file would have the key of the old one.
-    how = f"cipher=sqlcipher&legacy=4&key=raw:{key.hex()}" if key is not None else "key="
-    return f"file:{quote(path.absolute().as_posix())}?{how}"
+    """The target of `VACUUM INTO` for a new file with this key, or a plain file."""
+    # Without an explicit empty key, the new file would inherit the key of the old one.
+    options = f"cipher=sqlcipher&legacy=4&key=raw:{key.hex()}" if key is not None else "key="
+    return f"file:{quote(path.absolute().as_posix())}?{options}"
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a file is there that begins as a plain SQLite file does."""
+    """Whether the file exists and begins like an unencrypted SQLite file."""
     try:
         with path.open("rb") as file:
-            return file.read(len(PLAIN_MAGIC)) == PLAIN_MAGIC
+            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
     except OSError:
         return False

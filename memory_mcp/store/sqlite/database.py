@@ -1,4 +1,4 @@
-"""One persona's SQLite file: many readers, and one writer thread that commits for everybody who waits.
+"""One persona's SQLite file: many readers, and one writer thread whose group commit serves all waiting writes.
 
 Competing connections starve each other (worst wait 4 s); one thread that takes all waiting writes into one transaction
 makes twice the commits and waits 22 ms at worst. Measured: docs/decisions/0003-one-writer-group-commit.md.
@@ -20,12 +20,14 @@ import apsw
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.store.files.encryption_keys import PersonaKey
 from memory_mcp.store.sqlite import cipher, network_drives
-from memory_mcp.store.sqlite.errors import as_ours, translated_errors
-from memory_mcp.store.sqlite.reader_pool import Readers
+from memory_mcp.store.sqlite.errors import translate, translated_errors
+from memory_mcp.store.sqlite.reader_pool import ReaderPool
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]
 
+# The database file in a persona's directory, and its entry in a backup.
+DATABASE_NAME = "memory.sqlite"
 BUSY_TIMEOUT_MS = 5_000
 GROUP_COMMIT_LIMIT = 256
 WAITING_WRITES_LIMIT = 2_000
@@ -37,30 +39,29 @@ logger = logging.getLogger(__name__)
 class _Write:
     work: Work
     result: "Future[Any]"
-    alone: bool = False  # in no transaction of ours
+    alone: bool = False  # run outside of any transaction
 
 
 class Database:
     """An open SQLite file. `read` gives a connection inside one snapshot, `write` runs a function in the next commit.
 
-    `unwritable` says why nothing can be written to a file that could only be opened for reading, as on a full disk: open it
-    again to find out whether that is over. After SQLite has found the file damaged everything is refused: what a
-    damaged file still answers may be wrong.
+    `unwritable` is the reason why the file could only be opened for reading, such as a full disk; reopen the file to check whether
+    the reason still applies. Once SQLite reports damage, every call is refused, because a damaged file may return wrong rows.
     """
 
     def __init__(self, path: Path | None, key: PersonaKey | None = None) -> None:
-        """Opens (and, where nothing is, creates) the file; prepares nothing in it. None: an empty database in memory. With a `key`
+        """Open the file, or create it; no schema is applied. A `path` of None opens an empty database in memory. With a `key`
         the file is encrypted.
 
         Raises:
-            StoreError: it can't be opened, or is no SQLite file.
+            StoreError: the file can't be opened, or isn't an SQLite file.
         """
         self.unwritable: StoreError | None = None
         self.key = key
         self._damage: StoreDamaged | None = None
         self.path = path or Path("new persona", "memory")
         self._location = str(path) if path else f"file:/{uuid.uuid4().hex}?vfs=memdb"
-        self._readers = Readers(self._connect)
+        self._readers = ReaderPool(self._connect)
         self._writes: queue.Queue[_Write | None] = queue.Queue(maxsize=WAITING_WRITES_LIMIT)
         self._gate = threading.Lock()
         self._writer: threading.Thread | None = None
@@ -68,19 +69,19 @@ class Database:
         self._flags = apsw.SQLITE_OPEN_READWRITE
         with translated_errors(self.path):
             try:
-                self._write_connection = self._opened_for_writing()
+                self._write_connection = self._open_for_writing()
             except (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
-                self._write_connection = self._opened_for_reading(error)
+                self._write_connection = self._open_for_reading(error)
         self.file_id = file_id(path) if path else None
 
     @property
     def replaced(self) -> bool:
-        """Whether another file, or none, is now where this one was opened: what is written to this one, nobody will find."""
+        """Whether the path now leads to another file or to none, so that writes to this one would be lost."""
         return self.file_id is not None and file_id(self.path) != self.file_id
 
     def prepare(self, work: Work) -> None:
-        """Runs `work` on the writing connection before anybody else uses the file: for migrations."""
-        with self._noting_damage():
+        """Run `work` on the writing connection before the file is used otherwise: for migrations."""
+        with self._remember_damage():
             try:
                 work(self._write_connection)
             except apsw.ReadOnlyError as error:
@@ -88,52 +89,52 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
-        """A connection that sees one state of the file to the end of the block, whatever is written meanwhile."""
+        """A connection that sees one snapshot of the file until the block ends."""
         # An APSW connection as a context manager is a savepoint: one snapshot.
-        with self._noting_damage(), self._readers.taken() as connection, connection:
+        with self._remember_damage(), self._readers.borrow() as connection, connection:
             yield connection
 
     @contextmanager
     def read_briefly(self) -> Iterator[apsw.Connection]:
-        """The same for what takes milliseconds and many want at once: a few at a time. Not inside another one."""
-        with self._readers.turns, self.read() as connection:
+        """Like `read`, for short and frequent reads: only a few run at a time. Not to be nested."""
+        with self._readers.limiter, self.read() as connection:
             yield connection
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """What `work` returns, once its changes are on the disk. Other writers may share its commit, and not its failure.
+        """Run `work` in the next group commit; return its result once its changes are on disk. Writes of the same commit fail separately.
 
         Raises:
-            Overloaded: too many writes are waiting already.
+            Overloaded: too many writes are waiting.
             StoreError: the commit failed; nothing of `work` is stored.
         """
         if self.unwritable:
             raise self.unwritable
-        with self._noting_damage():
+        with self._remember_damage():
             result: Future[T] = Future()
             self._enqueue(_Write(work, result))
             return result.result()
 
     def write_alone(self, work: Callable[[apsw.Connection], T]) -> T:
-        """What `work` returns, run between two commits and in no transaction: for what SQLite refuses to do inside one.
+        """Run `work` between two commits, outside of any transaction, and return its result: for VACUUM and checkpoints.
 
         Raises:
-            Overloaded: too many writes are waiting already, or a reader is in the way.
-            StoreError: it could not be done.
+            Overloaded: too many writes are waiting, or a reader blocks the work.
+            StoreError: the work failed.
         """
         if self.unwritable:
             raise self.unwritable
-        with self._noting_damage():
+        with self._remember_damage():
             result: Future[T] = Future()
             self._enqueue(_Write(work, result, alone=True))
             return result.result()
 
     def size_bytes(self) -> int:
-        """What the file and its write-ahead log take on the disk."""
+        """The size of the file and its write-ahead log on disk."""
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
     def close(self) -> None:
-        """Finishes the writes that wait, then closes every connection. The last one folds the write-ahead log back in."""
+        """Finish waiting writes, then close every connection. Closing the last one checkpoints the write-ahead log."""
         with self._gate:
             self._closed = True
         if self._writer:
@@ -142,10 +143,10 @@ class Database:
         self._readers.close()
         self._write_connection.close()
 
-    def _opened_for_writing(self) -> apsw.Connection:
+    def _open_for_writing(self) -> apsw.Connection:
         connection = self._connect(apsw.SQLITE_OPEN_CREATE)
         try:
-            on_network = self._location == str(self.path) and network_drives.holds(self.path)
+            on_network = self._location == str(self.path) and network_drives.is_on_network_drive(self.path)
             # Network drives lack the memory that write-ahead logging shares between connections.
             connection.pragma("journal_mode", "TRUNCATE" if on_network else "WAL")
         except BaseException:
@@ -156,27 +157,27 @@ class Database:
             raise apsw.ReadOnlyError("they may only be read")
         return connection
 
-    def _opened_for_reading(self, error: apsw.Error) -> apsw.Connection:
-        """For a disk that is full or refuses writing: SQLite makes files even to read, unless it is told how to do without."""
+    def _open_for_reading(self, error: apsw.Error) -> apsw.Connection:
+        """For a full or read-only disk: SQLite creates files even for reading, unless the URI forbids it."""
         if not self.path.is_file() or not self.path.stat().st_size:
             raise error
         log = self.path.with_name(f"{self.path.name}-wal")
-        # A log that a crash left holds acknowledged writes: `immutable` would overlook them.
-        how = "mode=ro&readonly_shm=1" if log.exists() and log.stat().st_size else "immutable=1"
-        self._location, self._flags = f"{self.path.absolute().as_uri()}?{how}", apsw.SQLITE_OPEN_READONLY
+        # A log left by a crash holds acknowledged writes, which `immutable` would ignore.
+        options = "mode=ro&readonly_shm=1" if log.exists() and log.stat().st_size else "immutable=1"
+        self._location, self._flags = f"{self.path.absolute().as_uri()}?{options}", apsw.SQLITE_OPEN_READONLY
         try:
             connection = self._connect()
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         except apsw.Error:
             raise error from None
-        ours = as_ours(error, self.path)
-        if not isinstance(ours, StoreError):
+        translated = translate(error, self.path)
+        if not isinstance(translated, StoreError):
             raise error
-        self.unwritable = ours
+        self.unwritable = translated
         return connection
 
     @contextmanager
-    def _noting_damage(self) -> Iterator[None]:
+    def _remember_damage(self) -> Iterator[None]:
         if self._damage:
             raise self._damage
         try:
@@ -194,8 +195,8 @@ class Database:
             cipher.unlock(connection, self.key.database if self.key else None)
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             connection.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2000")
-            # What is deleted is overwritten with zeros: nothing that was erased may linger in a free page. This build of SQLite does
-            # so anyway; another one might not.
+            # Deleted content is overwritten with zeros, so that nothing erased stays in a free page. Not every build of SQLite
+            # does so by default.
             connection.execute("PRAGMA secure_delete=ON")
         except BaseException:
             connection.close()
@@ -203,7 +204,7 @@ class Database:
         return connection
 
     def _enqueue(self, write: _Write) -> None:
-        with self._gate:  # a write that passed the gate after `close` had ended the writer would wait for ever
+        with self._gate:  # a write queued after `close` ended the writer would wait forever
             if self._closed:
                 raise StoreError("this persona's store is closed", "the server is stopping", "Try again in a moment")
             if self._writer is None:
@@ -224,7 +225,7 @@ class Database:
             if first is None:
                 return
             if first.alone:
-                self._do_alone(first)
+                self._run_alone(first)
                 continue
             group = [first]
             stop = False
@@ -242,19 +243,19 @@ class Database:
             if stop:
                 return
 
-    def _do_alone(self, write: _Write) -> None:
+    def _run_alone(self, write: _Write) -> None:
         try:
             write.result.set_result(write.work(self._write_connection))
-        except BaseException as error:  # noqa: BLE001  whoever asked must hear why, and the writer goes on: the next one waits for it
+        except BaseException as error:  # noqa: BLE001  the caller gets the error, and the writer thread must survive
             write.result.set_exception(error)
 
     def _commit(self, group: list[_Write]) -> None:
-        """One transaction for the whole group, a savepoint for each. Nobody hears of success before the commit."""
+        """The group commit: one transaction with a savepoint per write. No write reports success before the commit."""
         outcomes: list[tuple[_Write, Any, BaseException | None]] = []
         try:
             with immediate(self._write_connection):
                 outcomes = [(write, *self._attempt(write.work)) for write in group]
-        except BaseException as error:  # noqa: BLE001  the commit itself failed: every writer of the group must hear why
+        except BaseException as error:  # noqa: BLE001  the commit itself failed: every write of the group fails
             outcomes = [(write, None, error) for write in group]
         for write, value, failure in outcomes:
             if failure is None:
@@ -268,7 +269,7 @@ class Database:
         try:
             value = work(connection)
             connection.execute("RELEASE attempt")
-        except Exception as error:  # one writer's failure is its own; the others of the group go on
+        except Exception as error:  # a failed write doesn't affect the others of the group
             if not connection.in_transaction:
                 raise  # SQLite ended the whole transaction (disk full, I/O error): the group fails together
             connection.execute("ROLLBACK TO attempt; RELEASE attempt")
@@ -277,7 +278,7 @@ class Database:
 
 
 def file_id(path: Path) -> tuple[int, int] | None:
-    """Which file a path leads to now; None where there is none."""
+    """Device and inode of the file at a path; None if there is none."""
     try:
         stat = path.stat()
     except OSError:
@@ -287,7 +288,7 @@ def file_id(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def immediate(connection: apsw.Connection) -> Iterator[None]:
-    """A write transaction that takes its lock at the start, so that it can't fail half way for want of one."""
+    """A write transaction that takes its lock at the start, so that it can't fail halfway for lack of one."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -304,11 +305,12 @@ def immediate(connection: apsw.Connection) -> Iterator[None]:
 
 
 def disable_memory_statistics() -> None:
-    """Lets SQLite allocate without counting, for which all connections wait for one lock: with fifty callers a third of all waiting
-    for locks. Only before the first connection is opened; later everything stays as it is.
+    """Turn off SQLite's count of allocated memory, whose global lock caused a third of all lock waits with fifty callers.
+
+    Has no effect after the first connection is opened.
     """
     if apsw.connections():
-        logger.warning("SQLite goes on counting what it allocates: a file is open already")
+        logger.warning("SQLite keeps counting its allocations: a file is open already")
         return
     apsw.shutdown()
     apsw.config(apsw.SQLITE_CONFIG_MEMSTATUS, False)

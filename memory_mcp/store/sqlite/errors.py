@@ -1,4 +1,4 @@
-"""What SQLite's errors mean for whoever called: what happened, why, what to do."""
+"""Translates SQLite's errors into those of `memory_mcp.errors`: what happened, why, what to do."""
 
 import shutil
 from collections.abc import Iterator
@@ -9,23 +9,23 @@ import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError, StoreFull, StoreReadOnly
 
-LEAST_ROOM_BYTES = 128 * 1024
+FULL_DISK_BYTES = 128 * 1024
 
 
 @contextmanager
 def translated_errors(path: Path) -> Iterator[None]:
-    """SQLite's errors as ours: what happened, why, what to do."""
+    """Raise SQLite's errors from the block as ours."""
     try:
         yield
     except apsw.Error as error:
-        ours = as_ours(error, path)
-        if ours is None:
+        translated = translate(error, path)
+        if translated is None:
             raise
-        raise ours from error
+        raise translated from error
 
 
-def as_ours(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
-    """What an error of the database at `path` is for whoever called; None where it is a mistake of ours."""
+def translate(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
+    """Our error for an SQLite error of the database at `path`; None for a bug, such as wrong SQL."""
     name = path.parent.name
     no_file = isinstance(error, apsw.CantOpenError | apsw.IOError)
     if isinstance(error, apsw.FullError) or (no_file and _is_full(path)):
@@ -35,7 +35,7 @@ def as_ours(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
             f"the files of {name} can't be written", str(error), "Make the data directory writable for the server; reading still works"
         )
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        do = "Run `memory-mcp doctor`, which says what to do; other personas are not affected"
+        do = "Run `memory-mcp doctor`, which suggests a repair; other personas are not affected"
         return StoreDamaged(f"the database of {name} is damaged", str(error), do)
     if isinstance(error, apsw.BusyError):
         return Overloaded(
@@ -50,8 +50,8 @@ def as_ours(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
 
 
 def _is_full(path: Path) -> bool:
-    """SQLite says of a file beside the database only that it could not be had, and not that there was no room for it."""
+    """For log and journal files SQLite reports only that they can't be opened, not that the disk is full."""
     try:
-        return shutil.disk_usage(path.parent).free < LEAST_ROOM_BYTES
+        return shutil.disk_usage(path.parent).free < FULL_DISK_BYTES
     except OSError:
         return False

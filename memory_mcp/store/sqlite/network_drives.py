@@ -1,4 +1,4 @@
-"""Which directories lie on a drive that other machines share: SQLite's write-ahead log corrupts there."""
+"""Detects network drives, where SQLite's write-ahead log corrupts."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ _SHARED = frozenset(
 )
 
 
-def holds(path: Path) -> bool:
-    """Whether `path` lies on a shared drive, as far as this system tells: mounts on Linux, \\\\server paths on Windows."""
+def is_on_network_drive(path: Path) -> bool:
+    """Whether `path` is on a network drive, by the mounts on Linux or a \\\\server path on Windows."""
     text = str(path.absolute())
     if text.startswith("\\\\"):
         return True
@@ -17,7 +17,7 @@ def holds(path: Path) -> bool:
 
 
 def filesystem_of(path: str, mounts: Path) -> str:
-    """The type of the file system that is mounted nearest above `path`; "" where the system has no such table."""
+    """The type of the innermost file system mounted above `path`; "" if the system has no mount table."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

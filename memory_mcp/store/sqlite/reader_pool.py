@@ -1,7 +1,7 @@
-"""The connections that one file is read through: a few are kept, and what is over in milliseconds takes turns on those.
+"""The pool of reading connections of one file, and a fair limit on how many short reads run at once.
 
-Fifty searches at once would open fifty connections, two megabytes and a reading of the schema each, and then wait for each other
-anyway: for the cores, and for the interpreter.
+Fifty concurrent searches would open fifty connections, each costing two megabytes and a read of the schema, only to wait for the
+cores and the interpreter lock anyway.
 """
 
 import queue
@@ -12,20 +12,20 @@ from contextlib import contextmanager
 
 import apsw
 
-KEPT = 4
+POOL_SIZE = 4
 
 
-class Readers:
+class ReaderPool:
     """The reading connections of one file; `connect` opens one."""
 
     def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
         self._connect = connect
-        self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue(maxsize=KEPT)
-        self.turns = Turns(KEPT)
+        self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue(maxsize=POOL_SIZE)
+        self.limiter = FairLimiter(POOL_SIZE)
 
     @contextmanager
-    def taken(self) -> Iterator[apsw.Connection]:
-        """A connection that nobody else has meanwhile. After an error it is not used again."""
+    def borrow(self) -> Iterator[apsw.Connection]:
+        """A connection for exclusive use in the block. After an error it is closed, not reused."""
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:
@@ -41,13 +41,13 @@ class Readers:
             connection.close()
 
     def close(self) -> None:
-        """Closes those that nobody has."""
+        """Close the idle connections."""
         while not self._idle.empty():
             self._idle.get_nowait().close()
 
 
-class Turns:
-    """So many threads at a time inside, in the order in which they came. A semaphore would let a late one overtake."""
+class FairLimiter:
+    """Admits `count` threads at a time, first come, first served. A semaphore would let a latecomer overtake."""
 
     def __init__(self, count: int) -> None:
         self._free = count

@@ -1,4 +1,4 @@
-"""Copies of whole databases: of what an open one holds at one moment, and of a closed one under another key."""
+"""Copies whole databases: a snapshot of an open one, and a closed one re-encrypted under another key."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a database holds, in numbers: enough to tell whether a copy has all of it. `last_operation` rises with everything written."""
+    """The row counts of a database, to check that a copy is complete. `last_operation` grows with every change."""
 
     memories: int
     superseded: int
@@ -28,33 +28,33 @@ class Contents:
 
 
 def copy_snapshot(connection: apsw.Connection, path: Path, key: bytes | None, progress: Progress = lambda _done, _all: None) -> None:
-    """Copies what `connection` sees into a new file, by SQLite's online backup: writers go on meanwhile, and are not in it.
+    """Copy the snapshot that `connection` sees into a new file, by SQLite's online backup, while writes continue.
 
-    `connection` is inside one snapshot (`Database.read`). An encrypted database is copied under any `key`, a plain one as it is.
+    `connection` comes from `Database.read`. The copy of an encrypted database may have any `key`; that of a plain one has none.
 
     Raises:
-        apsw.Error: it can't be read, or the copy can't be written.
+        apsw.Error: the database can't be read, or the copy can't be written.
     """
-    contents(connection)  # the snapshot begins with the first reading
+    contents(connection)  # the first read starts the snapshot
     copy = apsw.Connection(str(path))
     try:
         cipher.unlock(copy, key)
-        copy.execute("PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY")  # whoever wants it durable makes the finished file so
+        copy.execute("PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY")  # the caller makes the finished file durable
         with copy.backup("main", connection, "main") as backup:
             while not backup.done:
                 backup.step(PAGES_PER_STEP)
                 progress(backup.page_count - backup.remaining, backup.page_count)
-        # One file, and nothing beside it: the journal's mode is copied too.
+        # A single file without a log: the journal mode is copied too.
         copy.pragma("journal_mode", "DELETE")
     finally:
         copy.close()
 
 
 def convert(source: Path, source_key: bytes | None, target: Path, target_key: bytes | None) -> None:
-    """Writes a new file with what a database holds, encrypted with another key, or plain. Nobody writes to it meanwhile.
+    """Copy a closed database into a new file with another key, or without one.
 
     Raises:
-        StoreDamaged: it can't be read with this key.
+        StoreDamaged: the source can't be read with `source_key`.
     """
     connection = open_copy(source, source_key)
     try:
@@ -66,10 +66,10 @@ def convert(source: Path, source_key: bytes | None, target: Path, target_key: by
 
 
 def open_copy(path: Path, key: bytes | None) -> apsw.Connection:
-    """A connection to a database that is nobody else's.
+    """Open a database file that nothing else uses.
 
     Raises:
-        StoreDamaged: it is not there, or not to be opened with this key.
+        StoreDamaged: there is none, or it can't be opened with this key.
     """
     with translated_errors(path):
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
@@ -83,24 +83,26 @@ def open_copy(path: Path, key: bytes | None) -> apsw.Connection:
 
 
 def verify(path: Path, key: bytes | None, expected: Contents) -> None:
-    """Reads a copy from end to end: every page, the lexical index, and the numbers.
+    """Check a copy completely: every page, the lexical index, and the row counts.
 
     Raises:
-        StoreDamaged: something is wrong with it.
+        StoreDamaged: the copy is wrong.
     """
     connection = open_copy(path, key)
     try:
         with translated_errors(path):
             faults = [row[0] for row in connection.execute("PRAGMA integrity_check(3)") if row[0] != "ok"]
-            found = contents(connection)
+            actual = contents(connection)
     finally:
         connection.close()
-    if faults or found != expected:
-        raise StoreDamaged("a copy of the database is not what it should be", "; ".join(faults) or f"{found}, not {expected}", "Try again")
+    if faults or actual != expected:
+        raise StoreDamaged(
+            "a copy of the database differs from the original", "; ".join(faults) or f"{actual}, not {expected}", "Try again"
+        )
 
 
 def contents_of(path: Path, key: bytes | None) -> Contents:
-    """The numbers of a closed database."""
+    """The row counts of a closed database."""
     connection = open_copy(path, key)
     try:
         return contents(connection)
@@ -109,7 +111,7 @@ def contents_of(path: Path, key: bytes | None) -> Contents:
 
 
 def contents(connection: apsw.Connection) -> Contents:
-    """The numbers of what a connection sees."""
+    """The row counts that a connection sees."""
     counts = memories.counts(connection)
     versions = connection.execute("SELECT count(*) FROM memory_versions").get
     last = connection.execute("SELECT coalesce(max(id), 0) FROM operations").get

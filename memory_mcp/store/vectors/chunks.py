@@ -1,7 +1,7 @@
-"""The pieces of each memory that get a vector: places in its content, and the questions that it answers.
+"""The chunks of each memory, each of which gets a vector: spans of its content, and the questions that it answers.
 
-They are made when it is written. Of a long memory a generation may have pieces of its own, by its model's tokens: those then stand in
-the place of the written ones in that generation, and only there.
+Chunks are made when the memory is written. A generation (one embedding model) may split a long memory differently, by its model's
+tokens; within that generation these chunks replace the written ones.
 """
 
 import json
@@ -11,12 +11,12 @@ import apsw
 
 from memory_mcp.domain import Chunk, Filters
 from memory_mcp.store.memories import where
-from memory_mcp.store.sqlite.bulk_rows import packed
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.vectors.stored_vectors import SEARCHABLE
 
 
 def replace(connection: apsw.Connection, memory_id: int, chunks: Sequence[Chunk], questions: Sequence[str] = ()) -> None:
-    """Gives a memory these chunks, and one for each question, instead of the ones it had. Vectors of the old ones go with them."""
+    """Replace the chunks of a memory by these and one per question. The vectors of the old chunks are deleted."""
     drop(connection, memory_id)
     connection.executemany(
         'INSERT INTO chunks(memory_id, start, "end", question) VALUES (?, ?, ?, ?)',
@@ -28,7 +28,7 @@ def replace(connection: apsw.Connection, memory_id: int, chunks: Sequence[Chunk]
 
 
 def drop(connection: apsw.Connection, memory_id: int) -> None:
-    """Takes a memory's chunks away, with their vectors. What an open index has of them is noted, so that it goes there too."""
+    """Delete the chunks of a memory with their vectors, and record them as dropped, so that open indexes remove them too."""
     connection.execute(
         "INSERT OR IGNORE INTO dropped_chunks SELECT v.chunk FROM vectors v JOIN chunks c ON c.id = v.chunk WHERE c.memory_id = ?",
         (memory_id,),
@@ -37,25 +37,25 @@ def drop(connection: apsw.Connection, memory_id: int) -> None:
 
 
 def of_memory(connection: apsw.Connection, memory_id: int) -> list[Chunk]:
-    """The pieces of a memory's content in order, as it was written."""
+    """The spans of a memory's content in order, as made when it was written."""
     return [Chunk(start, end) for _, start, end in _pieces(connection, memory_id, None)]
 
 
 def in_generation(connection: apsw.Connection, memory_id: int, generation: str) -> list[Chunk]:
-    """The pieces of a memory's content that get vectors in a generation, in order."""
+    """The spans of a memory's content that get vectors in a generation, in order."""
     own = _pieces(connection, memory_id, generation)
     return [Chunk(start, end) for _, start, end in own] if own else of_memory(connection, memory_id)
 
 
 def resplit(connection: apsw.Connection, memory_id: int, generation: str, wanted: Sequence[Chunk]) -> list[int]:
-    """Gives a memory these pieces in one generation. Those that it has stay, with their vectors.
+    """Split a memory into the `wanted` spans in one generation. Chunks that exist already keep their vectors.
 
-    Returns the chunks that have lost their vector in that generation, or are gone.
+    Returns the chunks that were deleted or lost their vector in that generation.
     """
     own = {Chunk(start, end): chunk for chunk, start, end in _pieces(connection, memory_id, generation)}
     written = {Chunk(start, end): chunk for chunk, start, end in _pieces(connection, memory_id, None)}
     if list(written) == list(wanted):
-        wanted = ()  # what was written does for this model too
+        wanted = ()  # the written chunks suit this model too
     lost = [chunk for piece, chunk in own.items() if piece not in wanted]
     for piece in wanted:
         if piece not in own:
@@ -63,7 +63,7 @@ def resplit(connection: apsw.Connection, memory_id: int, generation: str, wanted
                 'INSERT INTO chunks(memory_id, start, "end", generation) VALUES (?, ?, ?, ?)',
                 (memory_id, piece.start, piece.end, generation),
             )
-            if piece in written:  # the same text: its vector goes over
+            if piece in written:  # the same text: reuse its vector
                 values = (connection.last_insert_rowid(), generation, written[piece])
                 connection.execute("UPDATE vectors SET chunk = ? WHERE generation = ? AND chunk = ?", values)
     connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk,) for chunk in lost])
@@ -74,18 +74,18 @@ def resplit(connection: apsw.Connection, memory_id: int, generation: str, wanted
 
 
 def drop_generation(connection: apsw.Connection, generation: str) -> None:
-    """Takes the pieces away that memories have in this generation only, with their vectors."""
+    """Delete the chunks that belong to this generation only, with their vectors."""
     connection.execute("DELETE FROM chunks WHERE generation = ?", (generation,))
 
 
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, int]:
-    """The chunks of these memories, each with its memory."""
+    """Chunk → memory, for all chunks of these memories."""
     sql = "SELECT id, memory_id FROM chunks WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id"
-    return dict(packed(connection, "id, memory_id", sql, (json.dumps(list(memory_ids)),)))
+    return dict(bulk_rows(connection, "id, memory_id", sql, (json.dumps(list(memory_ids)),)))
 
 
 def _pieces(connection: apsw.Connection, memory_id: int, generation: str | None) -> list[tuple[int, int, int]]:
-    """(chunk, start, end) of a memory's pieces, in order: those of one generation only, or as they were written."""
+    """(chunk, start, end) of a memory's spans, in order: those of one generation only, or the written ones."""
     return list(
         connection.execute(
             'SELECT id, start, "end" FROM chunks WHERE memory_id = ? AND question IS NULL AND generation IS ? ORDER BY start',
@@ -95,32 +95,32 @@ def _pieces(connection: apsw.Connection, memory_id: int, generation: str | None)
 
 
 def owners(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, int]:
-    """Chunk → memory, for the chunks of current memories. An index may be a moment ahead of, or behind, what a reader sees."""
+    """Chunk → memory, for those of these chunks whose memory is searchable. An index may be a moment ahead of the snapshot, or behind."""
     sql = (
         f"SELECT c.id AS chunk, c.memory_id AS owner FROM chunks c JOIN memories m ON m.id = c.memory_id "
         f"WHERE c.id IN (SELECT value FROM json_each(?)) AND {SEARCHABLE}"
     )
-    return dict(packed(connection, "chunk, owner", sql, (json.dumps(list(chunks)),)))
+    return dict(bulk_rows(connection, "chunk, owner", sql, (json.dumps(list(chunks)),)))
 
 
 def passing_filters(connection: apsw.Connection, filters: Filters) -> list[int]:
-    """The chunks of the memories that pass the filters."""
+    """The chunks of the memories that match the filters."""
     condition, values = where(filters)
     sql = f"SELECT c.id AS chunk FROM memories m JOIN chunks c ON c.memory_id = m.id WHERE m.deleted_at IS NULL {condition}"
-    return [chunk for (chunk,) in packed(connection, "chunk", sql, values)]
+    return [chunk for (chunk,) in bulk_rows(connection, "chunk", sql, values)]
 
 
 def pieces_and_questions(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, tuple[int, bool]]:
-    """The chunks of these memories, each with its memory, and whether it is a question that the memory answers."""
-    sql = "SELECT id, memory_id, question IS NOT NULL AS asks FROM chunks WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id"
-    rows = packed(connection, "id, memory_id, asks", sql, (json.dumps(list(memory_ids)),))
-    return {chunk: (memory_id, bool(asks)) for chunk, memory_id, asks in rows}
+    """Chunk → (memory, whether the chunk is a question that the memory answers), for all chunks of these memories."""
+    sql = "SELECT id, memory_id, question IS NOT NULL AS is_question FROM chunks WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    rows = bulk_rows(connection, "id, memory_id, is_question", sql, (json.dumps(list(memory_ids)),))
+    return {chunk: (memory_id, bool(is_question)) for chunk, memory_id, is_question in rows}
 
 
 def spans(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Chunk → its place in the content; one that is a question has none."""
+    """Chunk → its span in the content. Questions have none."""
     if not chunks:
         return {}
     sql = 'SELECT id, start, "end" FROM chunks WHERE question IS NULL AND id IN (SELECT value FROM json_each(?))'
-    rows = packed(connection, 'id, start, "end"', sql, (json.dumps(list(chunks)),))
+    rows = bulk_rows(connection, 'id, start, "end"', sql, (json.dumps(list(chunks)),))
     return {chunk: (start, end) for chunk, start, end in rows}

@@ -1,6 +1,6 @@
-"""An index over one generation of one persona's vectors: exact search with FAISS, by chunk id. The only module that knows faiss.
+"""The FAISS index over one generation of one persona's vectors: exact search by chunk id. The only module that imports faiss.
 
-It is a cache of the table of vectors. Nothing in it is worth more than a fraction of a second, so nothing in it is ever trusted.
+It is a cache of the table of vectors and can be rebuilt in a fraction of a second, so a saved index is never trusted unchecked.
 """
 
 import hashlib
@@ -13,8 +13,8 @@ import numpy as np
 
 from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 
-# Beside its numbers each vector costs an id in three tables: two of FAISS, one of ours.
-BYTES_BESIDE_VECTOR = 150
+# Besides its components, each vector costs an id in three tables: two of FAISS, one of ours.
+OVERHEAD_BYTES = 150
 IO_BYTES = 1 << 20
 
 
@@ -22,17 +22,17 @@ def _faiss() -> Any:
     # Only a server with a model pays for this import: 0.1 s and 15 MB.
     import faiss  # noqa: PLC0415
 
-    # Said in each thread that calls: OpenMP would split even a single query, and its threads spin for a core that another
-    # process has. Measured with 20,000 vectors: 1.0 ms on one thread, 1.5 on two idle cores, 24 on two busy ones.
+    # Set in each calling thread: OpenMP would split even a single query, and its threads spin while another process has the core.
+    # Measured with 20,000 vectors: 1.0 ms on one thread, 1.5 on two idle cores, 24 on two busy ones.
     faiss.omp_set_num_threads(1)
     return faiss
 
 
 class VectorIndex:
-    """Vectors by chunk id. Any number of threads may search while none changes it; who changes it goes before who comes later.
+    """Vectors by chunk id. Searches run in parallel; changes are exclusive and take precedence over later searches.
 
-    `change` is the number of the last change of the table that it includes. `revision` counts its own changes since it was made,
-    `saved_revision` is the one that its file has.
+    `change` is the number of the last change of the table that the index includes. `revision` counts the changes of this object;
+    `saved_revision` is that of its file.
     """
 
     def __init__(self, generation: str, change: int = 0) -> None:
@@ -40,7 +40,7 @@ class VectorIndex:
         self.change = change
         self.revision = 0
         self.saved_revision = -1
-        self._faiss_index: Any = None  # made by the first vector, which says how long vectors are
+        self._faiss_index: Any = None  # created by the first vector, which determines the dimension
         self._ids: set[int] = set()
         self._lock = _ReadWriteLock()
 
@@ -50,25 +50,25 @@ class VectorIndex:
 
     @property
     def dimension(self) -> int:
-        """The length of a vector; 0 while there is none."""
+        """The length of a vector; 0 while the index is empty."""
         return self._faiss_index.d if self._faiss_index is not None else 0
 
     @property
     def size_bytes(self) -> int:
-        return self.count * (self.dimension * 4 + BYTES_BESIDE_VECTOR)
+        return self.count * (self.dimension * 4 + OVERHEAD_BYTES)
 
     @property
     def dirty(self) -> bool:
-        """Whether its file, if it has one, is older."""
+        """Whether the saved file is missing or older."""
         return self.revision != self.saved_revision
 
     def ids(self) -> Ids:
-        """The chunks that it holds, in order."""
+        """The chunks of the index, in order."""
         with self._lock.reading():
             return np.array(sorted(self._ids), np.int64)
 
     def search(self, vector: Matrix, k: int, among: Collection[int] | None = None) -> list[tuple[int, float]]:
-        """(chunk id, cosine) of the nearest `k`, the nearest first. `among`: only these chunks are looked at."""
+        """(chunk id, cosine) of the nearest `k`, the nearest first; only of the chunks `among`, if given."""
         with self._lock.reading():
             if not self._ids or k < 1 or (among is not None and not among):
                 return []
@@ -80,12 +80,12 @@ class VectorIndex:
         return [(int(chunk), float(cosine)) for chunk, cosine in zip(labels[0], cosines[0], strict=True) if chunk >= 0]
 
     def scores(self, vector: Matrix, chunks: Collection[int]) -> dict[int, float]:
-        """The cosine of each of these chunks that it holds, on the same scale as `search`."""
+        """Chunk → cosine, for those of these chunks that the index contains, on the scale of `search`."""
         known, vectors = self.reconstruct(chunks)
         return dict(zip(known, (vectors @ normalised(vector.reshape(1, -1))[0]).tolist(), strict=True)) if known else {}
 
     def reconstruct(self, chunks: Collection[int]) -> tuple[list[int], Matrix]:
-        """Those of these chunks that it holds, and their vectors, of shape (how many, dimension)."""
+        """Those of these chunks that the index contains, and their vectors, of shape (count, dimension)."""
         with self._lock.reading():
             known = [chunk for chunk in dict.fromkeys(chunks) if chunk in self._ids]
             if not known:
@@ -94,10 +94,10 @@ class VectorIndex:
             return known, self._faiss_index.reconstruct_batch(np.array(known, np.int64))
 
     def add(self, chunks: Sequence[int] | Ids, vectors: Matrix) -> None:
-        """Takes these in. A chunk that it holds already stays as it is: what a chunk says never changes, a new text gets a new chunk.
+        """Add vectors. A chunk that the index contains stays as it is: the text of a chunk never changes, a new text gets a new chunk.
 
         Raises:
-            ValueError: they are not as long as the vectors that it has.
+            ValueError: the vectors have another dimension than the index.
         """
         if not len(chunks):
             return
@@ -115,7 +115,7 @@ class VectorIndex:
                 self.revision += 1
 
     def remove(self, chunks: Collection[int]) -> int:
-        """Drops these, all in one pass: each pass walks the whole index. Returns how many it held."""
+        """Remove chunks in one pass, since each pass reads the whole index. Returns how many the index contained."""
         with self._lock.writing():
             held = self._ids.intersection(chunks)
             self._remove(held)
@@ -123,7 +123,7 @@ class VectorIndex:
         return len(held)
 
     def write_to(self, file: BinaryIO) -> tuple[int, str, int]:
-        """Writes what it holds. Returns the revision that was written, the SHA-256 of the bytes, and how many vectors there are."""
+        """Write the index. Returns the revision written, the SHA-256 of the bytes, and the number of vectors."""
         digest = hashlib.sha256()
 
         def take(piece: bytes) -> int:
@@ -137,10 +137,10 @@ class VectorIndex:
 
     @classmethod
     def read_from(cls, file: BinaryIO, generation: str, change: int) -> "VectorIndex":
-        """What `write_to` wrote. Only for bytes whose checksum is known to be right: FAISS believes what it reads.
+        """Read what `write_to` wrote. Only for bytes whose checksum was verified: FAISS doesn't check what it reads.
 
         Raises:
-            ValueError: they are no index of ours.
+            ValueError: the bytes aren't such an index.
         """
         faiss = _faiss()
         read: Callable[[int], bytes] = file.read
@@ -165,14 +165,14 @@ class VectorIndex:
 
 
 def normalised(vectors: Matrix) -> Matrix:
-    """Vectors of length 1, in rows, as FAISS wants them."""
+    """The rows scaled to length 1, as contiguous float32, as FAISS requires."""
     rows = np.ascontiguousarray(vectors, np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True).astype(np.float32)
     return np.divide(rows, np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
 class _ReadWriteLock:
-    """Many readers or one writer. A reader waits for a writer that waits, or searches would keep every change out."""
+    """Many readers or one writer. Waiting writers have precedence, or continuous searches would block every change."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

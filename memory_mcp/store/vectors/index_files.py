@@ -1,4 +1,7 @@
-"""`vector_store/`: the saved index of a persona and the manifest that it is held against. Whatever is wrong with them, SQLite mends it."""
+"""How the FAISS index of a persona is saved, loaded, and checked: `vector_store/` with the index and its manifest.
+
+A file that is missing, damaged, or outdated is rebuilt from SQLite.
+"""
 
 import hashlib
 import io
@@ -16,7 +19,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.errors import StoreDamaged, StoreError, StoreReadOnly
-from memory_mcp.store.files.durable_files import sync_directory
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory
 from memory_mcp.store.files.sealed import SealedReader, SealedWriter
 from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.vectors import stored_vectors
@@ -28,19 +31,19 @@ INDEX_NAME = "index.faiss"
 MANIFEST_NAME = "manifest.json"
 FORMAT = 1
 DAMAGED_KEPT = 2
-# As many vectors, spread over the file and from its end, are compared with SQLite: a file of another timeline (a restored backup)
-# can have the same ids. Comparing all of them costs what building anew does.
+# So many vectors, spread over the file and from its end, are compared with SQLite, because a file from before a restored backup
+# can have the same ids. Comparing all vectors would cost as much as a rebuild.
 COMPARED_SPREAD, COMPARED_LATEST = 64, 64
 TOLERANCE = 1e-5
 
 logger = logging.getLogger(__name__)
 
-Mended = Callable[[str], None]
+OnRepair = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What the index file is, according to whoever wrote it. `persona` is the name of the persona's directory."""
+    """Describes the index file. `persona` is the name of the persona's directory."""
 
     format: int
     persona: str
@@ -52,11 +55,11 @@ class Manifest:
 
 
 class _Unusable(Exception):
-    """Why a saved index can't be used."""
+    """A saved index can't be used."""
 
 
 def build(connection: apsw.Connection, generation: str) -> VectorIndex:
-    """An index of what SQLite has now. Nothing is embedded."""
+    """Build an index from the vectors in SQLite. Nothing is embedded."""
     index = VectorIndex(generation, stored_vectors.change_number(connection))
     try:
         for chunks, vectors in stored_vectors.pages(connection, generation):
@@ -68,11 +71,10 @@ def build(connection: apsw.Connection, generation: str) -> VectorIndex:
     return index
 
 
-def load(database: Database, generation: str, mended: Mended = lambda _reason: None) -> VectorIndex | None:
-    """The saved index, held against SQLite and caught up with it; built from SQLite where there is none, or none that can be used.
+def load(database: Database, generation: str, on_repair: OnRepair = lambda _reason: None) -> VectorIndex | None:
+    """The saved index, checked against SQLite and brought up to date; built from SQLite if there is no usable file.
 
-    None when `generation` is no longer the one that answers: whoever wanted it has to begin again. `mended` hears why a file
-    had to be set aside.
+    None if `generation` no longer serves searches. `on_repair` is called with the reason when a file had to be set aside.
 
     Raises:
         StoreError: the database can't be read.
@@ -87,12 +89,12 @@ def load(database: Database, generation: str, mended: Mended = lambda _reason: N
                 return index
         if reason:
             _set_aside(_directory(database), reason)
-            mended(reason)
+            on_repair(reason)
         return build(connection, generation)
 
 
 def set_aside_unusable(database: Database, generation: str) -> str:
-    """Keeps a file that can't be used from being overwritten by the next save. Returns why it can't; empty where all is well."""
+    """Rename an unusable file, so that the next save doesn't overwrite it. Returns the reason; empty if the file is sound."""
     _, reason = _read(database, generation)
     if reason:
         _set_aside(_directory(database), reason)
@@ -100,7 +102,7 @@ def set_aside_unusable(database: Database, generation: str) -> str:
 
 
 def save(index: VectorIndex, database: Database) -> None:
-    """Writes index and manifest: temporary files, fsync, rename, fsync of the directory. One save at a time for each persona.
+    """Save index and manifest: temporary files, fsync, rename, fsync of the directory. One save at a time per persona.
 
     Raises:
         StoreReadOnly: they can't be written.
@@ -109,20 +111,20 @@ def save(index: VectorIndex, database: Database) -> None:
     new_index, new_manifest = directory / f".{INDEX_NAME}.new", directory / f".{MANIFEST_NAME}.new"
     change = index.change
     try:
-        directory.mkdir(mode=0o700, exist_ok=True)
-        with _durable(new_index) as file, _sealing(file, database) as written:
+        directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+        with _durable(new_index) as file, _encrypting(file, database) as written:
             revision, sha256, count = index.write_to(written)
         manifest = Manifest(FORMAT, _owner(database), index.generation, index.dimension, count, change, sha256)
         with _durable(new_manifest) as file:
             file.write(json.dumps(asdict(manifest), indent=2).encode() + b"\n")
-        # Both renames at the very end: a crash between them leaves a pair that doesn't fit, and costs a rebuild.
+        # Both renames at the very end: a crash between them leaves a mismatched pair, which costs a rebuild.
         new_index.replace(directory / INDEX_NAME)
         new_manifest.replace(directory / MANIFEST_NAME)
         sync_directory(directory)
     except (OSError, RuntimeError) as error:  # FAISS reports a failed write as a RuntimeError
-        for scrap in (new_index, new_manifest):
+        for temporary in (new_index, new_manifest):
             with suppress(OSError):
-                scrap.unlink()
+                temporary.unlink()
         raise StoreReadOnly(
             "the vector index can't be saved",
             getattr(error, "strerror", None) or type(error).__name__,
@@ -132,13 +134,13 @@ def save(index: VectorIndex, database: Database) -> None:
 
 
 def size_bytes(database: Database) -> int:
-    """What the saved index takes on the disk."""
+    """The size of the saved index on disk."""
     directory = _directory(database)
     return sum(file.stat().st_size for file in directory.iterdir() if file.is_file()) if directory.is_dir() else 0
 
 
 def remove_files(database: Database) -> None:
-    """Takes the saved index away, with everything that was set aside: it is made again from the database.
+    """Delete the saved index and everything set aside; it is rebuilt from the database.
 
     Raises:
         StoreReadOnly: the directory can't be written.
@@ -159,7 +161,7 @@ def remove_files(database: Database) -> None:
 
 @contextmanager
 def _durable(path: Path) -> Iterator[BinaryIO]:
-    """A file that is on the disk when the block ends."""
+    """A file that is synced to disk when the block ends."""
     with path.open("wb") as file:
         yield file
         file.flush()
@@ -167,45 +169,45 @@ def _durable(path: Path) -> Iterator[BinaryIO]:
 
 
 def is_current(database: Database, generation: str, change: int) -> bool:
-    """Whether the saved index says that it includes this change. What is in the file is looked at when it is loaded."""
+    """Whether the manifest of the saved index includes this change. The file itself is checked when it is loaded."""
     directory = _directory(database)
     try:
         manifest = _manifest(directory)
     except (_Unusable, OSError):
         return False
-    found = (manifest.persona, manifest.generation, manifest.change)
-    return (directory / INDEX_NAME).exists() and found == (_owner(database), generation, change)
+    saved = (manifest.persona, manifest.generation, manifest.change)
+    return (directory / INDEX_NAME).exists() and saved == (_owner(database), generation, change)
 
 
 def _read(database: Database, generation: str) -> tuple[VectorIndex | None, str]:
-    """The saved index if it is one of this generation, and what the manifest says; otherwise why it can't be used."""
+    """The saved index and an empty text if it is of this generation and matches its manifest; otherwise None and why it can't be used."""
     directory = _directory(database)
     if not (directory / INDEX_NAME).exists():
         return None, ""
     try:
         manifest = _manifest(directory)
         if manifest.generation != generation and manifest.persona == _owner(database):
-            return None, ""  # sound, and of no use: the next save replaces it
+            return None, ""  # of another generation: the next save replaces it
         index = _contents(directory / INDEX_NAME, manifest, database)
     except (_Unusable, StoreError, OSError, ValueError) as error:
         return None, getattr(error, "strerror", None) or str(error)
     held = (_owner(database), index.count, index.dimension or manifest.dimension)
     if held != (manifest.persona, manifest.count, manifest.dimension):
-        return None, f"its manifest speaks of {manifest.count} vectors of length {manifest.dimension} of {manifest.persona}"
+        return None, f"its manifest describes {manifest.count} vectors of length {manifest.dimension} of {manifest.persona}"
     return index, ""
 
 
 def _contents(path: Path, manifest: Manifest, database: Database) -> VectorIndex:
     with path.open("rb") as file:
-        if hashlib.file_digest(_unsealing(file, database), "sha256").hexdigest() != manifest.sha256:
+        if hashlib.file_digest(_decrypting(file, database), "sha256").hexdigest() != manifest.sha256:
             raise _Unusable("its checksum is wrong")
         file.seek(0)
-        return VectorIndex.read_from(_unsealing(file, database), manifest.generation, manifest.change)
+        return VectorIndex.read_from(_decrypting(file, database), manifest.generation, manifest.change)
 
 
 @contextmanager
-def _sealing(file: BinaryIO, database: Database) -> Iterator[BinaryIO]:
-    """What is written here arrives sealed where the persona is encrypted: what a memory is about can be guessed from its vector."""
+def _encrypting(file: BinaryIO, database: Database) -> Iterator[BinaryIO]:
+    """Encrypts what is written if the persona is encrypted, because vectors reveal what a memory is about."""
     if database.key is None:
         yield file
         return
@@ -213,12 +215,12 @@ def _sealing(file: BinaryIO, database: Database) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, sealed)
 
 
-def _unsealing(file: io.BufferedReader, database: Database) -> io.BufferedReader:
+def _decrypting(file: io.BufferedReader, database: Database) -> io.BufferedReader:
     return io.BufferedReader(SealedReader(file, database.key.files)) if database.key else file
 
 
 def _difference(connection: apsw.Connection, index: VectorIndex) -> str:
-    """Catches a sound index up with SQLite, by ids. Says why if it is not of this database."""
+    """Bring an index up to date with SQLite, by ids. Returns why the index isn't of this database; empty if it is."""
     held, wanted = index.ids(), stored_vectors.ids(connection, index.generation)
     common = np.intersect1d(held, wanted, assume_unique=True)
     if not _same_vectors(connection, index, common):
@@ -251,9 +253,9 @@ def _manifest(directory: Path) -> Manifest:
 
 
 def _set_aside(directory: Path, reason: str) -> None:
-    """Keeps what can't be used for whoever wants to know why, but not for ever."""
-    logger.warning("the vector index of %s is set aside (%s) and made again from the database", directory.parent.name, reason)
-    with suppress(OSError):  # where nothing can be renamed the index in memory is right all the same
+    """Rename an unusable index for later analysis; only the latest few are kept."""
+    logger.warning("the vector index of %s is set aside (%s) and rebuilt from the database", directory.parent.name, reason)
+    with suppress(OSError):  # a failed rename doesn't affect the index in memory
         aside = directory / f"{INDEX_NAME}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
         (directory / INDEX_NAME).replace(aside)
         for older in sorted(directory.glob(f"{INDEX_NAME}.damaged-*"))[:-DAMAGED_KEPT]:

@@ -1,4 +1,4 @@
-"""Which memories may be too long for one piece in a generation, and by which rule its pieces were made."""
+"""Memories that a generation's model may have to split, and the rule by which their chunks were made."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from memory_mcp.store.memories import EVENT_TIME
 from memory_mcp.store.vectors import chunks, stored_vectors
 
 _RULE = "split:"
-# No text has more tokens than bytes; 16 are for the day before it. One that has pieces of the generation may have become a short one.
+# No text has more tokens than bytes; 16 are for the day in front of it. A text with chunks of the generation may have become short.
 _MAY_BE_LONG = (
     "(octet_length(m.content) + coalesce(octet_length(m.source), 0) + 16 > ?2 OR EXISTS (SELECT 1 FROM chunks c WHERE c.generation = ?1 AND c.memory_id = m.id) "
     "OR (SELECT count(*) FROM chunks c WHERE c.memory_id = m.id AND c.generation IS NULL AND c.question IS NULL) > 1)"
@@ -21,7 +21,7 @@ _MAY_BE_LONG = (
 
 @dataclass(frozen=True, slots=True)
 class LongText:
-    """A memory's content, and what stands before each piece of it in the text that is embedded."""
+    """A memory's content, and the prefix of each of its chunks in the text that is embedded."""
 
     memory_id: int
     content: str
@@ -29,25 +29,27 @@ class LongText:
 
 
 def among(connection: apsw.Connection, generation: str, memory_ids: Collection[int], over_bytes: int, zone: ZoneInfo) -> list[LongText]:
-    """Those of these memories that may have to be split in a generation whose pieces take texts of `over_bytes` whole."""
-    found = connection.execute(
+    """Those of these memories that may have to be split in a generation that embeds texts up to `over_bytes` whole."""
+    rows = connection.execute(
         f"SELECT m.id, m.content, m.source, {EVENT_TIME} FROM memories m "
         f"WHERE m.id IN (SELECT value FROM json_each(?3)) AND {_MAY_BE_LONG} ORDER BY m.id",
         (generation, over_bytes, json.dumps(list(memory_ids))),
     )
     return [
-        LongText(memory_id, content, stored_vectors.said("", source, event_time, zone)) for memory_id, content, source, event_time in found
+        LongText(memory_id, content, stored_vectors.embedded_text("", source, event_time, zone))
+        for memory_id, content, source, event_time in rows
     ]
 
 
 def rule(connection: apsw.Connection, generation: str) -> str | None:
-    """By which rule the long texts of a generation are split; None before the first."""
-    found: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_RULE + generation,)).get
-    return found
+    """The rule that splits the long texts of a generation; None before the first."""
+    stored_rule: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_RULE + generation,)).get
+    return stored_rule
 
 
-def set_rule(connection: apsw.Connection, generation: str, said: str, over_bytes: int) -> None:
-    """Another rule from now on: what answers is put on the to-do list, and keeps its pieces until its turn comes; what doesn't is undone."""
+def set_rule(connection: apsw.Connection, generation: str, new_rule: str, over_bytes: int) -> None:
+    """Set the rule of a generation. Long memories of the serving generation are queued and keep their chunks until then; those of
+    another generation lose theirs."""
     if stored_vectors.serving_generation(connection) == generation:
         connection.execute(
             f"INSERT OR IGNORE INTO index_queue(memory_id) SELECT m.id FROM memories m WHERE {_MAY_BE_LONG} ORDER BY m.id",
@@ -60,11 +62,11 @@ def set_rule(connection: apsw.Connection, generation: str, said: str, over_bytes
             (generation, over_bytes),
         )
         chunks.drop_generation(connection, generation)
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_RULE + generation, said))
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_RULE + generation, new_rule))
 
 
 def forget_rules(connection: apsw.Connection, keep: Collection[str]) -> None:
-    """Forgets the rules of all generations but these."""
+    """Delete the rules of all generations but these."""
     connection.execute(
         "DELETE FROM properties WHERE name >= ?1 AND name < ?1 || char(1114111) AND substr(name, length(?1) + 1) NOT IN (SELECT value FROM json_each(?2))",
         (_RULE, json.dumps(list(keep))),
@@ -72,7 +74,7 @@ def forget_rules(connection: apsw.Connection, keep: Collection[str]) -> None:
 
 
 def resplit(connection: apsw.Connection, generation: str, text: LongText, wanted: Sequence[Chunk]) -> None:
-    """Gives a memory these pieces in a generation, unless it says something else by now: then it is on the to-do list again."""
+    """Split a memory into the `wanted` spans in a generation, unless its content changed meanwhile: then it is queued again anyway."""
     if connection.execute("SELECT content FROM memories WHERE id = ?", (text.memory_id,)).get != text.content:
         return
     lost = chunks.resplit(connection, text.memory_id, generation, wanted)

@@ -25,7 +25,7 @@ from memory_mcp.config.live import LiveConfig
 from memory_mcp.jobs.usage import Usage
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.server.mcp_server import http_application, mcp_server
+from memory_mcp.server.application import http_application, mcp_server
 from memory_mcp.server.runtime import Runtime
 
 # Noon of Thursday, 30 October 2025, in Tokyo.
@@ -208,3 +208,16 @@ def api(http: httpx2.Client, name: str) -> Callable[..., Any]:
         return answer.json()
 
     return api
+
+
+@pytest.fixture
+def erase(persona: Caller, http: httpx2.Client, name: str) -> Callable[[str], None]:
+    """erase(key): forgets a memory and erases it for good."""
+
+    def erase(key: str) -> None:
+        persona("forget", keys=[key])
+        headers = {"X-Persona": name}
+        asked = http.post("/api/purge", json={"keys": [key]}, headers=headers).json()
+        http.post("/api/purge", json={"keys": [key], "confirm": asked["confirm"]}, headers=headers).raise_for_status()
+
+    return erase

@@ -7,8 +7,8 @@ import pytest
 from mcp import MCPError
 
 from memory_mcp.domain import TOKEN_SCOPES
-from memory_mcp.server.mcp_server import scope_needs
-from memory_mcp.server.mcp_tools.arguments import ScopedTool
+from memory_mcp.server.application import scope_needs
+from memory_mcp.server.mcp.tools import OperationTool
 from memory_mcp.store.files.access_tokens import FILE_NAME, create_token, revoke_token
 
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}
@@ -151,7 +151,7 @@ def test_a_file_of_tokens_that_is_damaged_lets_nobody_in_and_says_so(own_server,
     for headers in ({}, bearer(secret)):
         answer = own_http.get("/api/stats", headers=headers)
         assert answer.status_code == 500
-        assert answer.json()["error"].startswith("nobody can be let in at the moment")
+        assert answer.json()["error"].startswith("no call is accepted at the moment")
     path.write_text(good, encoding="utf-8")
     assert own_http.get("/api/stats", headers=bearer(secret)).status_code == 200
 
@@ -281,7 +281,7 @@ def test_every_tool_resource_prompt_and_route_says_what_it_needs(own_server, por
     needs = scope_needs()
     mcp = own_server.mcp
     tools = portal.call(mcp.list_tools)
-    assert all(isinstance(tool, ScopedTool) for tool in tools)
+    assert all(isinstance(tool, OperationTool) for tool in tools)
     names = [tool.name for tool in tools]
     names += [str(resource.uri) for resource in portal.call(mcp.list_resources)]
     names += [prompt.name for prompt in portal.call(mcp.list_prompts)]

@@ -10,9 +10,10 @@ from unloaded_models import unloaded_models
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.personas.registry import Personas
-from memory_mcp.server.auth import Door
-from memory_mcp.server.mcp_tools import compat
-from memory_mcp.server.request_persona import Call
+from memory_mcp.server.actions import compat
+from memory_mcp.server.arguments import NoArguments
+from memory_mcp.server.auth import Authenticator
+from memory_mcp.server.call import Call
 
 NAMES = [
     "ingest", "save_memory", "search_memories", "build_context", "create_memory", "read_memory", "update_memory", "delete_memory",
@@ -284,10 +285,10 @@ class RuntimeWithIndex:
 def test_a_rebuild_is_asked_for_under_the_name_of_the_persona_and_of_no_other(server, persona, name, tulips):
     rebuilder = Rebuilder()
     runtime = RuntimeWithIndex(server.runtime.config, server.runtime.personas, rebuilder, server.runtime.clock)
-    admission = Door(server.runtime, ()).admit({"type": "http", "path": "/mcp", "headers": []})
+    admission = Authenticator(server.runtime, ()).admit({"type": "http", "path": "/mcp", "headers": []})
 
     def asked_by(who):
-        return compat.rebuild_vector_store(call=Call(runtime, {"type": "http"}, [who], admission)).structured_content
+        return compat.rebuild_vector_store(Call(runtime, {"type": "http"}, [who], admission), NoArguments())
 
     assert asked_by(name)["requested"]
     assert not asked_by(f"{name}-nobody")["requested"]

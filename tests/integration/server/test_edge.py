@@ -10,8 +10,8 @@ from mcp import MCPError
 from starlette.responses import PlainTextResponse
 
 from memory_mcp.config.settings import Calls
-from memory_mcp.server.auth import Door
-from memory_mcp.server.concurrency import Places
+from memory_mcp.server.auth import Authenticator
+from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.edge import Edge
 
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -114,7 +114,9 @@ def test_a_call_that_does_not_say_it_is_json_is_told_so(post):
 
 def test_a_failure_that_nobody_foresaw_is_answered_without_its_details(portal, server):
     async def asked():
-        edge = Edge(PlainTextResponse("Internal Server Error", status_code=500), Door(server.runtime, ()), Places(Calls))
+        edge = Edge(
+            PlainTextResponse("Internal Server Error", status_code=500), Authenticator(server.runtime, ()), ConcurrencyLimiter(Calls)
+        )
         transport = httpx2.ASGITransport(edge)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", verify=False) as client:
             return await client.get("/api/stats")

@@ -9,7 +9,8 @@ import pytest
 
 from memory_mcp.graph.analytics.centrality import MEASURES
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.server.graph_routes import ROUTES
+from memory_mcp.server.actions import analytics, graph
+from memory_mcp.server.operation import operations_of
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
@@ -136,11 +137,11 @@ def test_the_whole_graph_is_a_file_that_others_read(http, name, towns):
         ("communities", {"members": "x"}, 400, "members is 'x'"),
         ("growth", {"interval": "century"}, 400, "month, day, week, year"),
         ("snapshot", {"format": "svg"}, 400, "vis or json"),
-        ("neighbors", {}, 400, "entity is empty"),
+        ("neighbors", {}, 400, "entity is missing"),
         ("neighbors", {"entity": "誰か"}, 404, "no entity is named"),
-        ("paths", {"source": "青木"}, 400, "target is empty"),
+        ("paths", {"source": "青木"}, 400, "target is missing"),
         ("paths", {"source": "青木", "target": "木村", "max_depth": "7"}, 400, "it runs from 1 to 6"),
-        ("export", {"format": "gexf"}, 400, "graphml, json"),
+        ("export", {"format": "gexf"}, 400, "graphml or json"),
         ("export", {"include_secret": "yes"}, 400, "true or false"),
     ],
 )
@@ -149,7 +150,9 @@ def test_what_can_not_be_asked_is_refused_with_what_can(ask, towns, what, params
 
 
 def test_asking_about_a_persona_that_does_not_exist_creates_nothing(server, http, name):
-    for route in ROUTES:
+    routes = [operation.route for operation in operations_of(graph, analytics) if operation.route]
+    assert len(routes) == 9
+    for route in routes:
         asked = {
             "/api/graph/neighbors": {"entity": "x"},
             "/api/graph/paths": {"source": "x", "target": "y"},

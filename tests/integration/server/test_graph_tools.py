@@ -248,7 +248,7 @@ def test_a_relation_that_is_over_is_shown_with_its_days(persona):
     ("tool", "arguments", "said"),
     [
         ("entity_neighbors", {"entity": "誰か"}, "no entity is named"),
-        ("entity_neighbors", {"entity": " "}, "entity is empty"),
+        ("entity_neighbors", {"entity": " "}, "entity is missing"),
         ("entity_neighbors", {"entity": "田中", "depth": 4}, "depth is 4"),
         ("entity_neighbors", {"entity": "田中", "min_confidence": 2}, "min_confidence is 2"),
         ("find_path", {"source": "田中", "target": "誰か"}, "known are"),

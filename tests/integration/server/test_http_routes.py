@@ -1,13 +1,13 @@
 """The routes beside MCP: health, readiness, the list of personas, statistics."""
 
-import re
 from pathlib import Path
 
 import pytest
 from starlette.routing import Route
 
+import memory_mcp.server
 from memory_mcp import __version__
-from memory_mcp.server import http_routes, openapi
+from memory_mcp.server.http import routes
 
 
 def test_health_says_alive(http):
@@ -121,16 +121,14 @@ def test_whoever_looks_whether_the_server_is_alive_may_add_what_he_likes(http):
 
 
 def test_whatever_a_route_reads_from_its_query_is_in_the_document(http):
-    """A parameter that the document does not have could not be used: this one asks for each by its name in the sources."""
-    read = {
-        found
-        for source in Path(http_routes.__file__).parent.glob("*.py")
-        for found in re.findall(
-            r'query_params\.get(?:list)?\("(\w+)"|(?:_text|_whole|_number|whole_number)\(request, "(\w+)"',
-            source.read_text(encoding="utf-8"),
-        )
-        for found in found
-        if found
-    }
-    assert read == read & {name for route in http_routes.ROUTES for name in openapi.queried(route.method, route.path)}
-    assert "min_confidence" in read
+    """Only one module reads queries, and it reads the arguments that the document is made of."""
+    package = Path(memory_mcp.server.__file__).parent
+    readers = [source.relative_to(package).as_posix() for source in package.rglob("*.py") if "query_params" in source.read_text("utf-8")]
+    assert readers == ["http/requests.py"]
+    paths = http.get("/api/openapi.json").json()["paths"]
+    for operation in routes.OPERATIONS:
+        documented = paths[operation.route.path][operation.route.method.lower()].get("parameters", [])
+        asked = list(operation.arguments.model_fields) if operation.route.reads_query else []
+        assert [parameter["name"] for parameter in documented if "name" in parameter] == asked
+    neighbors = paths["/api/graph/neighbors"]["get"]["parameters"]
+    assert "min_confidence" in [parameter.get("name") for parameter in neighbors]

@@ -7,7 +7,7 @@ import pytest
 
 from memory_mcp import errors
 from memory_mcp.config.settings import Privacy
-from memory_mcp.server.refusals import http_refusal, status_of
+from memory_mcp.server.errors import http_refusal, status_of
 
 STATUS = {
     errors.InvalidInput: 400,

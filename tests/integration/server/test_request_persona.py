@@ -89,8 +89,8 @@ def test_a_path_and_a_header_that_disagree_are_refused(server, connect):
     [
         ("", "the persona name is empty"),
         ("%20", "the persona name is empty"),
-        ("%00", "the invisible character U+0000 at place 1"),
-        ("nil%E2%80%8Bou", "the invisible character U+200B at place 4"),
+        ("%00", "the invisible character U+0000 at position 1"),
+        ("nil%E2%80%8Bou", "the invisible character U+200B at position 4"),
         ("%20nilou", "begins or ends with a blank"),
         ("a" * 201, "the persona name has 201 characters: 200 are the limit"),
         (b"\xff\xfe", "the X-Persona header is not UTF-8"),

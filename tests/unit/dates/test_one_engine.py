@@ -99,7 +99,7 @@ def test_a_written_date_is_the_same_as_an_argument_and_in_a_statement(text, day)
 @pytest.mark.parametrize(
     "text", ["十月十十日に会った", "十十月三日", "2025年十十月", "十月三日と十十日", "十十時間前", "過去十十時間", "十十日前の十十時十十分"]
 )
-def test_no_number_is_no_date_and_no_failure(text):
+def test_what_is_no_date_is_refused_and_does_not_fail(text):
     in_statement(text)
     in_question(text)
     for parse in (parse_moment, parse_range):

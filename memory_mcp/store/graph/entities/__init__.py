@@ -1,1 +1,1 @@
-"""Entities: their rows, their names, who is one with whom, how a caller finds them."""
+"""Entities: rows, names, merges, types and vectors, and how callers find them."""

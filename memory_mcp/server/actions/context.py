@@ -1,0 +1,171 @@
+"""The tools get_context and update_context: the context file, the layers of memories, and the time since the last conversation."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from memory_mcp.dates.format import Language, elapsed, language_of
+from memory_mcp.dates.resolve import parse_moment
+from memory_mcp.domain import STATE_FIELDS
+from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.personas.registry import Persona
+from memory_mcp.search.context import context
+from memory_mcp.search.questions import QUERY_LIMIT, token_budget
+from memory_mcp.server.arguments import Arguments, Text, TextOrNone, TextsByName, WholeNumber
+from memory_mcp.server.call import Call, client_language
+from memory_mcp.server.operation import Json, Tool, operation
+from memory_mcp.server.views import heading, hit_view, local, omit_empty, privacy_view, without_blanks
+from memory_mcp.store import memories
+from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
+from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.unstorable import storable
+
+DEFAULT_TOKENS = 800
+FIELD_LIMIT = 2_000
+
+
+class ContextArguments(Arguments):
+    query: Annotated[Text, Field(description="topic at hand")] = ""
+    max_tokens: WholeNumber = None
+
+
+@operation(needs=["read"], tool=Tool("get_context", "Get context", read_only=True, idempotent=True))
+def get_context(call: Call, arguments: ContextArguments) -> Json:
+    """Call FIRST in every conversation: who you and the user are, how things stand, what was said lately."""
+    with call.reading() as persona:
+        budget = token_budget(arguments.max_tokens, DEFAULT_TOKENS)
+        topic = Redaction(call.settings.privacy).text(_within(arguments.query, "query", QUERY_LIMIT).strip())
+        language = client_language(call, topic)
+        layers = context(
+            persona,
+            topic,
+            max_tokens=budget,
+            models=call.models,
+            settings=call.settings,
+            now=call.now,
+            indexes=call.runtime.indexes,
+            deadline=call.rerank_deadline(),
+        )
+        people, failure = _people_and_state(call, persona, language or language_of(layers.hits[0][1].text if layers.hits else ""))
+        with persona.database.read() as connection:
+            counts = memories.counts(connection)
+        degraded = [*(layers.recalled.degraded if layers.recalled else ()), *([failure] if failure else [])]
+        return {
+            **heading(call, persona),
+            **counts,
+            "now": local(call.now, call.settings.zone),
+            **people,
+            **omit_empty(degraded=degraded, mode=layers.recalled.mode if layers.recalled else None),
+            "hits": [{"_source": layer, **_brief(hit_view(hit, call, language))} for layer, hit in layers.hits],
+        }
+
+
+class UpdateContextArguments(Arguments):
+    emotion: Annotated[TextOrNone, Field(description="an empty text clears this or any other")] = None
+    physical_state: TextOrNone = None
+    mental_state: TextOrNone = None
+    environment: TextOrNone = None
+    relationship_status: TextOrNone = None
+    user_info: Annotated[TextsByName, Field(description="name, nickname, preferred_address")] = {}
+    persona_info: Annotated[TextsByName, Field(description="the same of yourself")] = {}
+
+
+@operation(needs=["read", "write"], tool=Tool("update_context", "Update context", idempotent=True))
+def update_context(call: Call, arguments: UpdateContextArguments) -> Json:
+    """Note how you, the user or your relationship changed: mood, body, place, names."""
+    redaction = Redaction(call.settings.privacy)
+    state = {name: getattr(arguments, name) for name in STATE_FIELDS}
+    changes = redaction.tree(checked_changes(state, arguments.user_info, arguments.persona_info))
+    with call.reading() as persona:
+        head = heading(call, persona)
+    with call.writing() as persona:
+        return {**head, "changed": _update(persona, call, changes), **privacy_view(redaction)}
+
+
+def note_conversation(persona: Persona, call: Call, state: Mapping[str, str]) -> str | None:
+    """Note in the context file the time of a conversation and its `state`, after a memory was stored. Return what failed, if anything."""
+    try:
+        private = Redaction(call.settings.privacy).tree(state)
+        persona.context.update({**{STATE_KEYS[name]: value for name, value in private.items()}, **_spoke_now(call)})
+    except StoreError as error:
+        return f"context_not_updated: {error}"
+    return None
+
+
+def checked_changes(state: Mapping[str, str | None], user_info: Mapping[str, str], persona_info: Mapping[str, str]) -> dict[str, Any]:
+    """Return the changes of update_context by the names of the context file. None leaves a field as it is, an empty text clears it.
+
+    Raises:
+        InvalidInput: nothing changes, or a field is unknown or too long.
+    """
+    people = {"user_info": user_info, "persona_info": persona_info}
+    for name, person in people.items():
+        unknown = [part for part in person if part not in PERSON_FIELDS]
+        if unknown:
+            raise InvalidInput(
+                f"{name} has the unknown field {unknown[0][:80]!r}",
+                f"it may hold {', '.join(PERSON_FIELDS)}",
+                "Use remember for anything else",
+            )
+    changes: dict[str, Any] = {
+        STATE_KEYS[name]: _within(text, name, FIELD_LIMIT).strip() for name in STATE_FIELDS if (text := state.get(name)) is not None
+    }
+    changes |= {
+        name: {part: _within(value, f"{name}.{part}", FIELD_LIMIT).strip() for part, value in person.items()}
+        for name, person in people.items()
+        if person
+    }
+    if not changes:
+        raise InvalidInput("nothing to update", "no argument was given", "Send at least one, such as emotion")
+    return changes
+
+
+def _update(persona: Persona, call: Call, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the changes. Return each field before and after."""
+    before, after = persona.context.update({**changes, **_spoke_now(call)})
+    ours = {file_name: name for name, file_name in STATE_KEYS.items()}
+    return {ours.get(name, name): {"before": _shown(before[name]), "after": _shown(after[name])} for name in changes}
+
+
+def _shown(value: Any) -> Any:
+    return without_blanks(value) if isinstance(value, Mapping) else value
+
+
+def _within(value: str, name: str, limit: int) -> str:
+    if len(value) > limit:
+        raise InvalidInput(f"{name} has {len(value):,} characters", f"{limit:,} are the limit", "Say it in a sentence")
+    return storable(value, name)
+
+
+def _spoke_now(call: Call) -> dict[str, str]:
+    return conversation_at(call.now.astimezone(call.settings.zone))
+
+
+def _people_and_state(call: Call, persona: Persona, language: Language) -> tuple[dict[str, Any], str | None]:
+    """Return the context file as the client sees it, and what is wrong with it if it can't be read."""
+    try:
+        file = persona.context.read()
+    except StoreError as error:
+        return {}, f"context_unreadable: {error}"
+    state = {name: file[file_name] for name, file_name in STATE_KEYS.items()}
+    last = file[LAST_CONVERSATION] or None
+    since = _since(last, call, language)
+    # It was edited by hand; the next stored memory corrects it.
+    unreadable = f"context_unreadable: {LAST_CONVERSATION} in {FILE_NAME} is no time" if last and not since else None
+    last = last if since else None
+    people = {name: without_blanks(file[name]) for name in PEOPLE}
+    return omit_empty(last_conversation_time=last, since_last_conversation=since, state=without_blanks(state), **people), unreadable
+
+
+def _since(last: Any, call: Call, language: Language) -> str | None:
+    """Return how long ago that was; None where the file, which may have been edited by hand, holds no time."""
+    try:
+        return elapsed(parse_moment(last, call.now, call.settings.zone), call.now, language) if isinstance(last, str) and last else None
+    except InvalidInput:
+        return None
+
+
+def _brief(view: dict[str, Any]) -> dict[str, Any]:
+    """Return a hit without what explains a search."""
+    return {name: value for name, value in view.items() if name not in ("score", "why", "created_at" if "occurred_at" in view else "")}

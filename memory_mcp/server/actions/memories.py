@@ -1,0 +1,193 @@
+"""Storing, finding, correcting and forgetting memories: the tools remember, recall, revise and forget."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from memory_mcp.dates.iso import is_iso
+from memory_mcp.domain import Remembered
+from memory_mcp.errors import InvalidInput
+from memory_mcp.remember import validation
+from memory_mcp.remember.forget import forget as forget_memories
+from memory_mcp.remember.pipeline import remember as remember_draft
+from memory_mcp.remember.pipeline import unknown_predecessor
+from memory_mcp.remember.revise import Revision, private, relations_left
+from memory_mcp.remember.revise import revise as revise_memory
+from memory_mcp.search.pipeline import recall as recall_memories
+from memory_mcp.search.questions import question
+from memory_mcp.server.actions.context import note_conversation
+from memory_mcp.server.arguments import (
+    Arguments,
+    DateRange,
+    Flag,
+    Number,
+    Object,
+    Text,
+    TextList,
+    TextListOrNone,
+    TextsByName,
+    WholeNumber,
+)
+from memory_mcp.server.call import Call, client_language
+from memory_mcp.server.operation import Json, Tool, operation
+from memory_mcp.server.views import heading, local, memory_view, omit_empty, outcome_view, privacy_view, recalled_view, similar_view
+from memory_mcp.text.labels import label, labels
+from memory_mcp.text.low_value import low_value
+
+KEYS_LIMIT = 100
+# How many relations a note names.
+RELATIONS_SHOWN = 5
+
+
+class RememberArguments(Arguments):
+    content: Annotated[Text, Field(description="one self-contained sentence or more")]
+    source: Annotated[Text, Field(description="who said it")] = ""
+    session_id: Text = ""
+    kind: Annotated[Text, Field(description="fact, conversation or experience")] = ""
+    tags: TextList = []
+    importance: Annotated[Number, Field(description="0..1")] = None
+    occurred_at: Annotated[Text, Field(description="when it happened: ISO or 昨日")] = ""
+    questions: Annotated[TextList, Field(description="questions this answers")] = []
+    state: Annotated[TextsByName, Field(description="emotion, physical_state, mental_state, environment, relationship_status")] = {}
+    supersedes: Annotated[Text, Field(description="key of the memory this replaces")] = ""
+    category: Text = ""
+    privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = ""
+    metadata: Object = {}
+    relations: Annotated[TextList, Field(description="A > works_on > B")] = []
+
+
+@operation(needs=["write"], tool=Tool("remember", "Remember", idempotent=True))
+def remember(call: Call, arguments: RememberArguments) -> Json:
+    """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
+    draft = validation.draft(**vars(arguments), now=call.now, zone=call.settings.zone)
+    with call.reading() as persona:
+        head = heading(call, persona)
+        if draft.supersedes and not persona.exists:  # before opening the persona for writing, which would create it
+            raise unknown_predecessor(draft.supersedes)
+    with call.writing() as persona:
+        stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
+        context_failure = note_conversation(persona, call, draft.state) if stored.stored else None
+    return {
+        **head,
+        "key": stored.key,
+        "stored": stored.stored,
+        "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
+        "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
+        **omit_empty(
+            occurred_at=None if is_iso(arguments.occurred_at) else local(draft.occurred_at, call.settings.zone),
+            note=_note_of(stored, arguments.supersedes),
+            low_value=low_value(draft.content),
+            degraded=[context_failure] if context_failure else None,
+            redacted=dict(stored.redacted),
+            flagged=dict(stored.flagged),
+        ),
+    }
+
+
+def _note_of(stored: Remembered, supersedes: str) -> str | None:
+    """Say what a writer should know of how the memory was stored, if anything."""
+    if stored.rivals:
+        return f"{supersedes} was replaced before, by {', '.join(stored.rivals)}: both are current now; forget the one that is not true"
+    if stored.stored:
+        return None
+    added = f"; relations that it did not state yet were added to it: {stored.related}" if stored.related else ""
+    return f"this very write is stored already; revise changes it{added}"
+
+
+class RecallArguments(Arguments):
+    query: Annotated[Text, Field(description="question or words; dates such as 昨日 count")] = ""
+    top_k: Annotated[WholeNumber, Field(description="1..50")] = None
+    mode: Annotated[Text, Field(description="auto, keyword, semantic, graph or recent")] = ""
+    tags: Annotated[TextList, Field(description="carries all of these")] = []
+    date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = ""
+    min_importance: Number = None
+    hypothetical: Annotated[Text, Field(description="a guessed answer, to search by")] = ""
+    keys: Annotated[TextList, Field(description="fetch these")] = []
+    detail: Annotated[Text, Field(description="full or index")] = ""
+    max_tokens: WholeNumber = None
+    category: Text = ""
+
+
+@operation(needs=["read"], tool=Tool("recall", "Recall", read_only=True, idempotent=True))
+def recall(call: Call, arguments: RecallArguments) -> Json:
+    """Search long-term memory. Call before you answer about the user, the past, or anything you may have been told."""
+    asked = question(**vars(arguments), settings=call.settings, now=call.now)
+    with call.reading() as persona:
+        recalled = recall_memories(
+            persona,
+            asked,
+            models=call.models,
+            settings=call.settings,
+            now=call.now,
+            indexes=call.runtime.indexes,
+            deadline=call.rerank_deadline(),
+        )
+        if asked.detail == "full":  # an index of one line each is a list to choose from, which is no use yet
+            call.note_use(persona, recalled.hits)
+        return {**heading(call, persona), **recalled_view(recalled, call, arguments.query)}
+
+
+class ReviseArguments(Arguments):
+    key: Text
+    content: Text = ""
+    tags: Annotated[TextListOrNone, Field(description="[] takes all away")] = None
+    importance: Annotated[Number, Field(description="0..1")] = None
+    restore: Annotated[Flag, Field(description="bring it back from the trash")] = False
+    reason: Text = ""
+    category: Text = ""
+    privacy_level: Text = ""
+
+
+@operation(needs=["read", "write"], tool=Tool("revise", "Revise a memory"))
+def revise(call: Call, arguments: ReviseArguments) -> Json:
+    """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
+    content, tags, importance, privacy_level = arguments.content, arguments.tags, arguments.importance, arguments.privacy_level
+    revision = Revision(
+        content=validation.checked_content(content) if content else None,
+        tags=labels(tags, "tags") if tags is not None else None,
+        importance=validation.checked_importance(importance) if importance is not None else None,
+        category=label(arguments.category, "category"),
+        privacy_level=validation.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
+        restore=arguments.restore,
+        reason=label(arguments.reason, "reason"),
+    )
+    _, redaction = private(revision, call.settings.privacy)
+    now = call.now.astimezone(call.settings.zone)
+    with call.changing() as persona:
+        memory = revise_memory(persona, arguments.key, revision, now=now, privacy=call.settings.privacy)
+        view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
+        note = _note_of_relations(relations_left(persona, memory) if content else [])
+        return {**heading(call, persona), **view, "revision": memory.revision, **omit_empty(note=note), **privacy_view(redaction)}
+
+
+def _note_of_relations(relations: Sequence[str]) -> str | None:
+    """Name the relations that a memory stated before its revision and that stay."""
+    if not relations:
+        return None
+    more = f" and {len(relations) - RELATIONS_SHOWN} more" if len(relations) > RELATIONS_SHOWN else ""
+    return f"the relations that it states stay: {', '.join(relations[:RELATIONS_SHOWN])}{more}; unrelate takes back what holds no more"
+
+
+class ForgetArguments(Arguments):
+    keys: TextList
+    reason: Text = ""
+    dry_run: Flag = False
+
+
+@operation(needs=["delete"], tool=Tool("forget", "Forget", destructive=True, idempotent=True))
+def forget(call: Call, arguments: ForgetArguments) -> Json:
+    """Put memories in the trash when the user asks; revise with restore=true brings them back."""
+    keys = arguments.keys
+    if not 0 < len(keys) <= KEYS_LIMIT:
+        raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
+    with call.changing() as persona:
+        outcomes = forget_memories(
+            persona,
+            keys,
+            reason=label(arguments.reason, "reason"),
+            dry_run=arguments.dry_run,
+            now=call.now,
+            privacy=call.settings.privacy,
+        )
+        return {**heading(call, persona), "outcomes": [outcome_view(outcome) for outcome in outcomes]}

@@ -1,0 +1,195 @@
+"""POST /api/import and GET /api/export: any number of memories, streamed in both directions, with a bounded part of them in memory."""
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from typing import Annotated, Any, ClassVar, Literal, NotRequired
+
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from typing_extensions import TypedDict
+
+from memory_mcp.domain import CLASHES, Clash
+from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.personas.registry import Persona
+from memory_mcp.remember.dry_run import Foreseen
+from memory_mcp.server.arguments import Arguments, Flag, OneOf, http
+from memory_mcp.server.call import Call, call_of
+from memory_mcp.server.errors import http_refusal
+from memory_mcp.server.operation import Route, operation
+from memory_mcp.server.views import Count, PersonaAnswer
+from memory_mcp.store import memories
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, Refusal, export_lines, import_lines
+from memory_mcp.transfer.obsidian_export import archive
+from memory_mcp.upkeep import fts_segments
+
+IMPORT_BATCH_LINES = 200
+EXPORT_BLOCK_LINES = 200
+LINE_LIMIT_BYTES = 2 * 1024 * 1024
+TOO_LONG = "the line has more than 2 MiB. Split its memory into several."
+JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
+FORMATS = ("jsonl", "markdown")
+LEFT_OUT_HEADER = "X-Secret-Left-Out"
+# In every answer; the other counts only where there is something to count.
+ALWAYS_COUNTED = frozenset({"stored", "already_known", "refused", "errors"})
+
+NumberedLine = tuple[int, bytes]
+
+
+class TransferArguments(Arguments):
+    blank_means_absent: ClassVar[bool] = False
+
+
+class ImportArguments(TransferArguments):
+    dry_run: Annotated[Flag, http("Only say what would become of the lines.")] = False
+    on_known: Annotated[Clash, OneOf(CLASHES, exact=True), http("What becomes of a line whose key exists with other content.")] = "refuse"
+
+
+class RefusedLine(TypedDict):
+    line: Annotated[int, Field(ge=1)]
+    reason: str
+
+
+class Imported(PersonaAnswer):
+    """What became of the lines of an import."""
+
+    stored: Count
+    already_known: Count
+    refused: Count
+    errors: list[RefusedLine]
+    dry_run: NotRequired[Literal[True]]
+    revised: NotRequired[Count]
+    dropped: NotRequired[Count]
+    versions: NotRequired[Count]
+    context: NotRequired[Count]
+    vectors: NotRequired[Count]
+    vectors_left: NotRequired[Count]
+    graph: NotRequired[Count]
+    redacted: NotRequired[dict[str, Count]]
+    flagged: NotRequired[dict[str, Count]]
+
+
+@operation(needs=["write"], route=Route("POST", "/api/import", body={JSON_LINES: {"schema": {"type": "string"}}}), answer=Imported)
+async def import_memories(request: Request, arguments: ImportArguments) -> Response:
+    """Store JSON lines, one memory each, while they stream in.
+
+    Each batch is on the disk before the next is read.
+    """
+    call = call_of(request)
+    options = _import_options(call, arguments)
+    name = await run_in_threadpool(call.persona_name)
+    result = ImportResult()
+    try:
+        async for batch in _batches(request.stream()):
+            result += await run_in_threadpool(_store, call, batch, options)
+    except MemoryMCPError as error:
+        # What was stored before stays, and the caller must know.
+        return http_refusal(error, {"persona": name, **_counted(result)}, rules=call.settings.privacy)
+    finally:
+        _merge_segments(call, name, result, options)
+    return JSONResponse({"persona": name, **({"dry_run": True} if options.dry_run else {}), **_counted(result)})
+
+
+class ExportArguments(TransferArguments):
+    include_deleted: Annotated[Flag, http("Memories in the trash, too.")] = False
+    include_secret: Annotated[
+        Flag, http("Memories whose privacy_level is secret, too. Without it, the header X-Secret-Left-Out says how many there are.")
+    ] = False
+    include_versions: Annotated[Flag, http("Every earlier version of each memory.")] = False
+    include_vectors: Annotated[Flag, http("The vectors of the embedding model; only as JSON lines.")] = False
+    include_context: Annotated[Flag, http("The content of persona_context.json.")] = False
+    format: Annotated[
+        Literal["jsonl", "markdown"], OneOf(FORMATS, exact=True), http("JSON lines, or a zip of Markdown notes: an Obsidian vault.")
+    ] = "jsonl"
+
+
+_EXPORTED = {JSON_LINES: {"schema": {"type": "string"}}, ZIP: {"schema": {"type": "string", "format": "binary"}}}
+
+
+@operation(needs=["export"], route=Route("GET", "/api/export", content=_EXPORTED))
+async def export_memories(request: Request, arguments: ExportArguments) -> Response:
+    """Return all memories of one persona, as JSON lines or as Markdown notes."""
+    call = call_of(request)
+    options = ExportOptions(
+        **{name: getattr(arguments, f"include_{name}") for name in ("deleted", "secret", "versions", "vectors", "context")}
+    )
+    as_notes = arguments.format == "markdown"
+    if as_notes and options.vectors:
+        raise InvalidInput("notes hold no vectors", "", "Leave include_vectors out, or export JSON lines")
+    blocks = _notes(call, options) if as_notes else _lines(call, options)
+    # The first block is read before the status is sent, so that a persona that can't be read is refused.
+    first = await run_in_threadpool(next, blocks, b"")
+    left_out = 0 if options.secret else await run_in_threadpool(_secret_count, call, options.deleted)
+    disposition = f'attachment; filename="memories.{"zip" if as_notes else "jsonl"}"'
+    headers = {"Content-Disposition": disposition, LEFT_OUT_HEADER: str(left_out)}
+    return StreamingResponse(itertools.chain([first], blocks), media_type=ZIP if as_notes else JSON_LINES, headers=headers)
+
+
+def _merge_segments(call: Call, name: str, result: ImportResult, options: ImportOptions) -> None:
+    """Request merging the segments of the word index, of which every batch leaves one."""
+    written = 0 if options.dry_run else result.stored + result.revised + result.dropped
+    if written > IMPORT_BATCH_LINES and call.runtime.chores:
+        call.runtime.chores.request(fts_segments.CHORE, name)
+
+
+def _import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
+    loaded = [embedder for embedder in (call.models.embedder, call.models.earlier) if embedder]
+    return ImportOptions(
+        call.now,
+        call.settings.zone,
+        call.settings.privacy,
+        arguments.on_known,
+        {embedder.generation: embedder.dimension for embedder in loaded},
+        Foreseen() if arguments.dry_run else None,
+        may_delete="delete" in call.admission.scopes,
+    )
+
+
+def _store(call: Call, batch: list[NumberedLine], options: ImportOptions) -> ImportResult:
+    too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
+    fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
+    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if options.dry_run else call.writing
+    return import_lines(opened, fitting, options) + ImportResult(refused=len(too_long), errors=too_long)
+
+
+def _counted(result: ImportResult) -> dict[str, Any]:
+    in_order = sorted(result.errors, key=lambda refusal: refusal.line)
+    counts = asdict(replace(result, errors=tuple(in_order)))
+    return {name: count for name, count in counts.items() if count or name in ALWAYS_COUNTED}
+
+
+def _secret_count(call: Call, include_deleted: bool) -> int:
+    with call.reading() as persona, persona.database.read() as connection:
+        return memories.secret_count(connection, include_deleted)
+
+
+def _lines(call: Call, options: ExportOptions) -> Iterator[bytes]:
+    with call.reading() as persona:
+        lines = export_lines(persona, options)
+        # Many lines at a time, because each block costs a worker thread's turn and a write to the socket.
+        while block := list(itertools.islice(lines, EXPORT_BLOCK_LINES)):
+            yield "".join(line + "\n" for line in block).encode()
+
+
+def _notes(call: Call, options: ExportOptions) -> Iterator[bytes]:
+    with call.reading() as persona:
+        yield from archive(persona, options, call.settings.zone)
+
+
+async def _batches(stream: AsyncIterator[bytes]) -> AsyncIterator[list[NumberedLine]]:
+    """Yield the body's lines with their numbers in batches. Of a line beyond the limit one byte too many is kept, so that it is refused."""
+    number, size, batch, rest = 1, 0, list[NumberedLine](), b""
+    async for part in stream:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            batch.append((number, line[: LINE_LIMIT_BYTES + 1]))
+            number, size = number + 1, size + len(line)
+            if len(batch) >= IMPORT_BATCH_LINES or size >= LINE_LIMIT_BYTES:
+                yield batch
+                size, batch = 0, []
+        rest = rest[: LINE_LIMIT_BYTES + 1]
+    if batch or rest:
+        yield [*batch, (number, rest)]

@@ -1,0 +1,238 @@
+"""The call that a request makes: its settings, its moment, its persona, its language.
+
+Only this module turns a request into a persona's open handle. The persona comes from the URL (`/p/{persona}/mcp`), else the `X-Persona`
+header, else the token if it allows exactly one, else from `on_missing_persona`. No tool has a persona argument, and a name that can't be
+used is an error, never a reason to serve another persona.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+from urllib.parse import unquote
+
+from fastmcp.server.dependencies import get_http_request
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import Scope
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.dates.format import Language, language_of
+from memory_mcp.domain import Hit
+from memory_mcp.encoders.models import Models
+from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
+from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.registry import Persona
+from memory_mcp.server.auth import ADMISSION, Admission
+from memory_mcp.server.runtime import Runtime
+
+HEADER = "x-persona"
+PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
+ARRIVED = "memory_mcp.arrived"  # and the moment at which the request came in, by `time.monotonic`
+DEFAULT_PERSONA = "default"
+
+_LANGUAGES: tuple[Language, ...] = ("ja", "en")
+
+OnMissing = Literal["default", "error", "auto"]
+
+
+@dataclass(slots=True)
+class Call:
+    """One request: one settings snapshot, one moment, and the persona it may read and write."""
+
+    runtime: Runtime
+    scope: Scope
+    headers: Sequence[str]
+    admission: Admission
+    settings: Settings = field(init=False)
+    now: datetime = field(init=False)
+    _noted: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.settings = self.runtime.config.current()
+        self.now = self.runtime.clock()
+        self._note_call()
+
+    @property
+    def models(self) -> Models:
+        return self.runtime.models_for(self.settings)
+
+    def rerank_deadline(self) -> float | None:
+        """When reranking must end, counted from the request's arrival: waiting for a thread is waiting too."""
+        limit = self.settings.rerank_deadline_ms
+        return self.scope.get(ARRIVED, time.monotonic()) + limit / 1000 if limit else None
+
+    def persona_name(self) -> str:
+        """The canonical name of the persona that this request is for.
+
+        Raises:
+            InvalidPersonaName, PersonaConflict, PersonaRequired: the request doesn't name exactly one usable persona.
+        """
+        return resolve(
+            path=self.scope.get(PATH_PERSONA),
+            headers=self.headers,
+            on_missing=self.settings.on_missing_persona,
+            existing=self.visible_personas,
+            token_personas=self.admission.personas,
+        )
+
+    def visible_personas(self) -> list[str]:
+        """The existing personas that the caller may hear of, sorted."""
+        return self.admission.among(self.runtime.personas.names())
+
+    def near(self, name: str) -> list[str]:
+        """Whom the caller may have meant, of those that it may hear of."""
+        return self.runtime.personas.similar_names(name, self.visible_personas())
+
+    @contextmanager
+    def reading(self) -> Iterator[Persona]:
+        """The persona's handle. One that doesn't exist is empty and stays uncreated; so is one that is not the token's."""
+        name, personas = self.persona_name(), self.runtime.personas
+        if self.admission.reaches(name):
+            handle = personas.reading(name)
+        else:
+            self._note_foreign(name)
+            handle = personas.absent(name)  # its files aren't touched: neither the answer nor its time may tell that there are any
+        with handle as persona:
+            yield persona
+
+    @contextmanager
+    def writing(self) -> Iterator[Persona]:
+        """The persona's handle, the persona created if need be. What was written is indexed afterwards.
+
+        Raises:
+            NotAllowed: the persona is not the token's. Nothing says whether it exists.
+        """
+        name = self.persona_name()
+        if not self.admission.reaches(name):
+            self._note_foreign(name)
+            raise self.admission.foreign(name)
+        with self.runtime.personas.writing(name) as persona:
+            try:
+                yield persona
+            finally:  # what fails in the end may have written before
+                self._wake(persona)
+
+    @contextmanager
+    def changing(self) -> Iterator[Persona]:
+        """The persona's handle for changing what is there: one that doesn't exist has nothing to change, and stays uncreated."""
+        with self.reading() as persona:
+            try:
+                yield persona
+            finally:
+                self._wake(persona)
+
+    def note_use(self, persona: Persona, hits: Iterable[Hit]) -> None:
+        """These memories answered the caller's question. Nothing is written here."""
+        if self.runtime.usage and persona.exists and self.settings.usage.enabled:
+            self.runtime.usage.note(persona.name, (hit.memory.key for hit in hits), self.now)
+
+    def _note_foreign(self, name: str) -> None:
+        if not self._noted:  # one call may ask for its persona more than once
+            self._noted = True
+            self.admission.note("persona", persona=name)
+
+    def _note_call(self) -> None:
+        """Somebody uses the server; of a call that takes long, such as an import, each write says so again."""
+        if self.runtime.index:
+            self.runtime.index.note_call()
+        if self.runtime.chores:
+            self.runtime.chores.note_call()
+
+    def _wake(self, persona: Persona) -> None:
+        self._note_call()
+        if self.runtime.index and persona.exists:
+            self.runtime.index.wake(persona.name)
+        if self.runtime.chores and persona.exists:
+            self.runtime.chores.wake(persona.name)
+
+
+def current_call() -> Call:
+    """The call that is being answered, for `Depends`. Names no persona yet: that happens on the worker thread."""
+    return call_of(get_http_request())
+
+
+def call_of(request: Request) -> Call:
+    """The call that an HTTP request makes."""
+    # getlist, because a plain look-up hides a second header with another name in it.
+    return Call(request.app.state.runtime, request.scope, request.headers.getlist(HEADER), request.scope[ADMISSION])
+
+
+def resolve(
+    *,
+    path: str | None,
+    headers: Sequence[str],
+    on_missing: OnMissing,
+    existing: Callable[[], Collection[str]],
+    token_personas: Collection[str] | None = None,
+) -> str:
+    """The canonical name that a request means. `token_personas`: whom its token allows, None where tokens are not in use."""
+    named = {canonical_name(from_header(header)) for header in headers}
+    if len(named) > 1:
+        raise PersonaConflict(
+            f"the request has {len(named)} different X-Persona headers", "one call is for one persona", "Send the header once"
+        )
+    if path is not None:
+        named.add(canonical_name(path))
+        if len(named) > 1:
+            raise PersonaConflict(
+                "the URL and the X-Persona header name different personas", "one call is for one persona", "Send only one of them"
+            )
+    if named:
+        return named.pop()
+    if token_personas is not None and len(token_personas) == 1:
+        return next(iter(token_personas))
+    if token_personas is not None and DEFAULT_PERSONA not in token_personas:
+        raise PersonaRequired(
+            "no persona is named", "the token is for several", "Send one of them as X-Persona, or use the URL /p/{persona}/mcp"
+        )
+    if on_missing == "error":
+        raise PersonaRequired(
+            "no persona is named", "this server serves none by default", "Send an X-Persona header, or use the URL /p/{persona}/mcp"
+        )
+    if on_missing == "auto" and set(existing()) - {DEFAULT_PERSONA}:
+        raise PersonaRequired(
+            "no persona is named",
+            "this server has several, and must not guess",
+            "Send an X-Persona header, or use the URL /p/{persona}/mcp",
+        )
+    return DEFAULT_PERSONA
+
+
+def from_header(value: str) -> str:
+    """The name in a header's value as Starlette hands it over (latin-1): UTF-8 bytes or percent-encoding, blanks around it dropped."""
+    try:
+        text = value.strip(" \t").encode("latin-1").decode("utf-8")
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidPersonaName(
+            "the X-Persona header is not UTF-8", "", "Send the name as UTF-8 or percent-encoded: さくら is %E3%81%95%E3%81%8F%E3%82%89"
+        ) from None
+
+
+def client_language(call: Call, text: str = "") -> Language | None:
+    """Return the language in which the caller gets what we word: `ago`, and the time since the last conversation.
+
+    It is `language` in config.json, else the request's Accept-Language, else the language of `text`. None where nothing tells: use that of
+    each memory.
+    """
+    if call.settings.language != "auto":
+        return call.settings.language
+    return _accepted(Headers(scope=call.scope).get("accept-language", "")) or (language_of(text) if text.strip() else None)
+
+
+def _accepted(header: str) -> Language | None:
+    """Return the supported language that an Accept-Language header prefers. Libraries send `*` by themselves, which asks for none."""
+    best: tuple[float, Language] | None = None
+    for entry in header.split(","):
+        name, _, weight = entry.strip().lower().partition(";q=")
+        language = next((known for known in _LANGUAGES if name.partition("-")[0] == known), None)
+        try:
+            preference = float(weight or 1)
+        except ValueError:
+            continue
+        if language and preference > (best[0] if best else 0):
+            best = preference, language
+    return best[1] if best else None

@@ -1,0 +1,108 @@
+"""How errors reach callers: the HTTP status, the headers and the words of each, for MCP and HTTP alike."""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pydantic
+from starlette.responses import JSONResponse
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.errors import (
+    AnalysisUnfinished,
+    ChatFailed,
+    EncoderFailed,
+    EntityNotFound,
+    InvalidInput,
+    MemoryMCPError,
+    MemoryNotFound,
+    NotAllowed,
+    Overloaded,
+    PersonaConflict,
+    PersonaOverloaded,
+    PersonaRequired,
+    PersonaUnknown,
+    StoreError,
+    StoreFull,
+    TokenRefused,
+    TooManyCalls,
+)
+from memory_mcp.text.privacy.redaction import Redaction
+
+RETRY_AFTER_SECONDS = 1
+# An error quotes the input, which may have megabytes.
+REFUSAL_LIMIT, REFUSAL_END = 1_500, 300
+QUOTED_LIMIT = 2_000
+
+_STATUS: list[tuple[type[MemoryMCPError], int]] = [
+    (InvalidInput, 400),
+    (PersonaConflict, 400),
+    (PersonaRequired, 400),
+    (TokenRefused, 401),
+    (NotAllowed, 403),
+    (TooManyCalls, 429),
+    (MemoryNotFound, 404),
+    (EntityNotFound, 404),
+    (PersonaUnknown, 404),
+    (EncoderFailed, 503),
+    (ChatFailed, 503),
+    (AnalysisUnfinished, 503),
+    (PersonaOverloaded, 429),
+    (Overloaded, 503),
+    (StoreFull, 507),
+    (StoreError, 500),
+    (MemoryMCPError, 500),
+]
+
+
+def status_of(error: MemoryMCPError) -> int:
+    """Return the HTTP status of an error."""
+    return next(status for kind, status in _STATUS if isinstance(error, kind))
+
+
+def wording(words: str, rules: Privacy) -> str:
+    """Return an error's words with private data redacted. Very long ones keep their beginning and their end, which says what to do."""
+    private = Redaction(rules)
+    if len(words) <= REFUSAL_LIMIT + QUOTED_LIMIT:
+        words = private.text(words)
+        return words if len(words) <= REFUSAL_LIMIT else f"{words[: REFUSAL_LIMIT - REFUSAL_END]} … {words[-REFUSAL_END:]}"
+    # Private data may cross either cut, so the redaction sees as much more text as the longest match has.
+    begin, end = private.text(words[: REFUSAL_LIMIT + QUOTED_LIMIT]), private.text(words[-REFUSAL_END - QUOTED_LIMIT :])
+    return f"{begin[: REFUSAL_LIMIT - REFUSAL_END]} … {end[-REFUSAL_END:]}"
+
+
+def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None, *, rules: Privacy) -> JSONResponse:
+    """Return the answer of a route that failed, with what it had done before (`so_far`)."""
+    return JSONResponse(
+        {"error": wording(str(error), rules), **(so_far or {})}, status_code=status_of(error), headers=refusal_headers(error)
+    )
+
+
+def refusal_headers(error: MemoryMCPError) -> dict[str, str]:
+    """Return the headers of an error: when to try again, and that a token is required."""
+    match error:
+        case Overloaded() | AnalysisUnfinished():
+            return {"Retry-After": str(RETRY_AFTER_SECONDS)}
+        case TooManyCalls():
+            return {"Retry-After": str(error.retry_after_seconds)}
+        case TokenRefused():
+            return {"WWW-Authenticate": "Bearer"}
+    return {}
+
+
+def argument_problems(error: pydantic.ValidationError, known: Sequence[str]) -> list[str]:
+    """Say of each argument that doesn't fit why, in our words: no links of a library, no echo of a whole input."""
+    return [_argument_problem(problem, known) for problem in error.errors(include_url=False)]
+
+
+def _argument_problem(problem: Any, known: Sequence[str]) -> str:
+    argument = ".".join(str(part) for part in problem["loc"])[:80]
+    if problem["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        near = difflib.get_close_matches(argument, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
+        return f"it has no argument {argument!r} ({hint})"
+    if problem["type"] in ("missing", "missing_argument"):
+        return f"the argument {argument!r} is missing"
+    problem_words = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    return f"{argument} {problem_words}, not {json.dumps(problem['input'], ensure_ascii=False, default=str)[:80]}"

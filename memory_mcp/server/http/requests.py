@@ -1,0 +1,146 @@
+"""Reading the arguments of a route from its query or its JSON body, strictly: nothing is converted and no slip goes unnoticed."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pydantic
+from pydantic.fields import FieldInfo
+from starlette.requests import Request
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.server.arguments import Arguments, Between, kind_of
+from memory_mcp.server.errors import argument_problems
+from memory_mcp.server.operation import Route
+
+BODY_LIMIT_BYTES = 256 * 1024
+WHOLE_NUMBER_DIGITS = 9
+
+
+async def arguments_of(request: Request, route: Route, model: type[Arguments]) -> Arguments:
+    """Return the arguments that a request sends.
+
+    Raises:
+        InvalidInput: one is missing, unknown, of a wrong type or out of range, or the body isn't a JSON object.
+    """
+    kinds = {name: kind_of(field.annotation) for name, field in model.model_fields.items()}
+    # Probes may add parameters of their own.
+    if not route.is_probe:
+        _check_query(request, list(kinds) if route.reads_query else [])
+    if route.reads_query:
+        values = _query_values(request, kinds, model)
+    elif kinds:
+        values = await _body_values(request, kinds, model.blank_means_absent)
+    else:
+        values = {}
+    try:
+        return model.model_validate(values)
+    except pydantic.ValidationError as error:
+        missing = [str(problem["loc"][0]) for problem in error.errors() if problem["type"] == "missing"]
+        if missing:
+            raise InvalidInput(f"{missing[0]} is missing", "", f"Send {', '.join(missing)}") from error
+        raise InvalidInput("; ".join(argument_problems(error, list(kinds)))) from error
+
+
+def _check_query(request: Request, known: Sequence[str]) -> None:
+    for name in request.query_params:
+        if name not in known:
+            hint = f"Known parameters are {', '.join(known)}" if known else "Leave it out: this route reads none from the query"
+            raise InvalidInput(f"unknown parameter {name[:80]!r}", "", hint)
+
+
+def _query_values(request: Request, kinds: dict[str, type], model: type[Arguments]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        texts = request.query_params.getlist(name)
+        if kind is list and texts:
+            values[name] = texts
+        elif texts and (texts[-1] or not model.blank_means_absent):
+            values[name] = _QUERY_PARSERS[kind](name, texts[-1], _limits_of(model.model_fields[name]))
+    return values
+
+
+def _limits_of(field: FieldInfo) -> str:
+    return next((f" from {part.least} to {part.most}" for part in field.metadata if isinstance(part, Between)), "")
+
+
+def _text(_name: str, text: str, _limits: str) -> str:
+    return text
+
+
+def _whole_number(name: str, text: str, limits: str) -> int:
+    if not (text.isdecimal() and text.isascii() and len(text) <= WHOLE_NUMBER_DIGITS):
+        raise InvalidInput(f"{name} is {text[:80]!r}", f"it is a whole number{limits}", "Leave it out for the default")
+    return int(text)
+
+
+def _number(name: str, text: str, limits: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidInput(f"{name} is {text[:80]!r}", f"it is a number{limits}", "Leave it out for the default")
+    return number
+
+
+def _flag(name: str, text: str, _limits: str) -> bool:
+    if text.casefold() not in ("true", "false"):
+        raise InvalidInput(f"{name} is {text[:80]!r}", "it is true or false", "Leave it out for false")
+    return text.casefold() == "true"
+
+
+_QUERY_PARSERS: dict[type, Callable[[str, str, str], Any]] = {str: _text, int: _whole_number, float: _number, bool: _flag}
+
+
+async def _body_values(request: Request, kinds: dict[str, type], blank_means_absent: bool) -> dict[str, Any]:
+    """Return the fields of the JSON object in the body; an empty body is an empty object."""
+    body = await _body(request)
+    fields = f"Send an object with {', '.join(kinds)}"
+    try:
+        values = json.loads(body) if body.strip() else {}
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput("the body is no text", "it has half of a character, such as \\ud83d alone", "Send whole characters") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("the body is not JSON", "", fields) from error
+    if not isinstance(values, dict):
+        raise InvalidInput("the body is no JSON object", "", fields)
+    if blank_means_absent:
+        unknown = {name: value for name, value in values.items() if name not in kinds}
+        values = {name: value for name, value in values.items() if value is not None} | unknown
+    for name, value in values.items():
+        if name not in kinds:
+            raise InvalidInput(f"unknown field {name[:80]!r}", "", f"Known fields are {', '.join(kinds)}")
+        if not _is_of_kind(value, kinds[name]):
+            raise InvalidInput(f"{name} has the wrong type", "", f"Send {_KIND_NAMES[kinds[name]]}")
+    return values
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > BODY_LIMIT_BYTES:
+            raise InvalidInput("the body is too long", f"{BODY_LIMIT_BYTES // 1024} KiB are the limit", "Send less at once")
+    return body
+
+
+def _is_of_kind(value: object, kind: type) -> bool:
+    # To Python true is a whole number, and a number without a fraction may be sent for one with it, but not the reverse.
+    if isinstance(value, bool):
+        return kind is bool
+    if kind is list:
+        return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+    return isinstance(value, int | float if kind is float else kind)
+
+
+_KIND_NAMES = {
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list of strings",
+    dict: "an object",
+}

@@ -1,0 +1,93 @@
+"""The HTTP routes beside MCP, made from the operations, and those of the server itself: is it alive, is it ready, its OpenAPI document."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from fastmcp import FastMCP
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from memory_mcp import __version__
+from memory_mcp.errors import MemoryMCPError
+from memory_mcp.server.actions import analytics, entities, graph, merges, organize, personas, transfer, upkeep
+from memory_mcp.server.arguments import Arguments, NoArguments
+from memory_mcp.server.auth import ADMISSION, Admission
+from memory_mcp.server.call import call_of
+from memory_mcp.server.errors import http_refusal
+from memory_mcp.server.http import openapi
+from memory_mcp.server.http.requests import arguments_of
+from memory_mcp.server.operation import Operation, Route, operation, operations_of
+from memory_mcp.server.status import Health, Readiness, readiness
+
+logger = logging.getLogger(__name__)
+
+
+@operation(route=Route("GET", "/health", of_persona=False, is_probe=True), answer=Health)
+async def health(_request: Request, _arguments: NoArguments) -> Response:
+    """Say that the process is alive. Touches no disk."""
+    return JSONResponse({"status": "ok", "version": __version__})
+
+
+@operation(route=Route("GET", "/ready", of_persona=False, is_probe=True), answer=Readiness)
+async def ready(request: Request, _arguments: NoArguments) -> Response:
+    """Say what works now. A caller without a token learns only that the server is ready.
+
+    The status is 200 as soon as memories can be stored and recalled, if only by keyword.
+    """
+    admission: Admission = request.scope[ADMISSION]
+    if admission.is_stranger:
+        return JSONResponse({"ready": True})
+    return JSONResponse(await run_in_threadpool(readiness, request.app.state.runtime, admission))
+
+
+@operation(route=Route("GET", "/api/openapi.json", of_persona=False), answer=openapi.OpenAPI)
+async def openapi_document(_request: Request, _arguments: NoArguments) -> Response:
+    """Return this document."""
+    return JSONResponse(openapi.document(OPERATIONS))
+
+
+# Every operation that has a route, in the order of the OpenAPI document.
+OPERATIONS = (
+    health,
+    ready,
+    openapi_document,
+    *(
+        action
+        for action in operations_of(personas, transfer, organize, upkeep, graph, analytics, entities, merges)
+        if action.route is not None
+    ),
+)
+
+
+def register(mcp: FastMCP) -> None:
+    """Add the routes to a server."""
+    for action in OPERATIONS:
+        if action.route is not None:
+            mcp.custom_route(action.route.path, methods=[action.route.method])(_handler(action, action.route))
+
+
+def _handler(action: Operation, route: Route) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        admission: Admission = request.scope[ADMISSION]
+        try:
+            if not action.needs <= admission.scopes:
+                await run_in_threadpool(admission.require, action.needs, route.name)  # it writes to a log
+            arguments = await arguments_of(request, route, action.arguments)
+            return await _answer(action, request, arguments)
+        except MemoryMCPError as error:
+            return http_refusal(error, rules=request.app.state.runtime.config.current().privacy)
+        except ClientDisconnect:
+            logger.info("%s: the client hung up before it had sent everything", request.url.path)
+            return Response(status_code=400)  # nobody reads it
+
+    handle.__name__ = action.function.__name__
+    return handle
+
+
+async def _answer(action: Operation, request: Request, arguments: Arguments) -> Response:
+    if action.is_asynchronous:
+        response: Response = await action.function(request, arguments)
+        return response
+    call = call_of(request)
+    return await run_in_threadpool(lambda: JSONResponse(action(call, arguments)))

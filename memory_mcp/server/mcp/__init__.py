@@ -1,0 +1,1 @@
+"""MCP: tools made from the operations, resources and prompts."""

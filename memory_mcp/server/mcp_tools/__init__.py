@@ -1,1 +1,0 @@
-"""The MCP tools, one module for each toolset."""

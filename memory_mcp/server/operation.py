@@ -1,0 +1,110 @@
+"""What an operation is: a function, declared once with its arguments, its answer, its scopes, and the tool and route that call it.
+
+    @operation(needs=["read"], tool=Tool("history", "History of a memory"), route=Route("GET", "/api/history"), answer=History)
+    def history(call: Call, arguments: HistoryArguments) -> Json:
+        '''Show what a memory said before.'''
+
+The docstring's first paragraph describes the tool and the route. `mcp/tools.py` makes the tools, `http/routes.py` the routes and
+`http/openapi.py` the OpenAPI document.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Literal, get_type_hints
+
+from memory_mcp.domain import TokenScope
+from memory_mcp.server.arguments import Arguments
+
+Json = dict[str, Any]
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """The MCP tool of an operation. The hints tell clients which tools they may call without asking."""
+
+    name: str
+    title: str
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The HTTP route of an operation.
+
+    `of_persona`: it is about the persona of the request. `body_required`: whether a JSON body must be sent; None where a route has none or
+    its model has a required field. `body` and `content` are the media types of what is no JSON object, each with its schema.
+    """
+
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    path: str
+    summary: str = ""
+    of_persona: bool = True
+    body_required: bool | None = None
+    body: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
+    is_probe: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in the documentation and in the table of scopes."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def reads_query(self) -> bool:
+        """Whether the arguments come from the query; else from a JSON body."""
+        return self.method in ("GET", "DELETE") or bool(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A function with everything that tools, routes and their documentation need to know.
+
+    `function` takes a `Call` and its arguments, and answers with a JSON object; it runs on a worker thread. A coroutine function takes the
+    HTTP request and its arguments, and answers with a response: it streams, or it needs no call.
+    """
+
+    function: Callable[..., Any]
+    arguments: type[Arguments]
+    needs: frozenset[TokenScope]
+    description: str
+    tool: Tool | None = None
+    route: Route | None = None
+    answer: Any = None
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether the function takes the HTTP request and answers with a response."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def __call__(self, call: Any, arguments: Arguments) -> Json:
+        answer: Json = self.function(call, arguments)
+        return answer
+
+
+def operation(
+    *, needs: Iterable[TokenScope] = (), tool: Tool | None = None, route: Route | None = None, answer: Any = None
+) -> Callable[[Callable[..., Any]], Operation]:
+    """Declare a function as an operation; the annotation of its second parameter is the model of its arguments.
+
+    `needs` are the scopes that a token must have: `read` for an answer that says what memories say, `write` and `delete` to change them.
+    `answer` is a TypedDict of the answer of the route.
+    """
+
+    def declared(function: Callable[..., Any]) -> Operation:
+        name = list(inspect.signature(function).parameters)[1]
+        arguments = get_type_hints(function)[name]
+        description = " ".join((function.__doc__ or "").split("\n\n")[0].split())
+        return Operation(function, arguments, frozenset(needs), description, tool, route, answer)
+
+    return declared
+
+
+def operations_of(*modules: ModuleType) -> tuple[Operation, ...]:
+    """Return the operations that these modules declare, in their order."""
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Operation))
