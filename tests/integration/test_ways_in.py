@@ -18,7 +18,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.text.privacy.detection import KINDS
+from memory_mcp.text.privacy.redaction import KINDS
 from memory_mcp.transfer.jsonlines import ImportOptions, ImportResult, import_lines
 from memory_mcp.upkeep import summarization
 
