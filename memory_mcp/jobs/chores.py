@@ -17,8 +17,13 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import backup, fts_segments, retention_rules, summarization
 
-# These two do little for each memory, so they need not run after every write.
-LINKS_INTERVAL = timedelta(minutes=5)
+# The least time between two rounds of a chore for one persona. Chores without one run after each write; `summaries` has a setting.
+LINKS_INTERVAL = timedelta(minutes=5)  # links and extraction do little for each memory, so they need not run after every write
+GRAPH_CHECK_INTERVAL = timedelta(days=1)
+RETENTION_INTERVAL = timedelta(hours=1)
+BACKUP_INTERVAL = timedelta(minutes=5)
+SEGMENTS_INTERVAL = timedelta(minutes=5)
+USAGE_INTERVAL = timedelta(minutes=10)
 
 
 def background_chores(
@@ -30,7 +35,7 @@ def background_chores(
     chat: Chat,
 ) -> list[Chore]:
     """The chores, most important first. `forget_cached` is called after memories have been erased."""
-    return [*_graph_chores(models_for, indexes, chat), *_memory_chores(personas, indexes, forget_cached, chat), usage.chore()]
+    return [*_graph_chores(models_for, indexes, chat), *_memory_chores(personas, indexes, forget_cached, chat), usage.chore(USAGE_INTERVAL)]
 
 
 def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexCache, chat: Chat) -> list[Chore]:
@@ -59,7 +64,7 @@ def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexCache,
         Chore(
             "graph check",
             lambda persona, now, _: consistency_check.step(persona, now),
-            interval=lambda _: consistency_check.INTERVAL,
+            interval=lambda _: GRAPH_CHECK_INTERVAL,
             only_after_writes=True,
         ),
     ]
@@ -70,7 +75,7 @@ def _memory_chores(personas: Personas, indexes: IndexCache, forget_cached: Calla
         Chore(
             "retention",
             lambda persona, now, settings: retention_rules.step(persona, now, settings, indexes, forget_cached=forget_cached),
-            interval=lambda _: retention_rules.INTERVAL,
+            interval=lambda _: RETENTION_INTERVAL,
             only_after_writes=True,
             next_due=retention_rules.next_due,
         ),
@@ -78,7 +83,7 @@ def _memory_chores(personas: Personas, indexes: IndexCache, forget_cached: Calla
             "backup",
             backup.Backups(personas.directory, personas.keys).step,
             lambda settings: settings.backup.enabled,
-            lambda _: backup.INTERVAL,
+            lambda _: BACKUP_INTERVAL,
             only_after_writes=True,
             next_due=backup.next_due,
         ),
@@ -93,7 +98,7 @@ def _memory_chores(personas: Personas, indexes: IndexCache, forget_cached: Calla
         Chore(
             fts_segments.CHORE,
             lambda persona, _now, _settings: fts_segments.step(persona),
-            interval=lambda _: fts_segments.INTERVAL,
+            interval=lambda _: SEGMENTS_INTERVAL,
             only_after_writes=True,
             changes_memories=False,
         ),

@@ -16,7 +16,6 @@ from memory_mcp.store import memory_usage
 
 # Keys of one persona between two writes; further ones are not counted.
 KEYS_LIMIT = 10_000
-INTERVAL = timedelta(minutes=10)
 
 logger = logging.getLogger(__name__)
 
@@ -72,9 +71,9 @@ class Usage:
                 added, latest = counts.get(key, (0, at))
                 counts[key] = added + count, max(latest, at)
 
-    def chore(self) -> Chore:
+    def chore(self, interval: timedelta) -> Chore:
         """The chore that calls `step`."""
-        return Chore("usage", self.step, lambda settings: settings.usage.enabled, lambda settings: INTERVAL, has_work=self._has_counts)
+        return Chore("usage", self.step, lambda settings: settings.usage.enabled, lambda _: interval, has_work=self._has_counts)
 
     def _has_counts(self, persona_name: str) -> bool:
         return persona_name in self._counts

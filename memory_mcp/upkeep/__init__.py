@@ -1,1 +1,1 @@
-"""Looking after what is stored: layouts of older servers (`legacy_layout` plans, `legacy` does it)."""
+"""Maintenance of stored data: adopting older stores, retention, purge, backup and restore, encryption, summaries, proposals of merges."""

@@ -37,7 +37,6 @@ from memory_mcp.store.sqlite.snapshots import Progress
 
 DIRECTORY_NAME = ".backups"
 ENDING = ".tar.zst"
-INTERVAL = timedelta(minutes=5)
 
 _LOCK_NAME = ".lock"
 _NAME = re.compile(rf"(\d{{8}}T\d{{6}}Z)(?:-\d+)?{re.escape(ENDING)}({re.escape(SEALED_ENDING)})?")

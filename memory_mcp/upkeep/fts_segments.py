@@ -1,12 +1,9 @@
 """The chore that merges segments of the full-text index: each write adds one, and a search looks up tokens in all of them."""
 
-from datetime import timedelta
-
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.lexical import bm25_index
 
 CHORE = "segments"
-INTERVAL = timedelta(minutes=5)
 
 
 def step(persona: Persona) -> bool:

@@ -22,7 +22,6 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import purge
 
 AT_ONCE = 100
-INTERVAL = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,13 @@ Errors are corrected and logged. Stated relations and memories are never changed
 """
 
 import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import apsw
 
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph import consistency, mentions, relations
 
-INTERVAL = timedelta(days=1)
 ENTITIES_AT_ONCE = 100
 
 logger = logging.getLogger(__name__)
