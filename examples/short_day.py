@@ -1,8 +1,8 @@
-"""A short day of two personas on one server: what each remembers, what it can't know, and a setting that changes meanwhile.
+"""A demo of two personas on one server: what each remembers, that they are isolated, and a setting that changes at run time.
 
     python examples/short_day.py
 
-Starts a server of its own on a free port with a temporary data directory, and leaves nothing behind.
+Starts its own server on a free port with a temporary data directory, and removes everything afterwards.
 """
 
 import json
@@ -26,7 +26,7 @@ console = Console()
 
 
 def main() -> None:
-    """The day. Ends with an error if anything is not as it should be."""
+    """Runs the demo. Exits with an error if a check fails."""
     with tempfile.TemporaryDirectory(prefix="memory-mcp-demo-") as directory:
         config = Path(directory, "config.json")
         config.write_text(json.dumps({"reranker_top_n": 5, "timezone": "Asia/Tokyo"}), encoding="utf-8")
@@ -38,11 +38,11 @@ def main() -> None:
             noon(sakura, nilou)
             evening(sakura, config)
             night(sakura, nilou)
-    console.rule("[bold green]and that was the day")
+    console.rule("[bold green]end of the demo")
 
 
 def morning(sakura: Connection, nilou: Connection) -> None:
-    """Each is told something of its own."""
+    """Stores memories for each persona."""
     console.rule("朝: 覚える")
     for content in (
         "ユーザーの太郎さんは苺のショートケーキが大好き。",
@@ -56,18 +56,18 @@ def morning(sakura: Connection, nilou: Connection) -> None:
 
 
 def noon(sakura: Connection, nilou: Connection) -> None:
-    """Each is asked, also about what only the other knows."""
+    """Asks each persona, also about memories of the other."""
     console.rule("昼: 思い出す")
     expect(recall(sakura, SAKURA, "太郎さんの大好きなケーキは？"), "苺")
     expect(recall(sakura, SAKURA, "昨日の夕飯なに？"), "カレー")
     expect(recall(nilou, NILOU, "甘いものは好き？"), "苦手")
-    console.print("[dim]…and what only the other one was told:")
+    console.print("[dim]…and about memories of the other persona:")
     expect_nothing_of(recall(nilou, NILOU, "苺のショートケーキ、カレー、ピアノの発表会"), "太郎")
     expect_nothing_of(recall(sakura, SAKURA, "旅人さんの公演の演目"), "旅人")
 
 
 def evening(sakura: Connection, config: Path) -> None:
-    """config.json is edited while the server runs: the next call sees it."""
+    """Edits config.json while the server is running: the next call uses it."""
     console.rule("夕方: config.json を書き換える")
     before = recall(sakura, SAKURA, "太郎さん")
     config.write_text(json.dumps({"reranker_top_n": 2, "timezone": "Asia/Tokyo"}), encoding="utf-8")
@@ -76,13 +76,13 @@ def evening(sakura: Connection, config: Path) -> None:
     check(len(before["hits"]) > 2 and len(after["hits"]) == 2, "the edit did not take effect")
     config.write_text('{"reranker_top_n": 2', encoding="utf-8")
     check(len(recall(sakura, SAKURA, "太郎さん")["hits"]) == 2, "a broken edit changed something")
-    told = sakura.get_json("/ready")["config_error"]
-    console.print(f"a broken edit keeps the last good settings, and says so: [yellow]{told}")
-    check(bool(told), "the broken edit was not reported")
+    config_error = sakura.get_json("/ready")["config_error"]
+    console.print(f"a broken edit keeps the last valid settings, and is reported: [yellow]{config_error}")
+    check(bool(config_error), "the broken edit was not reported")
 
 
 def night(sakura: Connection, nilou: Connection) -> None:
-    """A change of mind, a memory put away, and how the next conversation begins."""
+    """Replaces a memory, forgets one, and gets the context of the next conversation."""
     console.rule("夜: 考えが変わる、忘れる、振り返る")
     cake = recall(sakura, SAKURA, "ショートケーキ")["hits"][0]["key"]
     remember(sakura, SAKURA, "太郎さんは最近、苺よりチーズケーキが好きになった。", supersedes=cake)
@@ -98,52 +98,52 @@ def night(sakura: Connection, nilou: Connection) -> None:
 
 
 def remember(connection: Connection, name: str, content: str, **more: str) -> None:
-    """Stores one memory and shows it."""
+    """Stores a memory and prints it."""
     answer = connection.call_tool("remember", {"content": content, **more})
     check(answer["stored"] and answer["persona"] == name, "it was not stored for the right persona")
     console.print(f"[bold]{name}[/] ← {content}")
 
 
 def recall(connection: Connection, name: str, query: str) -> dict[str, Any]:
-    """Asks, and shows what comes back and by which pipeline."""
+    """Recalls memories, and prints them with the search mode."""
     answer = connection.call_tool("recall", {"query": query})
     check(answer["persona"] == name, "another persona answered")
-    found = " / ".join(hit["content"] for hit in answer["hits"]) or "[dim]nothing[/]"
+    contents = " / ".join(hit["content"] for hit in answer["hits"]) or "[dim]nothing[/]"
     degraded = f" [dim]({answer['mode']}; {', '.join(answer['degraded'])})[/]" if answer["degraded"] else f" [dim]({answer['mode']})[/]"
-    console.print(f"[bold]{name}[/] ? {query}{degraded}\n   → {found}")
+    console.print(f"[bold]{name}[/] ? {query}{degraded}\n   → {contents}")
     return answer
 
 
 def expect(answer: dict[str, Any], word: str) -> None:
-    """The first hit says `word`."""
-    check(bool(answer["hits"]) and word in answer["hits"][0]["content"], f"the first hit should say {word}")
+    """Checks that the first hit contains `word`."""
+    check(bool(answer["hits"]) and word in answer["hits"][0]["content"], f"the first hit should contain {word}")
 
 
 def expect_nothing_of(answer: dict[str, Any], word: str) -> None:
-    """No hit says `word`."""
-    check(not any(word in hit["content"] for hit in answer["hits"]), f"no hit may say {word}")
+    """Checks that no hit contains `word`."""
+    check(not any(word in hit["content"] for hit in answer["hits"]), f"no hit may contain {word}")
 
 
-def check(held: bool, otherwise: str) -> None:
-    """Ends the demo with an error unless `held`."""
-    if not held:
-        raise SystemExit(f"not as it should be: {otherwise}")
+def check(passed: bool, failure: str) -> None:
+    """Exits with an error unless `passed`."""
+    if not passed:
+        raise SystemExit(f"check failed: {failure}")
 
 
 @contextmanager
 def server(config: Path, data: Path) -> Iterator[str]:
     """A server process on a free port; yields its URL."""
     command = [sys.executable, "-m", "memory_mcp", "serve", "--port", "0", "--config", str(config), "--data", str(data)]
-    offline = {**os.environ, "HF_HUB_OFFLINE": "1"}  # a demo downloads no models; ones that are there are used
+    offline = {**os.environ, "HF_HUB_OFFLINE": "1"}  # the demo downloads no models, but uses models that are available
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=offline) as process:
         try:
-            said = []
+            output = []
             for line in process.stderr or ():
-                said.append(line)
+                output.append(line)
                 if line.startswith(ANNOUNCEMENT):
                     yield line.removeprefix(ANNOUNCEMENT).strip()
                     return
-            raise SystemExit("the server did not start:\n" + "".join(said))
+            raise SystemExit("the server did not start:\n" + "".join(output))
         finally:
             process.terminate()
             process.communicate(timeout=30)

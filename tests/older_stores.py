@@ -19,7 +19,7 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.store import migrations
 from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
 from memory_mcp.upkeep import legacy_adoption
-from memory_mcp.upkeep.legacy_layout import Older
+from memory_mcp.upkeep.legacy_layout import LegacyItem
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOON = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -276,7 +276,7 @@ def started(data: Path) -> Iterator[Personas]:
         personas.close()
 
 
-def adopt(data: Path) -> list[Older]:
+def adopt(data: Path) -> list[LegacyItem]:
     """Start and stop. Returns what was older, and what became of it."""
     personas = Personas(data)
     try:

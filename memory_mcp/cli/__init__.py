@@ -1,4 +1,4 @@
-"""The command `memory-mcp`: it starts the server, and talks to a running one. Each command is in the file of its group."""
+"""The command `memory-mcp`: starts the server, and calls a running one. Each module here defines the commands of its name."""
 
 import io
 import os
@@ -11,7 +11,6 @@ import typer
 
 from memory_mcp import __version__
 from memory_mcp.cli import (
-    adopt,
     backups,
     connect,
     doctor,
@@ -22,6 +21,7 @@ from memory_mcp.cli import (
     models,
     organize,
     personas,
+    purge,
     serve,
     tokens,
 )
@@ -31,26 +31,27 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="memory-mcp",
-    help="Long-term memory for AI characters and assistants: one server, many personas, none shared.",
+    help="Long-term memory for AI characters and assistants: one server, many isolated personas.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (
-    serve,
-    memories,
-    import_export,
-    organize,
-    history,
-    personas,
-    backups,
-    connect,
-    tokens,
-    models,
-    doctor,
-    adopt,
-    encryption,
+for register in (
+    serve.register,
+    memories.register,
+    import_export.register,
+    organize.register,
+    history.register,
+    purge.register,
+    personas.register,
+    backups.register,
+    connect.register,
+    tokens.register,
+    models.register,
+    doctor.register,
+    serve.register_adopt,
+    encryption.register,
 ):
-    group.register(app)
+    register(app)
 
 
 def _show_version(wanted: bool) -> None:
@@ -69,7 +70,7 @@ def _top(
 
 
 def main() -> None:
-    """The console entry: runs a command and exits."""
+    """The console entry point: runs a command and exits."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a redirected stream on Windows can't write Japanese otherwise
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -77,33 +78,33 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs a command and returns its exit status. Whatever goes wrong becomes one line on stderr."""
+    """Runs a command and returns its exit status. Every error becomes one line on stderr."""
     try:
         status = app(list(arguments), prog_name="memory-mcp", standalone_mode=False)
         sys.stdout.flush()
     except MemoryMCPError as error:
-        return _complain(str(error))
+        return _print_error(str(error))
     except typer.TyperException as error:
-        said = error.format_message()
-        return _complain(f"{said if said.endswith(('.', '?')) else f'{said}.'} See `memory-mcp --help`.", error.exit_code)
+        message = error.format_message()
+        return _print_error(f"{message if message.endswith(('.', '?')) else f'{message}.'} See `memory-mcp --help`.", error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output, such as `head`, has enough
+    except BrokenPipeError:  # the reader of the output, such as `head`, closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:  # noqa: BLE001  the top: a traceback helps nobody who typed a command
-        return _complain(f"unexpected {type(error).__name__}: {error} ({_place(error)}).")
+    except Exception as error:  # noqa: BLE001  the top level: users need a message, not a traceback
+        return _print_error(f"unexpected {type(error).__name__}: {error} ({_source_line(error)}).")
     return status if isinstance(status, int) else 0
 
 
-def _complain(message: str, status: int = 1) -> int:
+def _print_error(message: str, status: int = 1) -> int:
     typer.echo(f"memory-mcp: {' '.join(message.split())}", err=True)
     return status
 
 
-def _place(error: Exception) -> str:
-    """Where it was raised, for a report."""
+def _source_line(error: Exception) -> str:
+    """The file and line that raised the error, for bug reports."""
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
-    return f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}" if trace else "somewhere"
+    return f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}" if trace else "unknown line"

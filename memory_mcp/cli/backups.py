@@ -1,4 +1,4 @@
-"""`memory-mcp backup`, beside a running server or without one, and `memory-mcp restore`, with the server stopped."""
+"""`memory-mcp backup`, with or without a running server, and `memory-mcp restore`, which requires that the server is stopped."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.options import ConfigFile, DataDirectory
+from memory_mcp.cli.options import MEBIBYTE, ConfigFile, DataDirectory, existing_data_directory, settings_or_defaults
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
-from memory_mcp.config.reading import default_config_path, default_data_directory, load
+from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import ConfigError, InvalidInput, MemoryMCPError
 
 if TYPE_CHECKING:
     from memory_mcp.upkeep.restore import Restored
 
-PersonaNames = Annotated[list[str] | None, typer.Option("--persona", "-p", help="Whose; may be repeated. Default: all.", metavar="NAME")]
-Place = Annotated[Path | None, typer.Option("--to", help="Where backups are kept. Default: backup.directory.", metavar="DIR")]
+PersonaNames = Annotated[
+    list[str] | None, typer.Option("--persona", "-p", help="A persona; may be repeated. Default: all.", metavar="NAME")
+]
+BackupDirectory = Annotated[
+    Path | None, typer.Option("--to", help="The directory of the backups. Default: backup.directory in config.json.", metavar="DIR")
+]
 
-MEBIBYTE = 1024 * 1024
-
-group = typer.Typer(help="Backups of personas.", invoke_without_command=True)
+group = typer.Typer(help="Back up personas, and list their backups.", invoke_without_command=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -33,20 +35,20 @@ def register(app: typer.Typer) -> None:
 
 
 def backup(
-    context: typer.Context, personas: PersonaNames = None, to: Place = None, config: ConfigFile = None, data: DataDirectory = None
+    context: typer.Context, personas: PersonaNames = None, to: BackupDirectory = None, config: ConfigFile = None, data: DataDirectory = None
 ) -> None:
-    """Make a backup of every persona, and read it back. The server may run. Exit status 1: one could not be made."""
+    """Back up all personas, and verify the backups. The server may be running. Exit status 1: a backup failed."""
     if context.invoked_subcommand:
         return
-    # The stores and their libraries, which the other commands do without.
+    # Imported here: the other commands don't need the stores and their libraries.
     from memory_mcp.personas.registry import names_in, open_read_only  # noqa: PLC0415
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415
     from memory_mcp.upkeep.backup import Backups  # noqa: PLC0415
-    from memory_mcp.upkeep.encryption import meant  # noqa: PLC0415
+    from memory_mcp.upkeep.encryption import selected  # noqa: PLC0415
 
-    settings, directory = _settings(config, to), _existing(data)
+    settings, directory = _settings(config, to), existing_data_directory(data)
     keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
-    names = meant(personas or [], names_in(directory))
+    names = selected(personas or [], names_in(directory))
     failed = 0
     for name in names:
         try:
@@ -58,88 +60,80 @@ def backup(
             failed += 1
             typer.echo(f"{name}: {error}", err=True)
     if not names:
-        typer.echo("There is no persona here.")
+        typer.echo("There are no personas here.")
     elif keys.master is None:
-        typer.echo("There is no master key: whoever has a backup can read it. See `memory-mcp key --help`.", err=True)
+        typer.echo("There is no master key: the backups are not encrypted. See `memory-mcp key --help`.", err=True)
     if failed:
         raise typer.Exit(1)
 
 
-def list_backups(to: Place = None, config: ConfigFile = None, data: DataDirectory = None) -> None:
-    """List the backups that there are, the newest first."""
+def list_backups(to: BackupDirectory = None, config: ConfigFile = None, data: DataDirectory = None) -> None:
+    """List the backups, the newest first."""
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
     from memory_mcp.upkeep.backup import Backups  # noqa: PLC0415  as above
 
     settings = _settings(config, to)
-    found = Backups(data or default_data_directory(), Keys()).listed(settings)
-    for made in found:
+    backups = Backups(data or default_data_directory(), Keys()).listed(settings)
+    for made in backups:
         at = made.made_at.astimezone(settings.zone).isoformat(sep=" ", timespec="minutes")
         typer.echo(f"{made.folder}  {at}  {made.size_bytes / MEBIBYTE:.1f} MiB  {'encrypted' if made.sealed else 'plain'}  {made.path}")
-    if not found:
-        typer.echo("There is no backup.")
+    if not backups:
+        typer.echo("There are no backups.")
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="A backup; see `memory-mcp backup list`.", metavar="FILE")],
-    name: Annotated[str | None, typer.Option("--as", help="Under another name than the one that it is of.", metavar="NAME")] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Instead of the persona that is there, which is lost.")] = False,
-    key_file: Annotated[Path | None, typer.Option("--key-file", help="The master key that it was made under.", metavar="FILE")] = None,
+    file: Annotated[Path, typer.Argument(help="A backup file; see `memory-mcp backup list`.", metavar="FILE")],
+    name: Annotated[str | None, typer.Option("--as", help="Restore under another name.", metavar="NAME")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the existing persona, which is lost.")] = False,
+    key_file: Annotated[Path | None, typer.Option("--key-file", help="The master key of the backup.", metavar="FILE")] = None,
     config: ConfigFile = None,
     data: DataDirectory = None,
 ) -> None:
-    """Make a persona of a backup. The server must be stopped."""
+    """Restore a persona from a backup. The server must be stopped."""
     from memory_mcp.personas.registry import Personas  # noqa: PLC0415  as above
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
     from memory_mcp.upkeep.restore import restore as make  # noqa: PLC0415  as above
 
     settings = _settings(config, None)
-    told = key_in_file(key_file) if key_file else None
-    master = _master(settings, told)
+    given_key = key_in_file(key_file) if key_file else None
+    master = _master(settings, given_key)
     if not file.exists():
         raise InvalidInput(f"{file} does not exist", "", "See `memory-mcp backup list`")
 
     def find_key(wanted: str) -> bytes | None:
-        known: list[MasterKey | None] = [told, master, earlier_key(settings.encryption, wanted)]
-        return next((key.secret for key in known if key and key.id == wanted), None)
+        candidates: list[MasterKey | None] = [given_key, master, earlier_key(settings.encryption, wanted)]
+        return next((key.secret for key in candidates if key and key.id == wanted), None)
 
-    there = Personas(data or default_data_directory(), open_limit=0, keys=Keys(master, settings.encryption.enabled))
+    personas = Personas(data or default_data_directory(), open_limit=0, keys=Keys(master, settings.encryption.enabled))
     try:
         with steps("restoring") as progress:
-            done = make(there, file, find_key, datetime.now(UTC), to=name, instead=replace, progress=progress)
+            done = make(personas, file, find_key, datetime.now(UTC), to=name, instead=replace, progress=progress)
     finally:
-        there.close()
-    _report(done, settings, given=told is not None and master is told)
+        personas.close()
+    _report(done, settings, given=given_key is not None and master is given_key)
 
 
-def _master(settings: Settings, told: MasterKey | None) -> MasterKey | None:
-    """The master key in force, or the one that was told where there is none. On another machine config.json may name a file of the first."""
+def _master(settings: Settings, given_key: MasterKey | None) -> MasterKey | None:
+    """The configured master key, or the given one if there is none. On another machine the configured key file may not exist."""
     try:
-        return master_key(settings.encryption) or told
+        return master_key(settings.encryption) or given_key
     except ConfigError:
-        if told is None:
+        if given_key is None:
             raise
-        return told
+        return given_key
 
 
 def _report(done: "Restored", settings: Settings, *, given: bool) -> None:
     at = done.made_at.astimezone(settings.zone).isoformat(sep=" ", timespec="minutes")
     typer.echo(f"{done.persona}: as it was {at}, {done.contents.memories:,} memories{', encrypted' if done.encrypted else ''}")
     if done.erased_again:
-        typer.echo(f"{done.erased_again:,} that were erased for good since then were left out")
+        typer.echo(f"{done.erased_again:,} memories erased since then were left out")
     if done.unknown_erased:
-        typer.echo("Nobody here knows what was erased for good since then: if something was, it is back, and to be purged again.", err=True)
+        typer.echo("There is no record of what was erased since then: erased memories may be back, and must be purged again.", err=True)
     if given and done.encrypted:
         typer.echo("Name the key file in encryption.key_file before the server starts.")
 
 
 def _settings(config: Path | None, to: Path | None) -> Settings:
-    path = config or default_config_path()
-    settings = load(path.read_text(encoding="utf-8") if path.exists() else "{}", str(path)).settings
+    settings = settings_or_defaults(config)
     return settings.model_copy(update={"backup": settings.backup.model_copy(update={"directory": str(to)})}) if to else settings
-
-
-def _existing(data: Path | None) -> Path:
-    directory = data or default_data_directory()
-    if not directory.is_dir():
-        raise InvalidInput(f"{directory} is no data directory", "", "Say where the data is with --data")
-    return directory

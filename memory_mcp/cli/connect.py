@@ -1,4 +1,4 @@
-"""`memory-mcp connect`: what to paste into a client, and the instructions that make its model use the memory."""
+"""`memory-mcp connect`: prints the settings for a client, and instructions that make its model use the memory."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ If an answer says `mode: keyword`, the search ran by words alone: when nothing f
 """
 
 
-# A token itself is never printed: terminals, logs and shell histories keep what they are shown.
+# The token itself is never printed, since terminals, logs and shell histories keep their output.
 PASTE = "PASTE-THE-TOKEN-HERE"
 VARIABLE = "MEMORY_MCP_TOKEN"
 
@@ -62,7 +62,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The server as a client's settings must describe it."""
+    """The server, persona and authentication for the settings of a client."""
 
     base_url: str
     persona: str
@@ -73,18 +73,19 @@ class Target:
         return f"{self.base_url}/mcp"
 
     def headers(self, token: str = PASTE) -> dict[str, str]:
-        """Percent-encoded: Node's `Headers`, which most of these clients use, refuses raw Japanese. `token`: how this client names it."""
+        """The HTTP headers, percent-encoded: Node's `Headers`, which most clients use, rejects raw Japanese. `token` is the client's
+        placeholder for the token."""
         persona = {"X-Persona": quote(self.persona, safe="")}
         return {**persona, "Authorization": f"Bearer {token}"} if self.with_token else persona
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a client wants: where its snippet goes, the snippet, and where instructions for its model go."""
+    """The settings snippet of a client, and the locations of the snippet and of the instructions."""
 
-    snippet_place: str
+    snippet_location: str
     snippet: Callable[[Target], str]
-    instructions_place: str
+    instructions_location: str
 
 
 def register(app: typer.Typer) -> None:
@@ -93,30 +94,30 @@ def register(app: typer.Typer) -> None:
 
 
 def connect(
-    client: Annotated[ClientName, typer.Option(help="The program that is to use the memory.")],
-    persona: Annotated[str, typer.Option("--persona", "-p", help="Whose memory it gets.", metavar="NAME")],
+    client: Annotated[ClientName, typer.Option(help="The program that will use the memory.")],
+    persona: Annotated[str, typer.Option("--persona", "-p", help="The persona to connect to.", metavar="NAME")],
     url: Url = None,
     with_token: Annotated[
-        bool | None, typer.Option("--with-token/--no-token", help="Leave a place for a token. Default: if MEMORY_MCP_TOKEN is set.")
+        bool | None, typer.Option("--with-token/--no-token", help="Include a placeholder for a token. Default: if MEMORY_MCP_TOKEN is set.")
     ] = None,
-    only: Annotated[Part, typer.Option(help="One part alone, to be redirected into its file.")] = Part.BOTH,
+    only: Annotated[Part, typer.Option(help="Print only one part, to redirect it into a file.")] = Part.BOTH,
 ) -> None:
-    """Print what to paste into a client, and instructions that tell its model when to remember and recall."""
-    wanted = bool(default_token()) if with_token is None else with_token
-    target = Target(connection(url, persona).url, canonical_name(persona), wanted)
+    """Print the settings for a client, and instructions that tell its model when to remember and recall."""
+    has_token = bool(default_token()) if with_token is None else with_token
+    target = Target(connection(url, persona).url, canonical_name(persona), has_token)
     recipe = RECIPES[client]
     if only is not Part.INSTRUCTIONS:
-        _print_part(recipe.snippet_place, recipe.snippet(target), only)
+        _print_part(recipe.snippet_location, recipe.snippet(target), only)
     if only is not Part.SNIPPET:
-        _print_part(recipe.instructions_place, INSTRUCTIONS, only)
+        _print_part(recipe.instructions_location, INSTRUCTIONS, only)
 
 
-def _print_part(place: str, text: str, only: Part) -> None:
-    """The text on stdout; where it goes is a heading, or on stderr when the text is redirected into a file."""
+def _print_part(location: str, text: str, only: Part) -> None:
+    """Prints the text on stdout, with its location as a heading, or on stderr if only one part is printed."""
     if only is Part.BOTH:
-        typer.echo(f"── {place}\n")
+        typer.echo(f"── {location}\n")
     else:
-        typer.echo(f"── {place}", err=True)
+        typer.echo(f"── {location}", err=True)
     typer.echo(text.rstrip() + ("\n" if only is Part.BOTH else ""))
 
 
@@ -125,14 +126,14 @@ def _json(tree: dict[str, Any]) -> str:
 
 
 def _vscode(target: Target) -> str:
-    """VS Code asks for an `input` once, and keeps it in its secret storage."""
+    """VS Code asks once for an `input` and keeps it in its secret storage."""
     servers = {"servers": {"memory": {"type": "http", "url": target.url, "headers": target.headers("${input:memory-token}")}}}
-    asked = {"type": "promptString", "id": "memory-token", "description": "Token of Memory MCP", "password": True}
-    return _json({"inputs": [asked], **servers} if target.with_token else servers)
+    prompt = {"type": "promptString", "id": "memory-token", "description": "Token of Memory MCP", "password": True}
+    return _json({"inputs": [prompt], **servers} if target.with_token else servers)
 
 
 def _claude_code(target: Target) -> str:
-    """With a token as an entry of the project's `.mcp.json`, which names the variable: an argument could be read by others."""
+    """With a token, an entry in the project's `.mcp.json` that names the variable, since other users can read arguments."""
     scope, quoted = ("--scope project ", "'") if target.with_token else ("", '"')
     headers = " ".join(f"--header {quoted}{name}: {value}{quoted}" for name, value in target.headers(f"${{{VARIABLE}}}").items())
     return f"claude mcp add --transport http {scope}memory {target.url} {headers}"
@@ -147,15 +148,15 @@ def _lmstudio(target: Target) -> str:
 
 
 def _gemini(target: Target) -> str:
-    """`httpUrl`: Gemini takes `url` for the older transport, Server-Sent Events."""
+    """`httpUrl`, because Gemini uses `url` for the older transport, Server-Sent Events."""
     return _json({"mcpServers": {"memory": {"httpUrl": target.url, "headers": target.headers(f"${VARIABLE}")}}})
 
 
 def _open_webui(target: Target) -> str:
     """The persona in the URL, because not every version sends headers."""
-    if target.persona in (".", ".."):  # the call would go to /mcp, and reach the persona of callers that name none
+    if target.persona in (".", ".."):  # the URL would normalize to /mcp, which is the default persona
         raise InvalidInput(
-            f"the persona {target.persona!r} can't be named in a URL", "programs take such a part out of it", "Choose another name"
+            f"the persona {target.persona!r} can't be named in a URL", "clients remove such path segments", "Choose another name"
         )
     lines = ["Type   MCP (Streamable HTTP)", f"URL    {target.base_url}/p/{quote(target.persona, safe='')}/mcp"]
     lines.append(f"Auth   Bearer {PASTE}" if target.with_token else "Auth   None")
@@ -169,7 +170,7 @@ def _open_webui(target: Target) -> str:
 
 
 def _claude_desktop(target: Target) -> str:
-    """The stdio bridge, by its whole path: desktop programs don't see a virtual environment's commands."""
+    """The stdio bridge with its full path, since desktop programs don't see the commands of a virtual environment."""
     command = shutil.which("memory-mcp", path=str(Path(sys.executable).parent)) or shutil.which("memory-mcp")
     bridge = {
         "command": command or sys.executable,

@@ -1,4 +1,4 @@
-"""`memory-mcp doctor`: says in plain words what is wrong, beside a running server or without one. It changes nothing."""
+"""`memory-mcp doctor`: diagnoses problems, with or without a running server, and changes nothing."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,18 +21,18 @@ def register(app: typer.Typer) -> None:
 def doctor(
     config: ConfigFile = None,
     data: DataDirectory = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only problems.")] = False,
 ) -> None:
-    """Check config, data, databases and models. Exit status 0: nothing is wrong."""
-    # The stores and their libraries, which the other commands do without.
+    """Check configuration, data, databases and models. Exit status 0: there are no problems."""
+    # Imported here: the other commands don't need the stores and their libraries.
     from memory_mcp.cli.doctor_checks import check_config, check_data, check_encryption, check_models  # noqa: PLC0415
 
     config_path = config or default_config_path()
     data_directory = data or default_data_directory()
     settings, findings = check_config(config_path)
     findings += check_models(settings, data_directory)
-    keys, found = check_encryption(settings, data_directory)
-    findings += [*found, *check_data(data_directory, keys)]
+    keys, encryption = check_encryption(settings, data_directory)
+    findings += [*encryption, *check_data(data_directory, keys)]
     wrong = [finding for finding in findings if finding.verdict == "wrong"]
     for finding in wrong if quiet else findings:
         _print(finding)

@@ -1,4 +1,4 @@
-"""What doctor looks at: config.json, the models, the data directory, each persona. Everything is read, nothing is written."""
+"""The checks of `memory-mcp doctor`: config.json, models, data directory, personas. They only read."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from memory_mcp.cli.options import MEBIBYTE
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
@@ -29,9 +30,8 @@ from memory_mcp.store.legacy.original_files import KEPT_NAME
 from memory_mcp.store.sqlite import network_drives
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.encryption import refuse_without_key, state
-from memory_mcp.upkeep.legacy_layout import older_things
+from memory_mcp.upkeep.legacy_layout import legacy_items
 
-MEBIBYTE = 1024 * 1024
 TOO_LITTLE_BYTES = 100 * MEBIBYTE
 LITTLE_BYTES = 1024 * MEBIBYTE
 
@@ -43,7 +43,7 @@ Verdict = Literal["ok", "note", "wrong"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `note` is worth knowing; `wrong` needs somebody's hand."""
+    """The result of one check. `note` is for information; `wrong` requires action."""
 
     verdict: Verdict
     what: str
@@ -51,7 +51,7 @@ class Finding:
 
 
 def check_config(path: Path) -> tuple[Settings, list[Finding]]:
-    """The settings as far as they can be had, and what is wrong with the file."""
+    """The settings, or the defaults if config.json is invalid, and the findings about the file."""
     try:
         text = path.read_text(encoding="utf-8") if path.exists() else "{}"
         loaded = load(text, str(path))
@@ -59,12 +59,12 @@ def check_config(path: Path) -> tuple[Settings, list[Finding]]:
         return Settings(), [Finding("wrong", "config", f"{path} can't be read: {error}. Make it a readable UTF-8 file.")]
     except ConfigError as error:
         return Settings(), [Finding("wrong", "config", str(error))]
-    read = Finding("ok", "config", f"{path} can be used" if path.exists() else f"{path} is not there: defaults are used")
+    read = Finding("ok", "config", f"{path} can be used" if path.exists() else f"{path} does not exist: defaults are used")
     return loaded.settings, [read, *(Finding("note", "config", f"{warning}.") for warning in loaded.warnings)]
 
 
 def check_models(settings: Settings, data: Path) -> list[Finding]:
-    """Which models are configured, and whether they are there. Loads nothing; `memory-mcp models check` does."""
+    """Whether the configured models are available. Loads nothing; `memory-mcp models check` does."""
     if settings.embeddings_model and settings.embeddings_class:
         embedder = Finding("ok", "embedder", f"{settings.embeddings_model}, by the class {settings.embeddings_class}")
     else:
@@ -73,7 +73,7 @@ def check_models(settings: Settings, data: Path) -> list[Finding]:
 
 
 def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Finding]]:
-    """What opens encrypted personas, and whether it opens all there are."""
+    """The keys, and whether they decrypt all encrypted personas."""
     try:
         keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
         refuse_without_key(directory, keys)
@@ -81,61 +81,61 @@ def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Fi
         return Keys(), [Finding("wrong", "encryption", f"{error} The server does not start.")]
     there = state(directory)
     if keys.master is None:
-        return keys, [Finding("ok", "encryption", "none: whoever reads this disk reads the memories")]
-    said = f"{len(there.encrypted)} of {len(there.encrypted) + len(there.plain)} persona(s) are encrypted; master key {keys.master.id}"
+        return keys, [Finding("ok", "encryption", "none: everybody with access to the disk can read the memories")]
+    counts = f"{len(there.encrypted)} of {len(there.encrypted) + len(there.plain)} persona(s) are encrypted; master key {keys.master.id}"
     mixed = there.plain and (keys.for_new or there.encrypted)
-    return keys, [Finding("note" if mixed else "ok", "encryption", said + (". `memory-mcp encrypt` does the rest" if mixed else ""))]
+    return keys, [Finding("note" if mixed else "ok", "encryption", counts + (". `memory-mcp encrypt` encrypts the rest" if mixed else ""))]
 
 
 def check_data(directory: Path, keys: Keys) -> list[Finding]:
-    """The data directory, the server that has it, and every persona in it. What is encrypted is opened with `keys`."""
+    """Checks the data directory, the server that uses it, and every persona. Encrypted personas are opened with `keys`."""
     if not directory.exists():
-        return [Finding("wrong", "data", f"{directory} does not exist. Say where the data is with --data; `serve` creates it.")]
+        return [Finding("wrong", "data", f"{directory} does not exist. Name it with --data; `serve` creates it.")]
     if not directory.is_dir():
-        return [Finding("wrong", "data", f"{directory} is no directory. Say where the data is with --data.")]
+        return [Finding("wrong", "data", f"{directory} is not a directory. Name the data directory with --data.")]
     process = serving_process(directory)
     try:
         entries = sorted(entry for entry in directory.iterdir() if is_persona(entry))
     except OSError as error:
-        return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Mend its permissions.")]
-    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in older_things(directory)]
-    found = [*_room(directory, process), _server(process), *_tokens(directory), *older, *_kept(directory)]
+        return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Fix its permissions.")]
+    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
+    findings = [*_disk(directory, process), _server(process), *_tokens(directory), *older, *_kept(directory)]
     if not entries:
-        found.append(Finding("ok", "personas", "there is none yet: the first memory that is stored creates one"))
-    return [*found, *(finding for entry in entries for finding in _persona(entry, keys))]
+        findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
+    return [*findings, *(finding for entry in entries for finding in _persona(entry, keys))]
 
 
 def serving_process(directory: Path) -> int | None:
-    """The process that has this data directory, as far as can be told without touching its lock."""
+    """The id of the process that uses the data directory, according to its lock file; None if there is none."""
     try:
         process = int(json.loads((directory / LOCK_OWNER_NAME).read_text(encoding="utf-8"))["process"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if sys.platform == "win32":  # asking there would end the process
+    if sys.platform == "win32":  # os.kill would end the process there
         return process
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
-        return None  # it ended without cleaning up; the lock itself went with it
+        return None  # it ended without cleaning up; the operating system released its lock
     except PermissionError:
-        pass  # somebody else's process is a process
+        pass  # a process of another user
     return process
 
 
-def _room(directory: Path, process: int | None) -> list[Finding]:
+def _disk(directory: Path, process: int | None) -> list[Finding]:
     free = shutil.disk_usage(directory).free
-    said = f"{free // MEBIBYTE:,} MiB are free in {directory}"
-    found = [Finding("wrong" if free < TOO_LITTLE_BYTES else "note" if free < LITTLE_BYTES else "ok", "disk", said)]
+    free_space = f"{free // MEBIBYTE:,} MiB are free in {directory}"
+    findings = [Finding("wrong" if free < TOO_LITTLE_BYTES else "note" if free < LITTLE_BYTES else "ok", "disk", free_space)]
     if not os.access(directory, os.W_OK | os.X_OK):
-        whose = "for this user; the running server may be another" if process else "for this user"
-        found.append(Finding("note" if process else "wrong", "data", f"{directory} is not writable {whose}. Mend its permissions."))
+        scope = "for this user; the running server may be another" if process else "for this user"
+        findings.append(Finding("note" if process else "wrong", "data", f"{directory} is not writable {scope}. Fix its permissions."))
     if network_drives.is_on_network_drive(directory):
-        found.append(
+        findings.append(
             Finding(
                 "note", "data", f"{directory} lies on a network drive: slower, and only one machine may use it. A local disk is better."
             )
         )
-    return found
+    return findings
 
 
 def _server(process: int | None) -> Finding:
@@ -143,35 +143,37 @@ def _server(process: int | None) -> Finding:
 
 
 def _kept(directory: Path) -> list[Finding]:
-    """What earlier adoptions have kept, which only its owner may throw away."""
+    """The originals that adoption kept, which only the user may delete."""
     files = [path for path in (directory / KEPT_NAME).rglob("*") if path.is_file()]
     if not files:
         return []
     size = sum(path.stat().st_size for path in files) // MEBIBYTE
-    said = f"what was adopted from an older server is kept in {KEPT_NAME} ({size:,} MiB). Remove it when all is well."
-    return [Finding("note", "older data", said)]
+    sentence = f"the originals of adopted data are kept in {KEPT_NAME} ({size:,} MiB). Remove them when you no longer need them."
+    return [Finding("note", "older data", sentence)]
 
 
 def _tokens(directory: Path) -> list[Finding]:
-    """Who needs one, how many there are, and whether strangers could read the file."""
+    """Whether calls require a token, how many tokens there are, and whether other users can read the file."""
     try:
         tokens = read_tokens(directory)
     except StoreError as error:
-        return [Finding("wrong", "tokens", f"{error} Until then the server lets nobody in.")]
+        return [Finding("wrong", "tokens", f"{error} Until then the server refuses all calls.")]
     if tokens is None:
-        return [Finding("ok", "tokens", "there are none: whoever reaches the server reads and writes everything")]
+        return [Finding("ok", "tokens", "there are none: everybody who can reach the server can read and write everything")]
     states = Counter(token.state(datetime.now(UTC)) for token in tokens.values())
     counted = ", ".join(f"{count} {state}" for state, count in states.items())
-    found = [
+    findings = [
         Finding(
-            "ok" if states["in force"] else "note", "tokens", f"every call wants one; {counted or 'and there is none: nobody can call'}"
+            "ok" if states["in force"] else "note",
+            "tokens",
+            f"every call requires one; {counted or 'there is none, so all calls are refused'}",
         )
     ]
     if os.name != "nt" and (directory / TOKENS_NAME).stat().st_mode & 0o077:
-        found.append(
-            Finding("note", "tokens", f"{TOKENS_NAME} may be read or changed by other users. Do: chmod 600 {directory / TOKENS_NAME}")
+        findings.append(
+            Finding("note", "tokens", f"{TOKENS_NAME} can be read or changed by other users. Run: chmod 600 {directory / TOKENS_NAME}")
         )
-    return found
+    return findings
 
 
 def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Finding:
@@ -179,30 +181,30 @@ def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Find
         return Finding("ok", role, "none, as configured")
     match find_configured(settings, name, role, data / DIRECTORY_NAME):
         case Found(None):
-            return Finding("note", role, f"{name} is not downloaded yet. Run `memory-mcp models download`; otherwise the server does it.")
+            return Finding("note", role, f"{name} is not downloaded yet. Run `memory-mcp models download`, or let the server download it.")
         case Found(directory):
-            return Finding("ok", role, f"{name} is there" + ("" if str(directory) == name else f" ({directory})"))
+            return Finding("ok", role, f"{name} is available" + ("" if str(directory) == name else f" ({directory})"))
         case Missing(why):
-            return Finding("note", role, f"{why} Until then search goes without it, and says so.")
+            return Finding("note", role, f"{why} Until then search works without it and reports that.")
 
 
 def _persona(entry: Path, keys: Keys) -> list[Finding]:
-    name, found = _identity(entry)
+    name, findings = _identity(entry)
     try:
         key = keys.of(entry)
     except StoreError as error:
-        return [*found, Finding("wrong", name, f"{error} It can't be looked into.")]
+        return [*findings, Finding("wrong", name, f"{error} It can't be checked.")]
     try:
         PersonaContext(entry / CONTEXT_NAME, key).read()
     except StoreDamaged as error:
-        found.append(Finding("wrong", name, str(error)))
+        findings.append(Finding("wrong", name, str(error)))
     if is_lost(entry) and (entry / IDENTITY_NAME).exists():
-        return [*found, Finding("wrong", name, f"{DATABASE_NAME} is missing, empty or cut off. {RESTORE}.")]
-    return [*found, *_database(name, inspect(entry / DATABASE_NAME, key))]
+        return [*findings, Finding("wrong", name, f"{DATABASE_NAME} is missing, empty or cut off. {RESTORE}.")]
+    return [*findings, *_database(name, inspect(entry / DATABASE_NAME, key))]
 
 
 def _identity(entry: Path) -> tuple[str, list[Finding]]:
-    """The name that a directory says it has; what is wrong when that can't be."""
+    """The name of a persona by its identity file, and the findings if that doesn't match the directory."""
     path = entry / IDENTITY_NAME
     try:
         name = str(json.loads(path.read_text(encoding="utf-8"))["name"])
@@ -210,25 +212,23 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
     except FileNotFoundError:
         name, fits = entry.name, directory_name(entry.name) == entry.name
     except (OSError, ValueError, KeyError, TypeError, RecursionError, InvalidPersonaName) as error:
-        mend = 'Restore it: {"name": "the exact name"}'
+        remedy = 'Restore it: {"name": "the exact name"}'
         return entry.name, [
-            Finding("wrong", entry.name, f"{IDENTITY_NAME} can't be used: {error}. The server can't serve this persona. {mend}")
+            Finding("wrong", entry.name, f"{IDENTITY_NAME} can't be used: {error}. The server can't serve this persona. {remedy}")
         ]
     if fits:
         return name, []
     if name == entry.name:
-        return name, []  # of an older server, and told of as such
-    moved = f"its directory {entry.name} should be named {directory_name(name)}"
-    return name, [
-        Finding("wrong", name, f"{moved}. The server does not see it; rename the directory, or restore the right {IDENTITY_NAME}.")
-    ]
+        return name, []  # a directory of an older server, which is reported separately
+    mismatch = f"its directory {entry.name} should be named {directory_name(name)}"
+    return name, [Finding("wrong", name, f"{mismatch}. The server ignores it; rename the directory, or restore the right {IDENTITY_NAME}.")]
 
 
-def _database(name: str, seen: Inspection) -> list[Finding]:
-    if seen.faults:
-        return [Finding("wrong", name, f"{DATABASE_NAME} is damaged: {'; '.join(seen.faults)}. {RESTORE}. {RECOVER}.")]
-    if seen.outdated:
-        return [Finding("note", name, f"{seen.memories:,} memories in an older form: the server brings it up to date when it opens it.")]
-    trash = f", {seen.in_trash:,} in the trash" if seen.in_trash else ""
-    waiting = f", {seen.waiting:,} waiting for a vector" if seen.waiting else ""
-    return [Finding("ok", name, f"{seen.memories:,} memories{trash}{waiting}; database and lexical index are sound")]
+def _database(name: str, inspection: Inspection) -> list[Finding]:
+    if inspection.faults:
+        return [Finding("wrong", name, f"{DATABASE_NAME} is damaged: {'; '.join(inspection.faults)}. {RESTORE}. {RECOVER}.")]
+    if inspection.outdated:
+        return [Finding("note", name, f"{inspection.memories:,} memories in an older format: the server migrates it when it opens it.")]
+    trash = f", {inspection.in_trash:,} in the trash" if inspection.in_trash else ""
+    waiting = f", {inspection.waiting:,} waiting for a vector" if inspection.waiting else ""
+    return [Finding("ok", name, f"{inspection.memories:,} memories{trash}{waiting}; database and lexical index are sound")]

@@ -1,24 +1,24 @@
-"""`memory-mcp models`: which models are configured, where they are, whether they work; and downloading them."""
+"""`memory-mcp models`: lists, checks, downloads and exports the configured models."""
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli import model_export
 from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.loading import availability
-from memory_mcp.encoders.loading.availability import Found, Missing, Role
+from memory_mcp.encoders.loading.availability import Found, Missing, Role, find
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
-from memory_mcp.errors import MemoryMCPError
+from memory_mcp.errors import EncoderFailed, MemoryMCPError
 
 if TYPE_CHECKING:
     from memory_mcp.encoders.cache import Caches
+    from memory_mcp.encoders.onnx.export_directory import Export
     from memory_mcp.encoders.pool import ModelPool
 
 _PAIRS = (
@@ -28,7 +28,25 @@ _PAIRS = (
     ("What does she like to eat?", "The train leaves at nine."),
 )
 
-models = typer.Typer(help="The embedding model and the reranker: list, check, download.", no_args_is_help=True)
+TEXTS = 500
+
+Embedder = Annotated[
+    str | None, typer.Option("--embedder", help="Export this embedding model instead of the configured one.", metavar="MODEL")
+]
+Reranker = Annotated[str | None, typer.Option("--reranker", help="Export this reranker instead of the configured one.", metavar="MODEL")]
+Persona = Annotated[
+    str | None, typer.Option("--persona", "-p", help="Measure int8 on the memories of this persona. Default: of all.", metavar="NAME")
+]
+
+AcceptInt8 = Annotated[
+    bool,
+    typer.Option(
+        "--accept-int8",
+        help="Use int8 even if there is no proof yet that it ranks well, for example with few memories. Never if it ranks badly.",
+    ),
+]
+
+models = typer.Typer(help="The embedding model and the reranker: list, check, download, export.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -36,13 +54,13 @@ def register(app: typer.Typer) -> None:
     models.command("list")(list_models)
     models.command()(check)
     models.command()(download)
-    models.command("export-onnx")(model_export.export_onnx)
+    models.command("export-onnx")(export_onnx)
     app.add_typer(models, name="models")
 
 
 def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
-    """Say which models are configured, and where they are. Loads nothing."""
-    # What the tables of languages say is for those who ask only.
+    """List the configured models and where they are, without loading them."""
+    # Imported here: the other commands don't need the tables of languages.
     from memory_mcp.encoders.model_families import known_languages  # noqa: PLC0415
 
     settings = settings_of(config)
@@ -58,8 +76,8 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
 
 
 def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
-    """Load the configured models and ask them something. Exit status 0: those that are wanted work."""
-    # Loading needs what the other commands do without.
+    """Load the configured models and run them. Exit status 0: all of them work."""
+    # Imported here: the other commands don't load models.
     from memory_mcp.encoders.cache import Caches  # noqa: PLC0415
     from memory_mcp.encoders.pool import ModelPool  # noqa: PLC0415
 
@@ -71,19 +89,19 @@ def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
                 typer.echo(f"{role}: none (null)")
                 continue
             try:
-                ask = _asked_embedder if role == "embedder" else _asked_reranker
-                typer.echo(f"{role}: {ask(settings, pool, Caches(), _exports(data))}")
+                run = _run_embedder if role == "embedder" else _run_reranker
+                typer.echo(f"{role}: {run(settings, pool, Caches(), _exports(data))}")
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # noqa: BLE001  libraries raise what they like, and panic, at broken models; the other is still to be checked
+            except BaseException as error:  # noqa: BLE001  libraries raise anything, even panics, at broken models; the other model must still be checked
                 failed = True
-                typer.echo(f"{role}: {_said(name, error)}", err=True)
+                typer.echo(f"{role}: {_message(name, error)}", err=True)
     if failed:
         raise typer.Exit(1)
 
 
 def download(config: ConfigFile = None) -> None:
-    """Put the configured models into the local cache, so that they are there without a network from then on."""
+    """Download the configured models into the local cache, so that they need no network afterwards."""
     settings = settings_of(config)
     failed = False
     for role, name in _configured(settings):
@@ -115,46 +133,144 @@ def _where(settings: Settings, role: Role, name: str, exports: Path) -> str:
         return f"the class {settings.embeddings_class}"
     match find_configured(settings, name, role, exports):
         case Found(None):
-            return "at the hub, not downloaded yet. Run `memory-mcp models download`, or let the server do it when it starts."
+            return "at the hub, not downloaded yet. Run `memory-mcp models download`, or let the server download it when it starts."
         case Found(directory):
             return str(directory)
         case Missing(why):
             return f"absent. {why}"
 
 
-def _asked_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
+def _run_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
     from memory_mcp.encoders.loading.loaders import Exports, load_embedder  # noqa: PLC0415  as above
     from memory_mcp.encoders.loading.model_slot import release  # noqa: PLC0415
 
-    began = time.monotonic()
+    start = time.monotonic()
     embedder = load_embedder(settings, pool, caches, Exports(exports))
     loaded = time.monotonic()
     for query, _ in _PAIRS:
         embedder.embed_query(query)
-    asked_ms = (time.monotonic() - loaded) * 1_000 / len({query for query, _ in _PAIRS})
+    query_ms = (time.monotonic() - loaded) * 1_000 / len({query for query, _ in _PAIRS})
     release(embedder)
-    limit = f"{embedder.max_tokens} tokens" if embedder.max_tokens else "not told"
+    limit = f"{embedder.max_tokens} tokens" if embedder.max_tokens else "unknown"
     return (
         f"{embedder.name} works: dimension {embedder.dimension}, limit {limit}, "
-        f"loaded in {loaded - began:.1f} s, {asked_ms:.0f} ms a query, generation {embedder.generation}"
+        f"loaded in {loaded - start:.1f} s, {query_ms:.0f} ms a query, generation {embedder.generation}"
     )
 
 
-def _asked_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
+def _run_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
     from memory_mcp.encoders.loading.loaders import Exports, load_reranker  # noqa: PLC0415  as above
 
-    began = time.monotonic()
+    start = time.monotonic()
     reranker = load_reranker(settings, pool, caches, Exports(exports))
     loaded = time.monotonic()
     scores = [score for query, text in _PAIRS for score in reranker.score(query, [text]) or []]
-    asked_ms = (time.monotonic() - loaded) * 1_000 / len(_PAIRS)
+    query_ms = (time.monotonic() - loaded) * 1_000 / len(_PAIRS)
     return (
-        f"{reranker.name} works: limit {reranker.max_tokens} tokens, loaded in {loaded - began:.1f} s, {asked_ms:.0f} ms a pair, "
+        f"{reranker.name} works: limit {reranker.max_tokens} tokens, loaded in {loaded - start:.1f} s, {query_ms:.0f} ms a pair, "
         f"scores of fitting texts {scores[0]:.3f} (ja) and {scores[2]:.3f} (en), of unfitting ones {scores[1]:.3f} and {scores[3]:.3f}"
     )
 
 
-def _said(name: str, error: BaseException) -> str:
+def _message(name: str, error: BaseException) -> str:
     from memory_mcp.encoders.failures import load_error  # noqa: PLC0415  as above
 
     return str(error) if isinstance(error, MemoryMCPError) else load_error(name, error)
+
+
+def export_onnx(
+    config: ConfigFile = None,
+    data: DataDirectory = None,
+    persona: Persona = None,
+    embedder: Embedder = None,
+    reranker: Reranker = None,
+    accept_int8: AcceptInt8 = False,
+) -> None:
+    """Export the models to ONNX in the data directory, and measure how int8 ranks your memories. Doesn't affect a running server."""
+    settings = settings_of(config)
+    directory = data or default_data_directory()
+    wanted: list[tuple[Role, str | None]] = [
+        ("embedder", embedder or (None if settings.embeddings_class else settings.embeddings_model)),
+        ("reranker", reranker or settings.reranker_model),
+    ]
+    texts = _texts(directory, persona)
+    failed = False
+    for role, name in wanted:
+        if name is None:
+            typer.echo(f"{role}: nothing to export")
+            continue
+        try:
+            typer.echo(f"{role}: {_export(role, name, directory, texts, accept_int8)}")
+        except MemoryMCPError as error:
+            failed = True
+            typer.echo(f"{role}: {error}", err=True)
+    if failed:
+        raise typer.Exit(1)
+    typer.echo(
+        'Set "inference_backend": "onnx" in config.json, and "onnx_precision": "int8" where int8 ranks well. A running server applies it at once.'
+    )
+
+
+def _export(role: Role, name: str, data: Path, texts: Sequence[str], accepted: bool) -> str:
+    # Imported here: the other commands don't need torch.
+    from memory_mcp.encoders.onnx import export_directory, exporter, ranking_agreement  # noqa: PLC0415
+
+    model = find(name, role)
+    if isinstance(model, Missing):
+        raise EncoderFailed(model.reason.rstrip("."))
+    source = model.directory or availability.download(name, role, show_progress=False)
+    target = export_directory.directory_for(name, role, data / export_directory.DIRECTORY_NAME)
+    export = exporter.export_embedder if role == "embedder" else exporter.export_reranker
+    typer.echo(f"{role}: {name} is being exported, which takes half a minute …", err=True)
+    export(name, source, target)
+    own = len(texts) >= export_directory.MIN_TEXTS
+    return _report(ranking_agreement.measure(target, texts if own else ranking_agreement.SENTENCES, own, accepted), target)
+
+
+def _report(export: "Export", target: Path) -> str:
+    from memory_mcp.encoders.onnx.export_directory import AGREEMENT_MEASURE, FILE_NAMES, weight_names  # noqa: PLC0415  as above
+
+    megabytes = {
+        precision: sum((target / name).stat().st_size for name in weight_names(export, precision)) / 1e6 for precision in FILE_NAMES
+    }
+    measured = export.agreement
+    if measured is None:
+        raise EncoderFailed(f"{export.model} is exported", "how int8 ranks was not measured")
+    on = f"{measured.texts} {'memories' if measured.own else 'built-in sentences'}"
+    return (
+        f"{export.model} is in {target}\n"
+        f"  fp32: {megabytes['fp32']:.0f} MB, answers as torch does (largest difference {export.difference:.1g})\n"
+        f"  int8: {megabytes['int8']:.0f} MB, {measured.alike:.0%} {AGREEMENT_MEASURE[export.role]}, rank correlation {measured.spearman:.3f} "
+        f"(on {on}; {measured.telling} of {measured.queries} queries tell)\n"
+        f"  {_verdict(export)}"
+    )
+
+
+def _verdict(export: "Export") -> str:
+    from memory_mcp.encoders.onnx.export_directory import ranks_differently, unproven  # noqa: PLC0415  as above
+
+    if ranks_differently(export):
+        return "int8 is refused: it ranks too differently"
+    missing = unproven(export)
+    if missing is None:
+        return "int8 may be used"
+    why, remedy = missing
+    return f"int8 may be used because you accept it: {why}" if export.int8_accepted else f"int8 is refused: {why}. {remedy}"
+
+
+def _texts(data: Path, persona: str | None) -> list[str]:
+    """The contents of the newest memories of one persona, or of all personas in equal parts."""
+    # Imported here, as above.
+    from memory_mcp.personas.directories import is_persona  # noqa: PLC0415
+    from memory_mcp.personas.names import canonical_name, directory_name  # noqa: PLC0415
+    from memory_mcp.store.inspection import latest_texts  # noqa: PLC0415
+    from memory_mcp.store.sqlite.database import DATABASE_NAME  # noqa: PLC0415
+
+    if persona is not None:
+        homes = [data / directory_name(canonical_name(persona))]
+        if not is_persona(homes[0]):
+            raise EncoderFailed(f"there is no persona {persona!r} in {data}", "", "Name another with --persona, or omit it for all")
+    else:
+        homes = sorted(entry for entry in data.iterdir() if is_persona(entry)) if data.is_dir() else []
+    texts = [text for home in homes for text in latest_texts(home / DATABASE_NAME, max(1, TEXTS // len(homes)))]
+    return list(dict.fromkeys(text for text in texts if text.strip()))

@@ -1,50 +1,82 @@
-"""Options that several commands share, and what they mean when they are left out."""
+"""Options that several commands share, their defaults, and the printing of JSON."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.config.reading import default_config_path, default_server_url, default_token, load
+from memory_mcp.config.reading import default_config_path, default_data_directory, default_server_url, default_token, load
 from memory_mcp.config.settings import Settings
-from memory_mcp.errors import ConfigError
+from memory_mcp.errors import ConfigError, InvalidInput
 
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
 
-_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  recognised, not listened on
+MEBIBYTE = 1024 * 1024
+_ALL_ADDRESSES = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  only compared
 
-Url = Annotated[str | None, typer.Option("--url", help="The running server. Default: MEMORY_MCP_URL, else this machine.", metavar="URL")]
-PersonaName = Annotated[str | None, typer.Option("--persona", "-p", help="Whose memory. Default: what the server says.", metavar="NAME")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="Default: MEMORY_MCP_CONFIG, else ./config.json.", metavar="FILE")]
-DataDirectory = Annotated[Path | None, typer.Option("--data", help="Default: MEMORY_MCP_DATA, else ./memory.", metavar="DIR")]
+Url = Annotated[str | None, typer.Option("--url", help="The URL of the server. Default: MEMORY_MCP_URL, or this machine.", metavar="URL")]
+PersonaName = Annotated[
+    str | None, typer.Option("--persona", "-p", help="The persona. Default: the server's default persona.", metavar="NAME")
+]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="Default: MEMORY_MCP_CONFIG, or ./config.json.", metavar="FILE")]
+DataDirectory = Annotated[Path | None, typer.Option("--data", help="Default: MEMORY_MCP_DATA, or ./memory.", metavar="DIR")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the server's answer as JSON.")]
 
 
 def settings_of(config: Path | None) -> Settings:
-    """The settings of `--config`, else of the config.json here.
+    """The settings of `--config`, or of the default config.json.
 
     Raises:
-        ConfigError: it can't be read, or used.
+        ConfigError: the file can't be read, or is invalid.
     """
     source = config or default_config_path()
     try:
         return load(source.read_text(encoding="utf-8") if config or source.exists() else "{}", str(source)).settings
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{source} can't be read", str(error), "Say which file with --config") from error
+        raise ConfigError(f"{source} can't be read", str(error), "Name the file with --config") from error
+
+
+def settings_or_defaults(config: Path | None) -> Settings:
+    """As `settings_of`, but a file that doesn't exist means the defaults.
+
+    Raises:
+        ConfigError: the file is invalid.
+    """
+    path = config or default_config_path()
+    return load(path.read_text(encoding="utf-8") if path.exists() else "{}", str(path)).settings
+
+
+def existing_data_directory(data: Path | None) -> Path:
+    """`--data`, or the default data directory.
+
+    Raises:
+        InvalidInput: it is not a directory.
+    """
+    directory = data or default_data_directory()
+    if not directory.is_dir():
+        raise InvalidInput(f"{directory} is not a data directory", "", "Name the data directory with --data")
+    return directory
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Prints an object as indented JSON."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def connection(url: str | None, persona: str | None) -> "Connection":
-    """The server that these options mean, with the token of MEMORY_MCP_TOKEN. There is no option for it: every user of a machine can
-    read the arguments of every command."""
-    # Needs the HTTP client, which `--help`, `serve` and `connect` do without.
+    """A connection by these options, with the token of MEMORY_MCP_TOKEN. There is no option for the token, since all users of a machine
+    can read the arguments of its processes."""
+    # Imported here: `--help`, `serve` and `connect` don't need the HTTP client.
     from memory_mcp.client.connection import Connection  # noqa: PLC0415
 
     return Connection(server_url(url), default_token(), persona)
 
 
 def server_url(url: str | None) -> str:
-    """`--url`, else MEMORY_MCP_URL, else where a server with the config.json here would listen."""
+    """`--url`, or MEMORY_MCP_URL, or the address of a server with the default config.json."""
     return url or default_server_url() or _configured_url(default_config_path())
 
 
@@ -52,6 +84,6 @@ def _configured_url(path: Path) -> str:
     try:
         settings = load(path.read_text(encoding="utf-8") if path.exists() else "{}", str(path)).settings
     except (OSError, UnicodeDecodeError, ConfigError):
-        settings = Settings()  # a client can do without it; `serve` and `doctor` say what is wrong with it
-    host = "127.0.0.1" if settings.server_host in _EVERYWHERE else settings.server_host
+        settings = Settings()  # a client works without it; `serve` and `doctor` report the error
+    host = "127.0.0.1" if settings.server_host in _ALL_ADDRESSES else settings.server_host
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.server_port or 8000}"

@@ -1,4 +1,4 @@
-"""`memory-mcp persona`: a persona as a whole, on the running server: listed, in figures, renamed, copied, merged, erased."""
+"""`memory-mcp persona`: lists, measures, renames, copies, merges and erases personas on the running server."""
 
 import json
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from memory_mcp.cli import memories
-from memory_mcp.cli.options import AsJson, Url, connection
+from memory_mcp.cli.options import AsJson, Url, connection, print_json
 
-Name = Annotated[str, typer.Argument(help="Which persona.", metavar="NAME")]
+Name = Annotated[str, typer.Argument(help="The name of the persona.", metavar="NAME")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    group = typer.Typer(help="A persona as a whole: list, stats, rename, copy, merge, erase.", no_args_is_help=True)
+    group = typer.Typer(help="Manage personas: list, stats, rename, copy, merge, erase.", no_args_is_help=True)
     group.command("list")(memories.personas)
     for command in (stats, rename, copy, merge, erase):
         group.command()(command)
@@ -22,56 +22,59 @@ def register(app: typer.Typer) -> None:
 
 
 def stats(name: Name, url: Url = None, as_json: AsJson = False) -> None:
-    """Show what a persona holds and takes."""
+    """Show the contents and the size of a persona."""
     answer = connection(url, name).get_json("/api/persona")
     if as_json:
-        typer.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+        print_json(answer)
         return
     for field, value in answer.items():
-        typer.echo(f"{field}: {_shown(value)}")
+        typer.echo(f"{field}: {_format_value(value)}")
 
 
 def rename(
     name: Name, to: Annotated[str, typer.Argument(help="The new name.", metavar="NEW")], url: Url = None, as_json: AsJson = False
 ) -> None:
-    """Give a persona another name. Clients have to send the new one from then on."""
+    """Rename a persona. Clients must send the new name afterwards."""
     answer = connection(url, name).post_json("/api/persona/rename", {"to": to})
-    _report(answer, as_json, f"{name} is {answer['persona']} now")
+    _report(answer, as_json, f"{name} is renamed to {answer['persona']}")
 
 
 def copy(
     name: Name, to: Annotated[str, typer.Argument(help="The name of the copy.", metavar="NEW")], url: Url = None, as_json: AsJson = False
 ) -> None:
-    """Make a second persona with everything that one has."""
+    """Copy a persona with all its data."""
     answer = connection(url, name).post_json("/api/persona/copy", {"to": to})
     _report(answer, as_json, f"{answer['persona']} is a copy of {name}")
 
 
 def merge(
-    name: Name, into: Annotated[str, typer.Argument(help="Whose memory grows.", metavar="INTO")], url: Url = None, as_json: AsJson = False
+    name: Name,
+    into: Annotated[str, typer.Argument(help="The persona to merge into.", metavar="INTO")],
+    url: Url = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Take a persona's memories into another's. The first stays as it is until it is erased."""
+    """Copy a persona's memories into another persona. The first is kept until you erase it."""
     answer = connection(url, name).post_json("/api/persona/merge", {"into": into})
-    counts = f"{answer['taken']} taken, {answer['known']} known already, {answer['erased_before']} erased there before"
+    counts = f"{answer['taken']} copied, {answer['known']} known already, {answer['erased_before']} left out because they were erased there"
     _report(answer, as_json, f"{answer['persona']}: {counts}")
 
 
 def erase(
     name: Name,
-    remove_kept: Annotated[bool, typer.Option("--remove-kept", help="Also what older servers left of it.")] = False,
-    remove_backups: Annotated[bool, typer.Option("--remove-backups", help="Also every backup of it on the server's disk.")] = False,
-    confirm: Annotated[str | None, typer.Option("--confirm", help="The name once more, instead of being asked.", metavar="NAME")] = None,
+    remove_kept: Annotated[bool, typer.Option("--remove-kept", help="Also erase its data in files that older servers left.")] = False,
+    remove_backups: Annotated[bool, typer.Option("--remove-backups", help="Also erase its backups on the server's disk.")] = False,
+    confirm: Annotated[str | None, typer.Option("--confirm", help="The name again, instead of the prompt.", metavar="NAME")] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a persona with everything that it has. There is no way back."""
-    there = connection(url, name)
-    listed = there.post_json("/api/persona/erase", {})
+    """Erase a persona with all its data for good."""
+    server = connection(url, name)
+    listed = server.post_json("/api/persona/erase", {})
     if confirm is None:
         for field in ("memories", "superseded", "in_trash", "versions", "database_bytes", "kept_copies", "backups", "tokens"):
-            typer.echo(f"{field}: {_shown(listed[field])}")
+            typer.echo(f"{field}: {_format_value(listed[field])}")
         confirm = typer.prompt(f"Type {listed['persona']} to erase it for good")
-    answer = there.post_json(
+    answer = server.post_json(
         "/api/persona/erase", {"confirm": confirm, "remove_kept": remove_kept or None, "remove_backups": remove_backups or None}
     )
     gone = f", and {answer['removed_backups']} backup(s) of it" if answer.get("removed_backups") else ""
@@ -82,14 +85,14 @@ def erase(
 
 def _report(answer: Mapping[str, Any], as_json: bool, sentence: str) -> None:
     if as_json:
-        typer.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+        print_json(answer)
         return
     typer.echo(sentence)
     for path in answer.get("kept_in", []):
-        typer.echo(f"a file of an older server holds some of it: {path}")
+        typer.echo(f"a file of an older server contains some of it: {path}")
     if answer.get("tokens"):
         typer.echo(f"tokens that name {answer.get('renamed_from', answer['persona'])}: {', '.join(answer['tokens'])}")
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)

@@ -1,4 +1,4 @@
-"""A bar on stderr for what takes a while, where somebody is looking at it."""
+"""A progress bar on stderr for long operations, shown only in a terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def steps(what: str) -> Iterator[Callable[[int, int], None]]:
-    """The same for what is done several times over: yields what is called with how much is done, and of how much."""
+    """A progress bar for repeated phases; yields a function to call with the completed and the total amount."""
     with _bar(quiet=False) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -20,14 +20,14 @@ def steps(what: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def progress(what: str, total: int | None, quiet: bool = False) -> Iterator[Advance]:
-    """Yields what is called with how much more of `total` is done; None where nobody knows how much there is."""
+    """A progress bar; yields a function to call with each further amount. `total` is None if it is unknown."""
     with _bar(quiet=quiet) as bar:
         task = bar.add_task(what, total=total)
         yield lambda count: bar.advance(task, count)
 
 
 def _bar(*, quiet: bool) -> "Progress":
-    # Only commands that show one need it.
+    # Imported here: only commands with a progress bar need rich.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 

@@ -1,5 +1,6 @@
-"""`memory-mcp serve`: runs the server in the foreground."""
+"""`memory-mcp serve` runs the server in the foreground; `memory-mcp adopt` only migrates the data of an older server."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -9,18 +10,44 @@ from memory_mcp.config.reading import default_config_path, default_data_director
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds `serve`."""
     app.command()(serve)
+
+
+def register_adopt(app: typer.Typer) -> None:
+    """Adds `adopt`, which `--help` lists after the other commands for maintenance."""
+    app.command()(adopt)
 
 
 def serve(
     config: ConfigFile = None,
     data: DataDirectory = None,
     host: Annotated[str | None, typer.Option(help="Listen here instead of server_host.", metavar="HOST")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Instead of server_port; 0 takes a free one.", metavar="PORT")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Instead of server_port; 0 picks a free port.", metavar="PORT")] = None,
 ) -> None:
     """Run the server until Ctrl-C."""
-    # The server's imports are not for the other commands to pay.
+    # Imported here: the other commands don't need the server.
     from memory_mcp.app import serve as run_server  # noqa: PLC0415
 
     run_server(config or default_config_path(), data or default_data_directory(), host, port)
+
+
+def adopt(
+    data: DataDirectory = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be done.")] = False,
+) -> None:
+    """Migrate the data of an older server, as `serve` does when it starts. Exit status 1: something could not be migrated."""
+    # Imported here: the other commands don't need the stores and their libraries.
+    from memory_mcp.upkeep.legacy_adoption import adopt_all, preview  # noqa: PLC0415
+
+    directory = data or default_data_directory()
+    things, stores = preview(directory) if dry_run else adopt_all(directory, datetime.now(UTC))
+    verb = "would be" if dry_run else "are"
+    for thing in things:
+        typer.echo(thing.sentence(done=not dry_run))
+    for name, refused in stores.items():
+        typer.echo(f"{name}: {refused or f'its older tables {verb} taken over'}")
+    if not things and not stores:
+        typer.echo("There is no data of an older server here.")
+    if any(thing.refused for thing in things) or any(stores.values()):
+        raise typer.Exit(1)

@@ -1,2 +1,1 @@
-"""Calls to a running server: plain HTTP and MCP tools (`connection`), a stdio face for hosts that speak nothing else (`bridge`), and a
-retriever for chains of LangChain (`langchain`)."""
+"""Clients of a running server: HTTP calls and MCP tools (`connection`), a stdio bridge (`bridge`), and a LangChain retriever (`langchain`)."""

@@ -1,4 +1,4 @@
-"""The stdio bridge: a host that only speaks stdio starts this, and reaches the running server through it."""
+"""The stdio bridge: hosts that only support stdio start it to reach the running server."""
 
 import logging
 import sys
@@ -13,14 +13,14 @@ NAME = "memory"
 
 
 def run(connection: Connection) -> None:
-    """Passes MCP messages between stdin/stdout and the server until stdin ends. Logs go to stderr: stdout is the protocol's.
+    """Forwards MCP messages between stdin/stdout and the server until stdin ends. Logs go to stderr, since stdout carries the protocol.
 
     Raises:
-        ServerUnreachable: no server is there. A bridge to nowhere would look like a server without tools.
+        ServerUnreachable: there is no server. The host would otherwise see a server without tools.
     """
     connection.check()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="memory-mcp stdio: %(message)s")
     fastmcp.settings.check_for_updates = "off"
-    # A transport, not a client: each message then travels in the protocol era that the host speaks.
+    # A transport instead of a client: each message is then forwarded in the protocol version of the host.
     proxy = create_proxy(connection.transport(), name=NAME, version=__version__)
     proxy.run(transport="stdio", show_banner=False, log_level="WARNING")

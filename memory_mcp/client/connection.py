@@ -1,4 +1,4 @@
-"""A running server as one persona sees it: what the CLI, the stdio bridge and other programs in Python share."""
+"""A connection to a running server as one persona, shared by the CLI, the stdio bridge and other Python programs."""
 
 import asyncio
 import ipaddress
@@ -20,44 +20,44 @@ if TYPE_CHECKING:
 MCP_PATH = "/mcp"
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 60.0
-BRIDGED_ANSWER_SECONDS = 300.0  # the host behind the bridge has a limit of its own
+BRIDGED_ANSWER_SECONDS = 300.0  # the host has a timeout of its own
 UPLOAD_BLOCK_BYTES = 64 * 1024
 
-_START_ONE = "Start one with `memory-mcp serve`, or say where it is with --url"
+_START_ONE = "Start one with `memory-mcp serve`, or set its address with --url"
 
 
 class Connection:
-    """Where the server is and who is calling. Holds no socket: each call opens and closes its own."""
+    """The address of the server and the identity of the caller. Holds no socket: each call opens and closes its own."""
 
     def __init__(self, url: str, token: str | None = None, persona: str | None = None) -> None:
-        """`url` is the server's, with or without `/mcp`. Without a persona the server's own rule decides.
+        """`url` is the server's, with or without `/mcp`. Without a persona, the server chooses the default.
 
         Raises:
-            InvalidInput: the URL, the token or the persona's name can't be used.
+            InvalidInput: the URL, the token or the persona's name is invalid.
         """
         self.url = _base_url(url)
         self.headers = _headers(token, persona)
 
     @property
     def mcp_url(self) -> str:
-        """Where the MCP endpoint is."""
+        """The URL of the MCP endpoint."""
         return self.url + MCP_PATH
 
     def check(self) -> None:
-        """Raises ServerUnreachable unless a Memory MCP server answers, and MemoryMCPError where it does not let us in."""
+        """Raises ServerUnreachable unless a Memory MCP server answers, and MemoryMCPError if it requires another token."""
         if "version" not in self.get_json("/health"):
-            raise self._other_service("its /health names no version")
-        if "mode" not in self.get_json("/ready"):  # a server that wants a token tells strangers less
+            raise self._other_service("its /health has no version")
+        if "mode" not in self.get_json("/ready"):  # a server that requires a token answers less without one
             raise MemoryMCPError(
-                "this server wants a token", "MEMORY_MCP_TOKEN is not set", "Set it to one that `memory-mcp token create` made"
+                "this server requires a token", "MEMORY_MCP_TOKEN is not set", "Set it to a token created by `memory-mcp token create`"
             )
 
     def get_json(self, path: str, **query: str) -> dict[str, Any]:
-        """The object that GET `path` answers with.
+        """Sends GET `path` and returns the JSON object of the answer.
 
         Raises:
-            ServerUnreachable: nobody answers, or something that is no Memory MCP server.
-            MemoryMCPError: the server refuses; in its words.
+            ServerUnreachable: there is no answer, or none from a Memory MCP server.
+            MemoryMCPError: the server refuses; the message is the server's.
         """
         with self._client() as client:
             response = client.get(path, params=query)
@@ -65,12 +65,12 @@ class Connection:
             return self._object(response)
 
     def post_json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The object that POST `path` answers a JSON object with. What is None in it is left out; takes as long as it takes.
+        """Sends a JSON object with POST `path`, without None values, and returns the JSON object of the answer. Has no timeout.
 
         Raises: as `get_json`.
         """
         with self._client(answer_seconds=None) as client:
-            response = client.post(path, json=_given(body))
+            response = client.post(path, json=_without_none(body))
             self._check(response)
             return self._object(response)
 
@@ -84,8 +84,8 @@ class Connection:
     ) -> dict[str, Any]:
         """Streams lines (each without its line feed) to the server and returns its counts: stored, already_known, refused, errors.
 
-        `progress` hears how many further lines were handed over. `on_known`: what becomes of a line whose key is there with
-        other content (refuse, keep, revise). With `dry_run` the server only says what would become of them.
+        `progress` is called with the number of further lines sent. `on_known` decides on lines whose key is stored with other content
+        (refuse, keep, revise). With `dry_run` the server only reports what it would do.
         """
         query = {"on_known": on_known, **({"dry_run": "true"} if dry_run else {})}
         with self._client(answer_seconds=None) as client:
@@ -98,22 +98,22 @@ class Connection:
     def export_lines(self, include: Iterable[str] = (), left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
         """The persona's memories as JSON lines, each with its line feed, as they arrive.
 
-        `include`: of deleted, secret, versions, vectors, context. `left_out` hears how many secret ones do not come.
+        `include` may contain deleted, secret, versions, vectors, context. `left_out` is called with the number of secret memories left out.
         """
         rest = b""
-        # Split at line feeds only: iter_lines also splits at U+2028 and its like, which a memory may hold.
+        # Split at line feeds only: iter_lines also splits at characters such as U+2028, which a memory may contain.
         for block in self.export_blocks("jsonl", include, left_out):
             *whole, rest = (rest + block).split(b"\n")
             yield from (line + b"\n" for line in whole)
         if rest:
-            raise ServerUnreachable("the export broke off", "its last line is incomplete", "Look at the server's log and try again")
+            raise ServerUnreachable("the export broke off", "its last line is incomplete", "Check the server's log and try again")
 
     def export_blocks(self, form: str, include: Iterable[str] = (), left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
-        """An export as it arrives: `form` is jsonl, or markdown for a zip of notes."""
+        """Yields an export as it arrives; `form` is jsonl, or markdown for a zip of notes."""
         yield from self._blocks("/api/export", {"format": form, **{f"include_{name}": "true" for name in include}}, left_out)
 
     def graph_blocks(self, form: str, *, include_secret: bool = False) -> Iterator[bytes]:
-        """The persona's graph as a file, as it arrives: `form` is graphml or json."""
+        """Yields the file of the persona's graph as it arrives; `form` is graphml or json."""
         yield from self._blocks("/api/graph/export", {"format": form, **({"include_secret": "true"} if include_secret else {})})
 
     def _blocks(self, path: str, query: Mapping[str, str], left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
@@ -126,43 +126,43 @@ class Connection:
             yield from response.iter_bytes()
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The structured answer of an MCP tool. Arguments that are None are left out.
+        """Calls an MCP tool and returns its structured answer. Arguments that are None are left out.
 
         Raises:
-            ServerUnreachable: nobody answers, or something that is no Memory MCP server.
-            MemoryMCPError: the tool refuses; in its words.
+            ServerUnreachable: there is no answer, or none from a Memory MCP server.
+            MemoryMCPError: the tool refuses; the message is the server's.
         """
-        self.check()  # asked first, because its errors say more than those of the MCP client
-        call = self._call_tool(name, _given(arguments))
+        self.check()  # first, because its errors are clearer than those of the MCP client
+        call = self._call_tool(name, _without_none(arguments))
         if not _in_event_loop():
             return asyncio.run(call)
-        with ThreadPoolExecutor(1) as thread:  # a notebook's cell runs in a loop, which can't be entered twice
+        with ThreadPoolExecutor(1) as thread:  # a notebook's cell runs in an event loop, which can't be nested
             return thread.submit(asyncio.run, call).result()
 
     async def call_tool_async(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The same for who has an event loop, which goes on meanwhile."""
+        """As `call_tool`, for callers in an event loop, without blocking it."""
         await asyncio.to_thread(self.check)
-        return await self._call_tool(name, _given(arguments))
+        return await self._call_tool(name, _without_none(arguments))
 
     def transport(self) -> "StreamableHttpTransport":
-        """How a client of MCP reaches the server."""
+        """The transport for MCP clients."""
         from fastmcp.client.transports import StreamableHttpTransport  # noqa: PLC0415  it takes 2 s to import
 
         def http(
             headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None, **options: Any
         ) -> httpx2.AsyncClient:
             limits = timeout or httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, read=BRIDGED_ANSWER_SECONDS)
-            return httpx2.AsyncClient(headers=headers, timeout=limits, auth=auth, trust_env=self._heeds_proxies, **options)
+            return httpx2.AsyncClient(headers=headers, timeout=limits, auth=auth, trust_env=self._uses_proxies, **options)
 
         return StreamableHttpTransport(self.mcp_url, headers=self.headers, httpx_client_factory=http)
 
     @property
-    def _heeds_proxies(self) -> bool:
-        """A proxy that the environment names is for the world outside, and can't reach this machine's own ports."""
+    def _uses_proxies(self) -> bool:
+        """Whether to use the proxies of the environment; not for a server on this machine, which they can't reach."""
         return not _is_loopback(urlsplit(self.url).hostname or "")
 
     async def _call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        # These take 2 s to import, and plain HTTP calls do without them.
+        # These take 2 s to import, and plain HTTP calls don't need them.
         from fastmcp import Client  # noqa: PLC0415
         from mcp import MCPError  # noqa: PLC0415
 
@@ -184,14 +184,14 @@ class Connection:
     def _client(self, answer_seconds: float | None = ANSWER_SECONDS) -> Iterator[httpx2.Client]:
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=answer_seconds, write=ANSWER_SECONDS)
         try:
-            with httpx2.Client(base_url=self.url, headers=self.headers, timeout=timeout, trust_env=self._heeds_proxies) as client:
+            with httpx2.Client(base_url=self.url, headers=self.headers, timeout=timeout, trust_env=self._uses_proxies) as client:
                 yield client
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise ServerUnreachable(f"no server answers at {self.url}", str(error), _START_ONE) from error
         except httpx2.TimeoutException as error:
-            raise ServerUnreachable(f"{self.url} takes too long to answer", str(error), "Try again, or look at the server's log") from error
+            raise ServerUnreachable(f"{self.url} takes too long to answer", str(error), "Try again, or check the server's log") from error
         except httpx2.HTTPError as error:
-            raise ServerUnreachable(f"the connection to {self.url} failed", str(error), "Try again, or look at the server's log") from error
+            raise ServerUnreachable(f"the connection to {self.url} failed", str(error), "Try again, or check the server's log") from error
 
     def _check(self, response: httpx2.Response) -> None:
         if response.is_success:
@@ -204,29 +204,29 @@ class Connection:
 
     def _object(self, response: httpx2.Response) -> dict[str, Any]:
         try:
-            told = response.json()
+            answer = response.json()
         except ValueError:
-            raise self._other_service("its answer is no JSON") from None
-        if not isinstance(told, dict):
-            raise self._other_service("its answer is no JSON object")
-        return told
+            raise self._other_service("its answer is not JSON") from None
+        if not isinstance(answer, dict):
+            raise self._other_service("its answer is not a JSON object")
+        return answer
 
     def _other_service(self, why: str) -> ServerUnreachable:
-        return ServerUnreachable(f"what answers at {self.url} is no Memory MCP server", why, _START_ONE)
+        return ServerUnreachable(f"the server at {self.url} is not a Memory MCP server", why, _START_ONE)
 
 
 def persona_header(persona: str) -> str:
-    """A persona's name for `X-Persona`: percent-encoded, because many libraries refuse raw Japanese in a header.
+    """The value of `X-Persona` for a persona, percent-encoded because many libraries reject raw Japanese in a header.
 
     Raises:
-        InvalidPersonaName: it is no persona's name.
+        InvalidPersonaName: the name is invalid.
     """
     return quote(canonical_name(persona), safe="")
 
 
 def _headers(token: str | None, persona: str | None) -> dict[str, str]:
     if token and not (token.isascii() and token.isprintable()):
-        raise InvalidInput("the token holds characters that no token has", "", "Copy it again")
+        raise InvalidInput("the token contains invalid characters", "", "Copy it again")
     return {
         **({"Authorization": f"Bearer {token}"} if token else {}),
         **({"X-Persona": persona_header(persona)} if persona is not None else {}),
@@ -240,7 +240,7 @@ def _base_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise InvalidInput(f"{url!r} is no URL of a server", "", "Write it like http://127.0.0.1:8000")
+        raise InvalidInput(f"{url!r} is not the URL of a server", "", "Write it like http://127.0.0.1:8000")
     return url.strip().rstrip("/").removesuffix(MCP_PATH)
 
 
@@ -255,7 +255,7 @@ def _refusal(sentence: str) -> MemoryMCPError:
     return MemoryMCPError(sentence.strip().removesuffix("."))
 
 
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in arguments.items() if value is not None}
 
 
@@ -268,7 +268,7 @@ def _in_event_loop() -> bool:
 
 
 def _blocks(lines: Iterable[bytes], progress: Callable[[int], None] | None) -> Iterator[bytes]:
-    """Lines gathered into blocks: one write to the socket for each would be most of the time."""
+    """Joins lines into blocks, since one socket write for each line would take most of the time."""
     waiting: list[bytes] = []
     size = 0
     for line in lines:

@@ -1,9 +1,9 @@
-"""A persona's memories as a LangChain retriever, from a running server.
+"""A LangChain retriever for the memories of a persona on a running server.
 
     from memory_mcp.client.langchain import PersonaRetriever
     documents = PersonaRetriever(persona="nilou").invoke("いつ会った？")
 
-This module alone imports LangChain's core, and nothing of the product imports this module.
+Only this module imports LangChain's core, and no other module imports it.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ from memory_mcp.domain import Mode, OtherMode
 from memory_mcp.errors import PersonaUnknown
 
 DEFAULT_URL = "http://127.0.0.1:8000"
-# What each document has, whether or not the memory says anything of it: a prompt may count on them.
-_ALWAYS: Mapping[str, Any] = {"source": None, "session_id": None, "occurred_at": None}
+# The metadata that every document has, even if the memory doesn't: a prompt template may require it.
+_DEFAULT_METADATA: Mapping[str, Any] = {"source": None, "session_id": None, "occurred_at": None}
 
 
 class PersonaRetriever(BaseRetriever):
@@ -29,57 +29,57 @@ class PersonaRetriever(BaseRetriever):
 
     A document's `page_content` is the memory's content and its `id` the memory's key; `metadata` has `key`, `score`, `why`,
     `source`, `session_id`, `occurred_at`, `created_at` (ISO, in the server's time zone), `tags` and whatever else the memory has,
-    and of the answer as a whole `persona`, `mode`, `reranked` and `degraded` (what was missing from the configured search).
+    and, from the answer as a whole, `persona`, `mode`, `reranked` and `degraded` (the steps of the search that were skipped).
 
     `tags` and `metadata` of the retriever itself are LangChain's, for tracing: memories are chosen by `memory_tags`.
 
     Raises (at construction and at each call):
-        InvalidInput: the URL, the token or the persona's name can't be used.
-        ServerUnreachable: nobody answers at the URL, or something that is no Memory MCP server.
-        PersonaUnknown: nothing was ever stored as this persona.
-        MemoryMCPError: the server refuses; in its words.
+        InvalidInput: the URL, the token or the persona's name is invalid.
+        ServerUnreachable: there is no Memory MCP server at the URL.
+        PersonaUnknown: the persona has no memories.
+        MemoryMCPError: the server refuses; the message is the server's.
     """
 
     url: str = Field(default_factory=lambda: default_server_url() or DEFAULT_URL)
-    """The server. Default: MEMORY_MCP_URL, else this machine."""
+    """The server. Default: MEMORY_MCP_URL, or this machine."""
     persona: str | None = None
-    """Whose memories. None: whom the server serves when nobody is named."""
-    token: SecretStr | None = Field(default_factory=lambda: SecretStr(found) if (found := default_token()) else None)
+    """The persona. None: the server's default persona."""
+    token: SecretStr | None = Field(default_factory=lambda: SecretStr(token) if (token := default_token()) else None)
     """Default: MEMORY_MCP_TOKEN."""
     top_k: int | None = Field(None, ge=1, le=50)
-    """How many memories at most. None: as the server is configured."""
+    """The maximum number of memories. None: the server's configuration."""
     mode: Mode | OtherMode = "auto"
     date_range: str | None = None
-    """Only memories of these days: `2025-10-01..2025-10-17`, a day, or words such as 先週."""
+    """Only memories of a period: `2025-10-01..2025-10-17`, a day, or words such as 先週."""
     memory_tags: list[str] = Field([])
-    """Only memories that carry all of these."""
+    """Only memories with all of these tags."""
     category: str | None = None
     """Only memories of this category."""
     min_importance: float | None = Field(None, ge=0, le=1)
-    """Only memories that are as important."""
+    """Only memories of at least this importance."""
     hypothetical: str | None = None
-    """A guessed answer, to search by beside the query."""
+    """A hypothetical answer, which is searched for in addition to the query."""
     max_tokens: int | None = None
-    """How much text all documents may hold together, about. None: the server's 1,500; a memory that is cut says `truncated`."""
+    """The approximate budget for the text of all documents. None: the server's 1,500. A shortened memory has `truncated`."""
     new_persona_is_empty: bool = False
-    """Whether a persona that nobody has stored anything as yet is answered with no documents instead of PersonaUnknown."""
+    """Whether a persona without memories gives no documents instead of raising PersonaUnknown."""
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuses what can't be used while the caller can still see where it comes from."""
+        """Validates the fields at construction, where the traceback shows the caller."""
         super().model_post_init(context)
         self._connection()
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:  # noqa: ARG002
-        return self._documents(self._connection().call_tool("recall", self._asked(query)))
+        return self._documents(self._connection().call_tool("recall", self._arguments(query)))
 
     async def _aget_relevant_documents(self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun) -> list[Document]:  # noqa: ARG002
-        return self._documents(await self._connection().call_tool_async("recall", self._asked(query)))
+        return self._documents(await self._connection().call_tool_async("recall", self._arguments(query)))
 
     def _connection(self) -> Connection:
-        # Made anew each time, which costs nothing: a copy of a retriever with another persona must not keep the old one's.
+        # Created for each call, which is cheap: a copy of a retriever with another persona must not keep the old connection.
         return Connection(self.url, self.token.get_secret_value() if self.token else None, self.persona)
 
-    def _asked(self, query: str) -> dict[str, Any]:
+    def _arguments(self, query: str) -> dict[str, Any]:
         return {
             "query": query,
             "top_k": self.top_k,
@@ -94,16 +94,18 @@ class PersonaRetriever(BaseRetriever):
 
     def _documents(self, answer: Mapping[str, Any]) -> list[Document]:
         if answer.get("new_persona") and not self.new_persona_is_empty:
-            near = ", ".join(answer.get("did_you_mean", []))
+            suggestions = ", ".join(answer.get("did_you_mean", []))
             raise PersonaUnknown(
-                f"nothing was ever stored as the persona {answer['persona']!r}",
-                f"there is {near}" if near else "",
+                f"the persona {answer['persona']!r} has no memories",
+                f"similar names: {suggestions}" if suggestions else "",
                 "Correct the name, store something first, or set new_persona_is_empty",
             )
-        of_the_answer = {name: answer[name] for name in ("persona", "mode", "reranked", "degraded")}
-        return [_document(hit, of_the_answer) for hit in answer["hits"]]
+        answer_fields = {name: answer[name] for name in ("persona", "mode", "reranked", "degraded")}
+        return [_document(hit, answer_fields) for hit in answer["hits"]]
 
 
-def _document(hit: Mapping[str, Any], of_the_answer: Mapping[str, Any]) -> Document:
-    told = {name: value for name, value in hit.items() if name != "content"}
-    return Document(hit["content"], id=hit["key"], metadata={**_ALWAYS, "tags": [], "why": {}, "score": 0.0, **told, **of_the_answer})
+def _document(hit: Mapping[str, Any], answer_fields: Mapping[str, Any]) -> Document:
+    fields = {name: value for name, value in hit.items() if name != "content"}
+    return Document(
+        hit["content"], id=hit["key"], metadata={**_DEFAULT_METADATA, "tags": [], "why": {}, "score": 0.0, **fields, **answer_fields}
+    )

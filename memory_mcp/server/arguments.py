@@ -40,11 +40,17 @@ class Http:
 
     description: str = ""
     schema: tuple[tuple[str, Any], ...] = ()
+    required: bool = False
 
 
-def http(description: str = "", **schema: Any) -> Http:
-    """Describe an argument in the OpenAPI document."""
-    return Http(description, tuple(schema.items()))
+def http(description: str = "", *, required: bool = False, **schema: Any) -> Http:
+    """Describe an argument in the OpenAPI document. `required`: it must be sent, though the operation itself is what checks that."""
+    return Http(description, tuple(schema.items()), required)
+
+
+def must_be_sent(field: FieldInfo) -> bool:
+    """Whether a route refuses a request without this argument."""
+    return field.is_required() or any(isinstance(part, Http) and part.required for part in field.metadata)
 
 
 @dataclass(frozen=True, slots=True)

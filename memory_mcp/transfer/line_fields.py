@@ -154,7 +154,7 @@ def _count(name: str, value: int, least: int) -> int:
 
 def _nearest(name: str, fields: "Mapping[str, Check]") -> str:
     similar = difflib.get_close_matches(name, fields, n=1, cutoff=0.5)
-    return f"did you mean {similar[0]!r}?" if similar else f"known fields are {', '.join(fields)}"
+    return f"a similar field is {similar[0]!r}" if similar else f"known fields are {', '.join(fields)}"
 
 
 def _type_name(value: object) -> str:

@@ -1,6 +1,6 @@
-"""`.adopted`: what older servers left, as it was, and which of it still holds what is to be erased.
+"""`.adopted`: the originals of older servers, and which of them still contain purged memories.
 
-Nothing in there is changed but on request: it is somebody's only way back.
+They are only changed on request, because they are the only way back to the older server.
 """
 
 import logging
@@ -20,14 +20,14 @@ GLOBAL = ("vector_store", LOG_NAME)
 logger = logging.getLogger(__name__)
 
 
-def holding(persona_directory: Path, keys: Sequence[str], said: Sequence[str]) -> list[str]:
-    """The kept files, relative to the data directory, that name one of these keys or hold one of these texts."""
+def holding(persona_directory: Path, keys: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """The kept files, relative to the data directory, that contain one of these keys or texts."""
     data = persona_directory.parent
-    return [file.relative_to(data).as_posix() for file in _files(data, persona_directory.name) if _holds(file, keys, said)]
+    return [file.relative_to(data).as_posix() for file in _files(data, persona_directory.name) if _holds(file, keys, texts)]
 
 
 def of_persona(persona_directory: Path) -> list[str]:
-    """All kept files of one persona alone."""
+    """The kept files of this persona only."""
     data = persona_directory.parent
     return [
         file.relative_to(data).as_posix() for file in _files(data, persona_directory.name) if file.relative_to(data).parts[2] not in GLOBAL
@@ -35,7 +35,7 @@ def of_persona(persona_directory: Path) -> list[str]:
 
 
 def remove(data_directory: Path, names: Sequence[str]) -> list[str]:
-    """Removes kept files, but none that is about several personas. Returns those that are gone."""
+    """Remove kept files, except those of several personas. Returns the removed ones."""
     gone = []
     for name in names:
         path = data_directory / name
@@ -46,14 +46,14 @@ def remove(data_directory: Path, names: Sequence[str]) -> list[str]:
 
 
 def _files(data: Path, directory: str) -> Iterator[Path]:
-    """What was kept of one persona, and of all together."""
+    """The kept files of one persona, and those of several."""
     for thing in sorted((data / original_files.KEPT_NAME).glob("*/*")):
         if thing.name in GLOBAL or _directory_of(thing.name) == directory:
             yield from sorted(file for file in ([thing] if thing.is_file() else thing.rglob("*")) if file.is_file())
 
 
 def _directory_of(name: str) -> str:
-    """Whose it is: by its directory's name as it is now, as an older server wrote it, or by the name of a database."""
+    """The persona directory that a kept file or directory belongs to, by its name."""
     if "~" in name:
         return name
     for ending in (f"{FLAT_ENDING}-wal", f"{FLAT_ENDING}-journal", FLAT_ENDING):
@@ -66,18 +66,18 @@ def _directory_of(name: str) -> str:
         return name
 
 
-def _holds(file: Path, keys: Sequence[str], said: Sequence[str]) -> bool:
+def _holds(file: Path, keys: Sequence[str], texts: Sequence[str]) -> bool:
     raw = file.read_bytes()
-    wanted = {one.encode("utf-8", "surrogatepass") for text in [*said, *keys] for one in foreign_tables.spellings(text)}
-    if any(one in raw for one in wanted):
+    wanted = {spelling.encode("utf-8", "surrogatepass") for text in [*texts, *keys] for spelling in foreign_tables.spellings(text)}
+    if any(text in raw for text in wanted):
         return True
     if not original_files.holds_memories(file):
         return False
     connection = apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
-        return foreign_tables.contain_any(connection, keys, said)
+        return foreign_tables.contain_any(connection, keys, texts)
     except apsw.Error as error:
-        logger.warning("%s can't be searched (%s): it may hold what is erased", file.name, type(error).__name__)
+        logger.warning("%s can't be searched (%s): it may contain erased content", file.name, type(error).__name__)
         return True
     finally:
         connection.close()

@@ -1,8 +1,8 @@
-"""Backups: one file for each persona and moment, made beside whoever writes, and read back before it counts.
+"""Makes, lists, and prunes backups: one file per persona and time, made while the server runs, and verified before it counts.
 
-    snapshot → archive (tar, Zstandard, sealed where there is a key) → read it back: checksums, every page, the numbers → rename
+    snapshot → archive (tar, Zstandard, sealed if there is a key) → verification: checksums, every page, row counts → rename
 
-What fails removes what it wrote; a process that dies leaves a file whose name begins with a dot, which the next backup removes.
+A failed backup removes its files; a killed process leaves a file whose name begins with a dot, which the next backup removes.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.store import migrations
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.backup_archive import Manifest
-from memory_mcp.store.files.durable_files import refusal, sync_directory
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.sealed import ENDING as SEALED_ENDING
@@ -37,7 +37,6 @@ from memory_mcp.store.sqlite.snapshots import Progress
 
 DIRECTORY_NAME = ".backups"
 ENDING = ".tar.zst"
-PRIVATE = 0o700
 INTERVAL = timedelta(minutes=5)
 
 _LOCK_NAME = ".lock"
@@ -46,7 +45,7 @@ _NAME = re.compile(rf"(\d{{8}}T\d{{6}}Z)(?:-\d+)?{re.escape(ENDING)}({re.escape(
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup that is there. `folder` is the name of the persona's directory."""
+    """An existing backup. `folder` is the name of the persona's directory."""
 
     path: Path
     folder: str
@@ -55,30 +54,30 @@ class Backup:
     sealed: bool
 
 
-def unseen(_done: int, _all: int) -> None:
-    """Nobody looks at the progress."""
+def no_progress(_done: int, _all: int) -> None:
+    """Ignore the progress."""
 
 
 class Backups:
-    """Makes and keeps the backups of one data directory; `keys` seal them."""
+    """The backups of one data directory, sealed by `keys`."""
 
     def __init__(self, data_directory: Path, keys: Keys) -> None:
         self._data, self._keys = data_directory, keys
 
     def directory(self, settings: Settings) -> Path:
-        """Where backups are kept."""
+        """The directory of backups."""
         return Path(settings.backup.directory) if settings.backup.directory else self._data / DIRECTORY_NAME
 
     def listed(self, settings: Settings, folder: str | None = None) -> list[Backup]:
-        """Those that there are, of one persona's directory or of all, the newest first."""
+        """The backups of one persona's directory or of all, the newest first."""
         try:
-            found = [backup for path in self.directory(settings).glob(f"{folder or '*'}/*") if (backup := _backup(path))]
+            backups = [backup for path in self.directory(settings).glob(f"{folder or '*'}/*") if (backup := _backup(path))]
         except OSError as error:
             raise refusal(error, f"{self.directory(settings)} can't be read", "Mend its permissions") from error
-        return sorted(found, key=lambda backup: (backup.made_at, backup.path.name), reverse=True)
+        return sorted(backups, key=lambda backup: (backup.made_at, backup.path.name), reverse=True)
 
     def step(self, persona: Persona, now: datetime, settings: Settings) -> bool:
-        """Once a day: a backup, unless nothing was written since the last one, and an end to those that are too old."""
+        """Once a day: make a backup if anything changed since the last one, and prune old backups."""
         folder = persona.database.path.parent.name
         made = self.listed(settings, folder)
         if not made or made[0].made_at < _due(now, settings):
@@ -87,12 +86,12 @@ class Backups:
             self.prune(folder, now, settings)
         return False
 
-    def make(self, persona: Persona, now: datetime, settings: Settings, progress: Progress = unseen) -> tuple[Backup, Manifest]:
-        """Makes a backup of what the persona holds now. Others write meanwhile.
+    def make(self, persona: Persona, now: datetime, settings: Settings, progress: Progress = no_progress) -> tuple[Backup, Manifest]:
+        """Make a backup of a persona, which may be written meanwhile.
 
         Raises:
-            Overloaded: one is being made already.
-            StoreError: the persona can't be read, or the backup not be written; there is none then.
+            Overloaded: a backup of this persona is being made.
+            StoreError: the persona can't be read or the backup can't be written; no backup is left.
         """
         folder = persona.database.path.parent.name
         target = self.directory(settings) / folder
@@ -100,11 +99,11 @@ class Backups:
         name = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
         ending = ENDING + (SEALED_ENDING if secret else "")
         try:
-            with _alone(target), atomic_replace.scratch(self._data, folder) as scratch:
+            with _locked(target), atomic_replace.scratch(self._data, folder) as scratch:
                 path = _unused(target, name, ending)
                 unfinished = target / f".{path.name}.part"
                 database = scratch / DATABASE_NAME
-                # What is encrypted is never plain on a disk. The key of the copies is in memory alone.
+                # Encrypted content is never written to disk in plain. The key of the copies exists only in memory.
                 key = secrets.token_bytes(KEY_BYTES) if persona.database.key else None
                 manifest, small = _gather(persona, now, (database, key), progress)
                 backup_archive.write(unfinished, manifest, small, (database, key), secret, progress)
@@ -117,47 +116,47 @@ class Backups:
         return Backup(path, folder, now, path.stat().st_size, secret is not None), manifest
 
     def prune(self, folder: str, now: datetime, settings: Settings) -> list[Path]:
-        """Removes backups of a persona that are older than `backup.keep_days`, but never the newest. Returns them."""
-        old = [found for found in self.listed(settings, folder)[1:] if found.made_at < now - timedelta(days=settings.backup.keep_days)]
-        for found in old:
-            found.path.unlink()
-        return [found.path for found in old]
+        """Remove backups of a persona older than `backup.keep_days`, but never the newest. Returns the removed ones."""
+        old = [backup for backup in self.listed(settings, folder)[1:] if backup.made_at < now - timedelta(days=settings.backup.keep_days)]
+        for backup in old:
+            backup.path.unlink()
+        return [backup.path for backup in old]
 
     def remove_all(self, folder: str, settings: Settings) -> int:
-        """Removes every backup of a persona, as when it is erased; whatever else lies there stays. Returns how many there were.
+        """Remove every backup of an erased persona, but no other files. Returns their number.
 
         Raises:
-            Overloaded: one is being made.
-            StoreError: one can't be removed; those before it are gone.
+            Overloaded: a backup is being made.
+            StoreError: a backup can't be removed; earlier ones are gone.
         """
         target = self.directory(settings) / folder
-        found = self.listed(settings, folder)
-        if not found:
+        backups = self.listed(settings, folder)
+        if not backups:
             return 0
         try:
-            with _alone(target):
-                for backup in found:
+            with _locked(target):
+                for backup in backups:
                     backup.path.unlink()
                 sync_directory(target)
             _remove_empty(target)
         except OSError as error:
             raise refusal(error, f"the backups in {target} can't be removed", "Make it writable for the server") from error
-        return len(found)
+        return len(backups)
 
-    def follow(self, folder: str, to: str, settings: Settings) -> None:
-        """Lets the backups of a persona that has another name lie under its new directory's name, where its next ones will.
+    def follow_rename(self, folder: str, to: str, settings: Settings) -> None:
+        """Move the backups of a renamed persona under its new directory name.
 
         Raises:
-            Overloaded: one is being made.
-            StoreError: one can't be moved; it stays where it is.
+            Overloaded: a backup is being made.
+            StoreError: a backup can't be moved; it stays in the old directory.
         """
         source, target = self.directory(settings) / folder, self.directory(settings) / to
-        found = self.listed(settings, folder)
-        if not found or folder == to:
+        backups = self.listed(settings, folder)
+        if not backups or folder == to:
             return
         try:
-            with _alone(source), _alone(target):
-                for backup in found:
+            with _locked(source), _locked(target):
+                for backup in backups:
                     begin, _, ending = backup.path.name.partition(ENDING)
                     backup.path.rename(_unused(target, begin, ENDING + ending))
                 sync_directory(target)
@@ -170,7 +169,7 @@ class Backups:
             with backup_archive.opened(last.path, self._secret_of) as (manifest, _):
                 known = manifest
         except (MemoryMCPError, OSError):
-            return True  # it can't be told, as after another master key
+            return True  # unknown, for example after a change of the master key
         with persona.database.read() as connection:
             operation = snapshots.contents(connection).last_operation
         return (operation, _digest(persona.context.text())) != (known.contents.last_operation, known.context_sha256)
@@ -180,17 +179,17 @@ class Backups:
         return master.secret if master and master.id == key_id else None
 
 
-def newest_beside(path: Path) -> Backup | None:
-    """The newest backup in the directory of this one, which may be itself; None where there is none that has kept its name."""
-    found = [backup for beside in path.absolute().parent.iterdir() if (backup := _backup(beside))]
-    return max(found, key=lambda backup: (backup.made_at, backup.path.name), default=None)
+def newest_in_same_directory(path: Path) -> Backup | None:
+    """The newest backup in the directory of this one, possibly itself; None if no file there has the name of a backup."""
+    backups = [backup for file in path.absolute().parent.iterdir() if (backup := _backup(file))]
+    return max(backups, key=lambda backup: (backup.made_at, backup.path.name), default=None)
 
 
 def _verify(path: Path, secret: bytes | None, database: tuple[Path, bytes | None], progress: Progress) -> None:
-    """Reads a backup from end to end, and its database too.
+    """Verify a backup completely, including its database.
 
     Raises:
-        StoreDamaged: something is not as it was written.
+        StoreDamaged: the backup doesn't match its checksums.
     """
     with backup_archive.opened(path, lambda _: secret) as (manifest, extract):
         extract(*database, progress)
@@ -198,10 +197,10 @@ def _verify(path: Path, secret: bytes | None, database: tuple[Path, bytes | None
 
 
 def _gather(persona: Persona, now: datetime, copy: tuple[Path, bytes | None], progress: Progress) -> tuple[Manifest, dict[str, bytes]]:
-    """Copies the database, under a key or plain; the manifest that says what there is, and the other files."""
+    """Copy the database, encrypted or plain. Returns the manifest and the contents of the other files."""
     with persona.database.read() as connection:
         if migrations.pending(connection):
-            raise StoreError(f"{persona.name} is in an older form", "", "Start the server, which brings it up to date")
+            raise StoreError(f"{persona.name} isn't migrated", "", "Start the server, which brings it up to date")
         contents = snapshots.contents(connection)
         with translated_errors(persona.database.path):
             snapshots.copy_snapshot(connection, *copy, progress)
@@ -215,14 +214,14 @@ def _gather(persona: Persona, now: datetime, copy: tuple[Path, bytes | None], pr
 
 
 def _due(now: datetime, settings: Settings) -> datetime:
-    """The last moment at which a backup was due."""
+    """The latest time at which a backup was due."""
     local = now.astimezone(settings.zone)
     due = local.replace(hour=settings.backup.hour, minute=0, second=0, microsecond=0)
     return due if due <= local else due - timedelta(days=1)
 
 
 def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime:  # noqa: ARG001  as a chore is asked
-    """When it is looked next whether there is something to back up, or a backup is too old, if nothing is written until then."""
+    """When the next check for a backup, or for old backups, is due."""
     return _due(now, settings) + timedelta(days=1)
 
 
@@ -231,20 +230,20 @@ def _digest(text: str) -> str:
 
 
 def _backup(path: Path) -> Backup | None:
-    told = _NAME.fullmatch(path.name)
-    if told is None or not path.is_file():
+    match = _NAME.fullmatch(path.name)
+    if match is None or not path.is_file():
         return None
-    made_at = datetime.strptime(told[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    return Backup(path, path.parent.name, made_at, path.stat().st_size, bool(told[2]))
+    made_at = datetime.strptime(match[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    return Backup(path, path.parent.name, made_at, path.stat().st_size, bool(match[2]))
 
 
-def _remove_scraps(target: Path) -> None:
-    for scrap in target.glob(".*.part"):
-        scrap.unlink()
+def _remove_incomplete(target: Path) -> None:
+    for file in target.glob(".*.part"):
+        file.unlink()
 
 
 def _remove_empty(target: Path) -> None:
-    """Removes a directory of backups that holds none any more, nor anything else."""
+    """Remove a directory of backups if it is empty."""
     (target / _LOCK_NAME).unlink(missing_ok=True)
     if not any(target.iterdir()):
         target.rmdir()
@@ -259,18 +258,18 @@ def _unused(target: Path, name: str, ending: str) -> Path:
 
 
 @contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """Nobody else makes a backup of this persona meanwhile; what an interrupted one left is removed."""
+def _locked(target: Path) -> Iterator[None]:
+    """The lock for backups of one persona; remains of an interrupted backup are removed."""
     if not target.parent.exists():
-        target.parent.mkdir(mode=PRIVATE, parents=True)
-    target.mkdir(mode=PRIVATE, exist_ok=True)
+        target.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
+    target.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     try:
         with FileLock(target / _LOCK_NAME, timeout=0):
-            _remove_scraps(target)
+            _remove_incomplete(target)
             try:
                 yield
             except BaseException:
-                _remove_scraps(target)  # it may hold the last bytes of a full disk
+                _remove_incomplete(target)  # to free space on a full disk
                 raise
     except Timeout:
         raise Overloaded(f"a backup of {target.name} is being made already", "", "Try again when it is done") from None

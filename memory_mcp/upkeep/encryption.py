@@ -1,7 +1,7 @@
-"""Encrypting personas that exist, decrypting them, and changing the master key. The server is stopped meanwhile.
+"""Encrypts and decrypts existing personas, and rotates the master key, while the server is stopped.
 
-Each persona is made anew beside its directory and takes its place by a rename: whenever the process dies, a persona is wholly
-encrypted or wholly plain, and opens.
+Each persona is rewritten in a new directory that replaces the old one by a rename: after a crash, a persona is completely encrypted
+or completely plain, and opens.
 """
 
 import shutil
@@ -25,7 +25,7 @@ from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as INDEX_DIRECTORY
 
-# Made anew, or from the one that is there, instead of being copied.
+# Rewritten instead of copied.
 _NOT_COPIED = frozenset({KEY_NAME, CONTEXT_NAME, INDEX_DIRECTORY})
 
 Done = Callable[[str, str], None]
@@ -33,25 +33,26 @@ Done = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Which personas of a data directory are encrypted, by the names of their directories."""
+    """The encrypted and plain personas of a data directory, by directory name."""
 
     encrypted: tuple[str, ...]
     plain: tuple[str, ...]
 
 
 def state(data_directory: Path) -> State:
-    """How things stand now. Opens nothing."""
-    found = sorted(entry for entry in data_directory.iterdir() if is_persona(entry)) if data_directory.is_dir() else []
+    """The state of a data directory. Opens no persona."""
+    directories = sorted(entry for entry in data_directory.iterdir() if is_persona(entry)) if data_directory.is_dir() else []
     return State(
-        tuple(entry.name for entry in found if is_encrypted(entry)), tuple(entry.name for entry in found if not is_encrypted(entry))
+        tuple(entry.name for entry in directories if is_encrypted(entry)),
+        tuple(entry.name for entry in directories if not is_encrypted(entry)),
     )
 
 
 def refuse_without_key(data_directory: Path, keys: Keys) -> None:
-    """Checks that the master key opens every persona that is encrypted. A key file that is damaged concerns its persona alone.
+    """Check that the master key opens every encrypted persona. A damaged key file affects only its persona.
 
     Raises:
-        StartupError: there is none, or it is another one; or new personas are to be encrypted without one.
+        StartupError: the master key is missing or wrong, or new personas should be encrypted without one.
     """
     if keys.for_new and keys.master is None:
         raise StartupError(
@@ -67,41 +68,41 @@ def refuse_without_key(data_directory: Path, keys: Keys) -> None:
             closed.append(folder)
             why = why or error
         except StoreDamaged:
-            continue  # said when that persona is asked for
+            continue  # reported when that persona is opened
     if why:
         raise StartupError(f"{len(closed)} encrypted persona(s) can't be opened ({', '.join(closed[:5])})", why.why, why.do)
 
 
 def encrypt(personas: Personas, names: Iterable[str], done: Done) -> None:
-    """Encrypts these personas, each with a key of its own. `done` hears of each name, and an empty text, or why nothing was done.
+    """Encrypt these personas, each with a key of its own. `done` is called with each name and an empty text, or why nothing was done.
 
     Raises:
         KeyRefused: there is no master key.
     """
     if personas.keys.master is None:
-        Keys().make(personas.directory)  # says what is missing
+        Keys().make(personas.directory)  # raises the error
     _each(names, done, lambda name: _convert(personas, name, encrypted=True))
 
 
 def decrypt(personas: Personas, names: Iterable[str], done: Done) -> None:
-    """Makes these personas plain, and destroys their keys."""
+    """Decrypt these personas and destroy their keys."""
     _each(names, done, lambda name: _convert(personas, name, encrypted=False))
 
 
-def rotate(data_directory: Path, old: MasterKey, new: MasterKey, put_in_force: Callable[[], None], done: Callable[[str], None]) -> int:
-    """Gives every encrypted persona's key another wrapping. Nothing is encrypted anew. Returns how many personas there were.
+def rotate(data_directory: Path, old: MasterKey, new: MasterKey, activate: Callable[[], None], done: Callable[[str], None]) -> int:
+    """Wrap every encrypted persona's key with a new master key, without re-encrypting files. Returns the number of personas.
 
-    First each is made to open with both master keys; then `put_in_force` makes the new one the one that is found; then the old one
-    opens none any more. A crash before the middle step leaves the old one good for all, one after it the new one.
+    First each key is wrapped by both master keys; then `activate` configures the new one; then the old wrapping is removed. After a
+    crash before `activate`, the old master key opens all personas; after it, the new one.
 
     Raises:
-        KeyRefused: the old one does not open a persona; nothing was changed for any.
+        KeyRefused: the old master key doesn't open a persona; nothing was changed.
     """
     directories = [data_directory / folder for folder in state(data_directory).encrypted]
     opened = [(directory, _key_by_either(directory, old, new)) for directory in directories]
     for directory, key in opened:
         key_files.wrap(directory, key, [old, new])
-    put_in_force()
+    activate()
     for directory, key in opened:
         key_files.wrap(directory, key, [new])
         done(directory.name)
@@ -109,7 +110,7 @@ def rotate(data_directory: Path, old: MasterKey, new: MasterKey, put_in_force: C
 
 
 def _key_by_either(directory: Path, old: MasterKey, new: MasterKey) -> PersonaKey:
-    # An interrupted rotation that is gone on with has personas that open with the new one alone.
+    # After an interrupted rotation, the new master key alone may open a persona.
     by = new if key_files.masters_of(directory) == [new.id] else old
     key = Keys(by).of(directory)
     if key is None:
@@ -127,24 +128,24 @@ def _each(names: Iterable[str], done: Done, change: Callable[[str], str]) -> Non
 
 
 def _convert(personas: Personas, name: str, *, encrypted: bool) -> str:
-    """Returns why there was nothing to do, or an empty text."""
+    """Returns why nothing was done, or an empty text."""
     directory = personas.directory / directory_name(name)
     if is_encrypted(directory) == encrypted:
         return "it is already" if encrypted else "it is plain already"
-    with personas.writing(name) as persona, persona.database.read() as connection:  # brought up to date, and sound enough to be opened
+    with personas.writing(name) as persona, persona.database.read() as connection:  # migrates the persona and checks that it opens
         expected = snapshots.contents(connection)
         text, old = persona.context.text(), _of_database(persona.database.key)
     if not _is_closed(directory):
         return "another program has it open. Stop that first."
-    with atomic_replace.replacement(personas.directory, directory.name) as fresh:
-        key = personas.keys.make(fresh) if encrypted else None
-        database = fresh / DATABASE_NAME
+    with atomic_replace.replacement(personas.directory, directory.name) as new_directory:
+        key = personas.keys.make(new_directory) if encrypted else None
+        database = new_directory / DATABASE_NAME
         snapshots.convert(directory / DATABASE_NAME, old, database, _of_database(key))
         snapshots.verify(database, _of_database(key), expected)
-        _copy_rest(directory, fresh)
+        _copy_rest(directory, new_directory)
         if text:
-            write_atomically(fresh / CONTEXT_NAME, seal(text.encode(), key.files) if key else text)
-            PersonaContext(fresh / CONTEXT_NAME, key).read()
+            write_atomically(new_directory / CONTEXT_NAME, seal(text.encode(), key.files) if key else text)
+            PersonaContext(new_directory / CONTEXT_NAME, key).read()
     return ""
 
 
@@ -157,7 +158,7 @@ def _is_closed(directory: Path) -> bool:
 
 
 def _copy_rest(source: Path, target: Path) -> None:
-    """Everything else that lies there: its name, what was purged, and what its owner put there."""
+    """Copy all other files, including those of the user."""
     for entry in source.iterdir():
         if entry.name in _NOT_COPIED or entry.name.startswith((DATABASE_NAME, f".{CONTEXT_NAME}", f".{KEY_NAME}")):
             continue
@@ -167,11 +168,11 @@ def _copy_rest(source: Path, target: Path) -> None:
             shutil.copy2(entry, target / entry.name)
 
 
-def meant(names: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The personas that a command means: those named, or all.
+def selected(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The personas that a command applies to: those named, or all.
 
     Raises:
-        MemoryMCPError: one of those named doesn't exist.
+        MemoryMCPError: a named persona doesn't exist.
     """
     for name in names:
         if name not in known:

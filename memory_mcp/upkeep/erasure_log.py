@@ -1,4 +1,4 @@
-"""What was erased for good after a backup was made: whoever restores it asks all who may know."""
+"""Finds what was purged after a backup was made, so that restoring it doesn't bring the memories back."""
 
 import logging
 import secrets
@@ -16,37 +16,37 @@ from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.backup_archive import FindKey, Manifest
 from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.upkeep.backup import newest_beside, unseen
+from memory_mcp.upkeep.backup import newest_in_same_directory, no_progress
 
 logger = logging.getLogger(__name__)
 
-Graves = dict[str, str]
+Tombstones = dict[str, str]
 
 
-def erased_since(personas: Personas, backup: Path, manifest: Manifest, to: str, find_key: FindKey) -> tuple[Graves, bool]:
-    """Digest → time of what is known to have been erased, and whether there may be more, because nobody is here who would know.
+def erased_since(personas: Personas, backup: Path, manifest: Manifest, to: str, find_key: FindKey) -> tuple[Tombstones, bool]:
+    """Key digest → time of known purges, and whether there may be others, because a source is missing or damaged.
 
-    Asked are the persona that the backup is of, by its name then and, where it was renamed, by the directory in which the backup lies;
-    the persona that it is to become; and the newest backup beside it.
+    The sources are the persona of the backup, by its name at that time and by the directory of the backup (in case it was renamed); the
+    persona that is restored; and the newest backup in the same directory.
     """
-    own = {manifest.persona, _living_in(personas.directory / backup.absolute().parent.name)} - {None}
-    told = [_of_persona(personas, name) for name in sorted(str(name) for name in own if name and personas.exists(name))]
+    own = {manifest.persona, _current_name(personas.directory / backup.absolute().parent.name)} - {None}
+    sources = [_of_persona(personas, name) for name in sorted(str(name) for name in own if name and personas.exists(name))]
     also = [_of_persona(personas, to)] if to not in own and personas.exists(to) else []
-    beside = _of_later_backup(personas, backup, manifest, find_key)
-    known = [found for found in (*told, beside) if found is not None]
-    graves = {digest: at for found in (*known, *(one for one in also if one)) for digest, at in found.items()}
-    return graves, not known or None in (*told, *also)
+    later = _of_later_backup(personas, backup, manifest, find_key)
+    known = [source for source in (*sources, later) if source is not None]
+    purged = {digest: at for source in (*known, *(source for source in also if source)) for digest, at in source.items()}
+    return purged, not known or None in (*sources, *also)
 
 
-def _living_in(directory: Path) -> str | None:
+def _current_name(directory: Path) -> str | None:
     try:
         return identity(directory)
     except StoreDamaged:
         return None
 
 
-def _of_persona(personas: Personas, name: str) -> Graves | None:
-    """None: it can't be asked. That it is damaged may be why its backup is restored."""
+def _of_persona(personas: Personas, name: str) -> Tombstones | None:
+    """None if the persona can't be read; damage may be the reason for the restore."""
     try:
         with personas.reading(name) as persona, persona.database.read() as connection:
             return dict(tombstones.read_all(connection))
@@ -54,9 +54,9 @@ def _of_persona(personas: Personas, name: str) -> Graves | None:
         return None
 
 
-def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_key: FindKey) -> Graves | None:
-    """None: there is no later one of the same persona, or it can't be read."""
-    newest = newest_beside(backup)
+def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_key: FindKey) -> Tombstones | None:
+    """None if there is no later backup of the same persona, or it can't be read."""
+    newest = newest_in_same_directory(backup)
     if newest is None or newest.made_at <= manifest.created_at or newest.path == backup.absolute():
         return None
     try:
@@ -65,19 +65,19 @@ def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_
             atomic_replace.scratch(personas.directory, "erased-since") as scratch,
         ):
             copy, key = scratch / DATABASE_NAME, secrets.token_bytes(KEY_BYTES) if later.encrypted else None
-            extract(copy, key, unseen)
+            extract(copy, key, no_progress)
             connection = snapshots.open_copy(copy, key)
             try:
-                return _told_by(connection, later.persona, manifest.persona)
+                return _from_database(connection, later.persona, manifest.persona)
             finally:
                 connection.close()
     except (MemoryMCPError, OSError) as error:
-        logger.warning("%s can't be asked what was erased before it was made: %s", newest.path.name, error)
+        logger.warning("%s can't be read to find what was erased before it was made: %s", newest.path.name, error)
         return None
 
 
-def _told_by(connection: apsw.Connection, later: str, earlier: str) -> Graves | None:
-    # Another persona may have keys of this one's, such as a copy: what was erased there was not erased here.
+def _from_database(connection: apsw.Connection, later: str, earlier: str) -> Tombstones | None:
+    # Another persona, such as a copy, may have the same keys: what was purged there wasn't purged here.
     if later == earlier or earlier in operations.former_names(connection):
         return dict(tombstones.read_all(connection))
     return None

@@ -1,4 +1,4 @@
-"""The index of words in few segments: each write leaves one more, and a word is looked up in all of them."""
+"""The chore that merges segments of the full-text index: each write adds one, and a search looks up tokens in all of them."""
 
 from datetime import timedelta
 
@@ -10,12 +10,12 @@ INTERVAL = timedelta(minutes=5)
 
 
 def step(persona: Persona) -> bool:
-    """Merges a few pages of segments of like size, where there are many. Returns whether it did, so that there may be more.
+    """Merge a few pages of segments of similar size, if there are many. Returns whether it did, so that there may be more.
 
-    What can't be written to is left as it is: it is searched a little more slowly.
+    A read-only store is left as it is; its searches are slightly slower.
     """
     if persona.database.unwritable:
         return False
     with persona.database.read() as connection:
-        scattered = bm25_index.is_fragmented(connection)
-    return scattered and persona.database.write(bm25_index.merge_similar_segments)
+        fragmented = bm25_index.is_fragmented(connection)
+    return fragmented and persona.database.write(bm25_index.merge_similar_segments)

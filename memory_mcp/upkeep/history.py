@@ -1,4 +1,4 @@
-"""The history of a memory: every earlier state, and what was done to it when and why."""
+"""The history of a memory: its earlier states and the operations on it."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from memory_mcp.store.versions import Version
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A memory as it is, its earlier states from the latest back, and what was done to it in order."""
+    """A memory, its earlier states (latest first), and the operations on it in order."""
 
     memory: Memory
     versions: tuple[Version, ...]
@@ -23,7 +23,7 @@ def of(persona: Persona, key: str) -> History:
     """The history of the memory of this key, in the trash or not.
 
     Raises:
-        MemoryNotFound: this persona has none, or has none any more.
+        MemoryNotFound: there is none, or it was purged.
     """
     with persona.database.read() as connection:
         memory = memories.by_keys(connection, [key]).get(key)

@@ -1,7 +1,7 @@
-"""Adopting what older servers left: moved to where it belongs at start-up, its tables taken over when a persona is first opened.
+"""Adopts data of older servers: moves files to their places at start-up, and migrates databases when their personas are first opened.
 
-Each move is one rename, so that a crash leaves it done or not done, and the next start goes on. What is taken out of use, and
-every database before it is changed, is kept in `.adopted/` by the time of the adoption. Nothing is deleted.
+Each move is one rename, so that after a crash it is done or not done, and the next start continues. Files that are no longer used,
+and a copy of every database before it is changed, are kept in `.adopted/`, in a directory named after the time. Nothing is deleted.
 """
 
 import json
@@ -20,32 +20,34 @@ from memory_mcp.store.inspection import is_from_older_server
 from memory_mcp.store.legacy import original_files
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.upkeep.legacy_layout import Older, older_things
+from memory_mcp.upkeep.legacy_layout import LegacyItem, legacy_items
 
 logger = logging.getLogger(__name__)
 
 
-def move_into_place(personas: Personas, now: datetime) -> list[Older]:
-    """Brings every thing of an older server to where it belongs. Returns what there was, with the reason where it had to stay.
+def move_into_place(personas: Personas, now: datetime) -> list[LegacyItem]:
+    """Move every item of an older server to its place. Returns the items, with the reason for each that wasn't moved.
 
-    Quick whatever it holds: nothing is read through, but databases that were not closed. Call it before a persona is opened.
+    Fast for any amount of data: it only reads databases completely that weren't closed. Call it before a persona is opened.
     """
-    found: list[Older] = []
+    items: list[LegacyItem] = []
     kept = original_files.adoption_directory(personas.directory, now)
-    for thing in older_things(personas.directory):
-        done = thing if thing.refused else _attempt(personas.directory, thing, kept)
-        found.append(done)
+    for item in legacy_items(personas.directory):
+        done = item if item.refused else _attempt(personas.directory, item, kept)
+        items.append(done)
         logger.log(logging.WARNING if done.refused else logging.INFO, "%s", done.sentence(done=True))
         if not done.refused:
             personas.log.append(done.persona, Operation("adopt", done.source, now))
-    return found
+    return items
 
 
-def adopt_all(directory: Path, now: datetime) -> tuple[list[Older], dict[str, str]]:
-    """Both parts at once, where no server runs. Returns what was moved and, by persona, an empty text or why its tables were not taken.
+def adopt_all(directory: Path, now: datetime) -> tuple[list[LegacyItem], dict[str, str]]:
+    """Move all files and migrate all databases while no server runs.
+
+    Returns the moved items and, by persona, an empty text or the reason why its database wasn't migrated.
 
     Raises:
-        StartupError: a server has the directory.
+        StartupError: a server uses the directory.
     """
     personas = Personas(directory)
     try:
@@ -54,19 +56,19 @@ def adopt_all(directory: Path, now: datetime) -> tuple[list[Older], dict[str, st
         personas.close()
 
 
-def foreseen(directory: Path) -> tuple[list[Older], dict[str, str]]:
-    """The same without doing anything."""
-    things = older_things(directory)
+def preview(directory: Path) -> tuple[list[LegacyItem], dict[str, str]]:
+    """What `adopt_all` would do. Changes nothing."""
+    items = legacy_items(directory)
     stores = {str(path.parent.name): path for path in sorted(directory.glob(f"*/{DATABASE_NAME}"))}
-    moved = {thing.persona: directory / thing.source for thing in things if thing.kind == "database" and not thing.refused}
-    return things, {name: "" for name, path in {**stores, **moved}.items() if is_from_older_server(path)}
+    moved = {item.persona: directory / item.source for item in items if item.kind == "database" and not item.refused}
+    return items, {name: "" for name, path in {**stores, **moved}.items() if is_from_older_server(path)}
 
 
 def take_over_tables(personas: Personas, stopping: threading.Event) -> dict[str, str]:
-    """Opens every persona whose database an older server made, which takes it over. Runs beside the server.
+    """Open every persona with a database of an older server, which migrates it. Runs in a thread while the server answers.
 
-    A persona that somebody asks for meanwhile is taken over for them first; others are not delayed. Returns the names, each with
-    an empty text, or why it could not be done.
+    A request for a persona that isn't migrated yet migrates it immediately; other personas aren't delayed. Returns the names, each
+    with an empty text or the reason of the failure.
     """
     taken: dict[str, str] = {}
     for name in personas.names():
@@ -80,50 +82,50 @@ def take_over_tables(personas: Personas, stopping: threading.Event) -> dict[str,
         except MemoryMCPError as error:
             logger.error("the older memories of %s can't be taken over: %s", name, error)
             taken[name] = str(error)
-        except Exception as error:  # whatever one store holds, the others are taken over
+        except Exception as error:  # an error in one store must not stop the others
             logger.exception("the older memories of %s can't be taken over", name)
             taken[name] = f"unexpected {type(error).__name__}: {error}"
     return taken
 
 
-def _attempt(directory: Path, thing: Older, kept: Path) -> Older:
+def _attempt(directory: Path, item: LegacyItem, kept: Path) -> LegacyItem:
     try:
-        target = _MOVES[thing.kind](directory, thing, kept)
+        target = _MOVES[item.kind](directory, item, kept)
     except MemoryMCPError as error:
-        return replace(thing, refused=str(error))
+        return replace(item, refused=str(error))
     except OSError as error:
-        return replace(thing, refused=f"{error.strerror or error}. Mend that and start again.")
-    return replace(thing, target=target.relative_to(directory).as_posix())
+        return replace(item, refused=f"{error.strerror or error}. Fix that and start again.")
+    return replace(item, target=target.relative_to(directory).as_posix())
 
 
-def _move_directory(directory: Path, thing: Older, kept: Path) -> Path:
-    source, target = directory / thing.source, directory / str(thing.target)
+def _move_directory(directory: Path, item: LegacyItem, kept: Path) -> Path:
+    source, target = directory / item.source, directory / str(item.target)
     if (source / DATABASE_NAME).exists():
-        original_files.close_properly(source / DATABASE_NAME, kept / thing.source)
-    # First the name, then the place: a directory of ours without a name would be nobody's.
-    write_atomically(source / IDENTITY_NAME, json.dumps({"name": thing.persona}, ensure_ascii=False) + "\n")
+        original_files.close_properly(source / DATABASE_NAME, kept / item.source)
+    # The name is written before the move: a directory of the current layout without a name would belong to no persona.
+    write_atomically(source / IDENTITY_NAME, json.dumps({"name": item.persona}, ensure_ascii=False) + "\n")
     return _renamed(source, target)
 
 
-def _move_database(directory: Path, thing: Older, kept: Path) -> Path:
-    source, target = directory / thing.source, directory / str(thing.target)
+def _move_database(directory: Path, item: LegacyItem, kept: Path) -> Path:
+    source, target = directory / item.source, directory / str(item.target)
     original_files.close_properly(source, kept)
     original_files.make_private_directory(target.parent)
     if not (target.parent / IDENTITY_NAME).exists():
-        write_atomically(target.parent / IDENTITY_NAME, json.dumps({"name": thing.persona}, ensure_ascii=False) + "\n")
+        write_atomically(target.parent / IDENTITY_NAME, json.dumps({"name": item.persona}, ensure_ascii=False) + "\n")
     return _renamed(source, target)
 
 
-def _make_writable(directory: Path, thing: Older, _kept: Path) -> Path:
-    path = directory / thing.source
+def _make_writable(directory: Path, item: LegacyItem, _kept: Path) -> Path:
+    path = directory / item.source
     original_files.make_writable(path)
     return path
 
 
-def _set_aside(directory: Path, thing: Older, kept: Path) -> Path:
-    target = original_files.unused(kept / thing.source)
+def _set_aside(directory: Path, item: LegacyItem, kept: Path) -> Path:
+    target = original_files.unused(kept / item.source)
     original_files.make_private_directory(target.parent)
-    return _renamed(directory / thing.source, target)
+    return _renamed(directory / item.source, target)
 
 
 def _renamed(source: Path, target: Path) -> Path:
@@ -134,7 +136,7 @@ def _renamed(source: Path, target: Path) -> Path:
     return target
 
 
-_MOVES: dict[str, Callable[[Path, Older, Path], Path]] = {
+_MOVES: dict[str, Callable[[Path, LegacyItem, Path], Path]] = {
     "directory": _move_directory,
     "database": _move_database,
     "permissions": _make_writable,

@@ -1,7 +1,7 @@
-"""What an older server left in the data directory and where each thing belongs. Looking changes nothing.
+"""Lists the files and directories of older servers in a data directory, and where each belongs. Changes nothing.
 
-An older server put a persona into `{name}.sqlite` or into a directory of the bare name, and its vectors into `vector_store/`
-as a pickle, which is never read: vectors are made again.
+Older servers stored a persona in `{name}.sqlite` or in a directory with the plain name, and its vectors in `vector_store/` as a
+pickle, which is never read: vectors are computed again.
 """
 
 import json
@@ -28,14 +28,14 @@ LOG_LINES_READ = 20
 
 Kind = Literal["directory", "database", "permissions", "vectors", "log"]
 
-_OURS = re.compile(r".+~[0-9a-f]{20}")
+_CURRENT_NAME = re.compile(r".+~[0-9a-f]{20}")
 
 
 @dataclass(frozen=True, slots=True)
-class Older:
-    """One thing of an older server. `source` and `target` are relative to the data directory; a `target` of None: set aside.
+class LegacyItem:
+    """A file or directory of an older server. `source` and `target` are relative to the data directory; no `target`: set aside.
 
-    `refused` says why it stays where it is; nothing is done about it until somebody decides.
+    `refused` is the reason why it isn't moved until the user decides.
     """
 
     kind: Kind
@@ -45,109 +45,109 @@ class Older:
     refused: str = ""
 
     def sentence(self, *, done: bool) -> str:
-        """What is, or would be, done about it."""
+        """A sentence about what was done with it, or will be."""
         if self.refused:
             return f"{self.source} of an older server stays where it is: {self.refused}"
         verb = "was" if done else "will be"
         if self.kind == "permissions":
             return f"{self.source} of an older server {verb} made writable."
-        place = f"moved to {self.target}" if self.target else f"set aside in {original_files.KEPT_NAME}"
-        return f"{self.source} of an older server {verb} {place}."
+        action = f"moved to {self.target}" if self.target else f"set aside in {original_files.KEPT_NAME}"
+        return f"{self.source} of an older server {verb} {action}."
 
 
-def older_things(directory: Path) -> list[Older]:
-    """Everything of older servers in a data directory, in the order in which it is to be moved."""
+def legacy_items(directory: Path) -> list[LegacyItem]:
+    """All items of older servers in a data directory, in the order in which to move them."""
     entries = sorted(directory.iterdir(), key=lambda entry: entry.name) if directory.is_dir() else []
     folders = [entry for entry in entries if entry.is_dir() and entry.name != original_files.KEPT_NAME]
     moves = _directories(folders)
     databases = {move.target for move in moves if not move.refused and (directory / move.source / DATABASE_NAME).exists()}
     databases |= {entry.name for entry in folders if (entry / DATABASE_NAME).exists()} - {move.source for move in moves}
     flat = [entry for entry in entries if entry.suffix == FLAT_ENDING and entry.is_file()]
-    # Before the directories that they are in get other names.
+    # Logs, vectors, and permissions come before the directories that contain them are renamed.
     return [*_log(directory), *_vectors(folders), *_permissions(folders), *moves, *_flat(flat, databases)]
 
 
-def _directories(folders: list[Path]) -> list[Older]:
-    """Directories with the bare name of a persona, where ours is another one."""
+def _directories(folders: list[Path]) -> list[LegacyItem]:
+    """Directories with the plain name of a persona that differs from its directory name in the current layout."""
     taken = {entry.name for entry in folders}
-    found: list[Older] = []
+    items: list[LegacyItem] = []
     for entry in folders:
-        if not ((entry / DATABASE_NAME).exists() or (entry / CONTEXT_NAME).exists()) or _OURS.fullmatch(entry.name):
+        if not ((entry / DATABASE_NAME).exists() or (entry / CONTEXT_NAME).exists()) or _CURRENT_NAME.fullmatch(entry.name):
             continue
-        known_as = _identity(entry)
+        stated_name = _identity(entry)
         try:
             name = canonical_name(entry.name)
         except InvalidPersonaName as error:
-            if known_as is None:
-                found.append(
-                    Older("directory", entry.name, refused=f"{error} Rename the directory to a name that can be sent in X-Persona.")
+            if stated_name is None:
+                items.append(
+                    LegacyItem("directory", entry.name, refused=f"{error} Rename the directory to a name that can be sent in X-Persona.")
                 )
             continue
         target = directory_name(name)
-        if target == entry.name or known_as not in (None, name):
+        if target == entry.name or stated_name not in (None, name):
             continue
         refused = _collision(name, target) if target in taken else ""
         taken.add(target)
-        found.append(Older("directory", entry.name, name, target, refused))
-    return found
+        items.append(LegacyItem("directory", entry.name, name, target, refused))
+    return items
 
 
-def _flat(files: list[Path], databases: set[str | None]) -> Iterator[Older]:
-    """Databases that lie in the data directory itself."""
+def _flat(files: list[Path], databases: set[str | None]) -> Iterator[LegacyItem]:
+    """Databases directly in the data directory."""
     for file in files:
         try:
             name = canonical_name(file.stem)
         except InvalidPersonaName as error:
-            yield Older("database", file.name, refused=f"{error} Rename the file to a name that can be sent in X-Persona.")
+            yield LegacyItem("database", file.name, refused=f"{error} Rename the file to a name that can be sent in X-Persona.")
             continue
         folder = directory_name(name)
         target = f"{folder}/{DATABASE_NAME}"
         if not original_files.holds_memories(file) and not original_files.sidecars(file):
-            yield Older("database", file.name, name, target, "it holds no table of memories, or is damaged. Restore or remove it.")
+            yield LegacyItem("database", file.name, name, target, "it contains no table of memories, or is damaged. Restore or remove it.")
         elif folder in databases:
-            yield Older("database", file.name, name, target, _collision(name, folder))
+            yield LegacyItem("database", file.name, name, target, _collision(name, folder))
         else:
             databases.add(folder)
-            yield Older("database", file.name, name, target)
+            yield LegacyItem("database", file.name, name, target)
 
 
-def _permissions(folders: list[Path]) -> Iterator[Older]:
+def _permissions(folders: list[Path]) -> Iterator[LegacyItem]:
     for entry in folders:
         path = entry / DATABASE_NAME
         if path.exists() and not (entry / IDENTITY_NAME).exists() and not path.stat().st_mode & stat.S_IWUSR:
-            yield Older("permissions", f"{entry.name}/{DATABASE_NAME}", entry.name)
+            yield LegacyItem("permissions", f"{entry.name}/{DATABASE_NAME}", entry.name)
 
 
-def _vectors(folders: list[Path]) -> Iterator[Older]:
-    """Vector stores with a pickle. Where an index of ours lies beside it, only the pickle is set aside."""
+def _vectors(folders: list[Path]) -> Iterator[LegacyItem]:
+    """Vector stores with a pickle. If the directory also contains a current index, only the pickle is set aside."""
     for folder in [*(entry / VECTORS_NAME for entry in folders), *(entry for entry in folders if entry.name == VECTORS_NAME)]:
         if (folder / PICKLE_NAME).exists():
             relative = folder.relative_to(folder.parents[0 if folder in folders else 1])
-            thing = relative / PICKLE_NAME if (folder / MANIFEST_NAME).exists() else relative
-            yield Older("vectors", thing.as_posix(), "" if folder in folders else folder.parent.name)
+            item = relative / PICKLE_NAME if (folder / MANIFEST_NAME).exists() else relative
+            yield LegacyItem("vectors", item.as_posix(), "" if folder in folders else folder.parent.name)
 
 
-def _log(directory: Path) -> Iterator[Older]:
-    """A log with lines of an older server: they name no persona, and may quote memories, which ours never does."""
+def _log(directory: Path) -> Iterator[LegacyItem]:
+    """A log with lines of an older server: they name no persona and may quote memories, which current lines never do."""
     try:
         with (directory / LOG_NAME).open("rb") as file:
             lines = [line for line, _ in zip(file, range(LOG_LINES_READ), strict=False)]
     except FileNotFoundError:
         return
     if any(_is_older_line(line) for line in lines):
-        yield Older("log", LOG_NAME)
+        yield LegacyItem("log", LOG_NAME)
 
 
 def _is_older_line(line: bytes) -> bool:
     try:
-        told = json.loads(line)
+        entry = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(told, dict) and "operation" in told and "persona" not in told
+    return isinstance(entry, dict) and "operation" in entry and "persona" not in entry
 
 
 def _identity(entry: Path) -> str | None:
-    """The name in persona.json; None where there is no such file, and an empty one where it can't be read."""
+    """The name in persona.json; None if there is no such file, and an empty text if it can't be read."""
     try:
         return str(json.loads((entry / IDENTITY_NAME).read_text(encoding="utf-8"))["name"])
     except FileNotFoundError:
@@ -158,6 +158,6 @@ def _identity(entry: Path) -> str | None:
 
 def _collision(name: str, folder: str) -> str:
     return (
-        f"{name!r} has memories in {folder} already, and two stores are never merged by themselves. "
-        f"Stop the server and remove the one that is not wanted, or bring it in by export and import."
+        f"{name!r} already has memories in {folder}, and two stores are never merged automatically. "
+        f"Stop the server and remove the one that you don't want, or add its memories by export and import."
     )

@@ -1,8 +1,8 @@
-"""What could be tidied: memories that say the same and might be merged, those that say nothing, those that fade. Nothing is done.
+"""Proposes memories to clean up: duplicates to merge, memories of low value, and faded memories. Changes nothing.
 
-Pairs of the same words are found by the Jaccard index of the tokens, with a prefix filter (Bayardo et al. 2007: two sets that are so
-alike share one of their rarest tokens); pairs of the same meaning by the cosine of the vectors that are stored. What differs in a
-number or in a no is never proposed: 「7月3日」 and 「7月4日」 are nearly the same words.
+Pairs with the same words are found by the Jaccard index of their tokens, with a prefix filter (Bayardo et al. 2007: two sets that are
+this similar share one of their rarest tokens); pairs with the same meaning by the cosine of their stored vectors. Memories that differ
+in a number or a negation are never proposed: 「7月3日」 and 「7月4日」 have nearly the same words.
 """
 
 import itertools
@@ -27,11 +27,11 @@ from memory_mcp.text.low_value import LowValue, low_value
 from memory_mcp.text.tokens import jaccard, normalise, tokens
 
 SAME_WORDS, SAME_MEANING = 0.8, 0.95
-# The latest so many memories are compared with each other, of so many tokens together, which take 300 MB at worst; none longer than that.
+# Limits of one comparison: the number of latest memories, of their tokens together (300 MB at worst), and of characters of a memory.
 COMPARED, TOKENS, LONGEST = 10_000, 800_000, 2_000
 GROUP_LIMIT = 10
 FADED_BELOW = 0.05
-# One memory is compared with the last so many that share a rare word with it.
+# The maximum number of latest memories with a common rare token that one memory is compared with.
 NEAR_LIMIT = 200
 ALMOST = 0.999
 _BLOCK = 1_024
@@ -45,8 +45,8 @@ _NEGATIONS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
-    """A memory that says what the kept one of its group says, how alike the two are (0 to 1), and in what."""
+class SimilarMemory:
+    """A memory similar to the kept one of its group, the similarity (0 to 1), and the kind of similarity."""
 
     memory: Memory
     similarity: float
@@ -55,17 +55,17 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A proposal: `alike` might be merged into `kept`."""
+    """A proposal to merge the similar memories into `kept`."""
 
     kept: Memory
-    alike: tuple[Alike, ...]
+    similar: tuple[SimilarMemory, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """What was found among the `compared` latest memories of `of`; each list holds its first few, and the counts all.
+    """The proposals from the `compared` latest memories of `of`; each list contains the first few, and the counts include all.
 
-    `meaning` says whether stored vectors were compared as well.
+    `meaning`: whether stored vectors were compared as well.
     """
 
     compared: int
@@ -73,64 +73,65 @@ class Proposals:
     meaning: bool
     groups: tuple[Group, ...]
     groups_count: int
-    worthless: tuple[tuple[Memory, LowValue], ...]
-    worthless_count: int
+    low_value: tuple[tuple[Memory, LowValue], ...]
+    low_value_count: int
     faded: tuple[tuple[Memory, float], ...]
     faded_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    one: int
-    other: int
+    first: int
+    second: int
     similarity: float
     why: Why
 
 
-_Found = tuple[int, list[_Pair]]
+_Similar = tuple[int, list[_Pair]]
 
 
 def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -> Proposals:
-    """The proposals for a persona. Takes a second for 10,000 memories: never call it where somebody waits for something else."""
+    """The proposals for a persona. Takes a second for 10,000 memories: don't call it in a thread that other requests wait for."""
     with persona.database.read() as connection:
         rows = memory_usage.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
         generation = stored_vectors.serving_generation(connection)
         owners, vectors = stored_vectors.single_vectors(connection, generation or "", [row.id for row in rows])
-    # No database is held open while this compares: that would keep the write-ahead log from being folded in.
+    # No read transaction stays open during the comparison, because it would block checkpoints of the write-ahead log.
     flags = {row.id: flag for row in rows if (flag := low_value(row.content))}
-    telling = [row for row in rows if row.id not in flags]
-    grouped = _groups(telling, owners, vectors)
-    faded = _faded(telling, settings, now)
+    informative = [row for row in rows if row.id not in flags]
+    grouped = _groups(informative, owners, vectors)
+    faded = _faded(informative, settings, now)
     with persona.database.read() as connection:
-        found = memories.by_ids(connection, _shown(grouped[:limit], list(flags)[:limit], faded[:limit]))
+        shown = memories.by_ids(connection, _shown(grouped[:limit], list(flags)[:limit], faded[:limit]))
     return Proposals(
         compared=len(rows),
         of=total,
         meaning=len(vectors) > 0,
         groups=tuple(
             Group(
-                found[kept], tuple(Alike(found[pair.other], round(pair.similarity, 3), pair.why) for pair in alike if pair.other in found)
+                shown[kept],
+                tuple(SimilarMemory(shown[pair.second], round(pair.similarity, 3), pair.why) for pair in similar if pair.second in shown),
             )
-            for kept, alike in grouped[:limit]
-            if kept in found
+            for kept, similar in grouped[:limit]
+            if kept in shown
         ),
         groups_count=len(grouped),
-        worthless=tuple((found[memory_id], flag) for memory_id, flag in list(flags.items())[:limit] if memory_id in found),
-        worthless_count=len(flags),
-        faded=tuple((found[memory_id], round(left, 3)) for memory_id, left in faded[:limit] if memory_id in found),
+        low_value=tuple((shown[memory_id], flag) for memory_id, flag in list(flags.items())[:limit] if memory_id in shown),
+        low_value_count=len(flags),
+        faded=tuple((shown[memory_id], round(left, 3)) for memory_id, left in faded[:limit] if memory_id in shown),
         faded_count=len(faded),
     )
 
 
-def _shown(grouped: Sequence[_Found], flagged: Sequence[int], faded: Sequence[tuple[int, float]]) -> set[int]:
-    """The ids of everything that is shown."""
-    members = {each for kept, alike in grouped for each in (kept, *(pair.other for pair in alike))}
+def _shown(grouped: Sequence[_Similar], flagged: Sequence[int], faded: Sequence[tuple[int, float]]) -> set[int]:
+    """The ids of all memories in the result."""
+    members = {each for kept, similar in grouped for each in (kept, *(pair.second for pair in similar))}
     return members | {*flagged} | {memory_id for memory_id, _ in faded}
 
 
-def _groups(rows: Sequence[memory_usage.Row], owners: Ids, vectors: Matrix) -> list[_Found]:
-    """Who says the same as whom: the same texts first, and one of each compared with the others."""
+def _groups(rows: Sequence[memory_usage.Row], owners: Ids, vectors: Matrix) -> list[_Similar]:
+    """Groups of similar memories: identical texts first, then one of each text compared with the others."""
     same = _same_texts(rows)
     buckets = _comparable([texts[0] for texts in same])
     pairs = itertools.chain(_by_words(buckets), _by_meaning(buckets, owners, vectors))
@@ -140,40 +141,41 @@ def _groups(rows: Sequence[memory_usage.Row], owners: Ids, vectors: Matrix) -> l
 def _by_words(buckets: Sequence[Sequence[memory_usage.Row]]) -> Iterator[_Pair]:
     known: dict[str, str] = {}
     for rows in buckets:
-        # One object for each token, however many texts it stands in.
+        # Equal tokens share one string object to save memory.
         words = {row.id: frozenset(known.setdefault(token, token) for token in tokens(row.content)) for row in rows}
-        stands_in = Counter(token for found in words.values() for token in found)
+        frequency = Counter(token for tokens_of_memory in words.values() for token in tokens_of_memory)
         by_token: dict[str, list[int]] = defaultdict(list)
         for row in sorted(rows, key=lambda row: len(words[row.id])):
             own = words[row.id]
-            rarest = sorted(own, key=lambda token: (stands_in[token], token))
+            rarest = sorted(own, key=lambda token: (frequency[token], token))
             prefix = rarest[: len(own) - math.ceil(SAME_WORDS * len(own)) + 1]
             near = dict.fromkeys(
                 other for token in prefix for other in by_token[token][-NEAR_LIMIT:] if len(words[other]) >= SAME_WORDS * len(own)
             )
             for other in near:
-                alike = jaccard(own, words[other])
-                if alike >= SAME_WORDS:
-                    yield _Pair(row.id, other, min(alike, ALMOST), "same words")
+                similarity = jaccard(own, words[other])
+                if similarity >= SAME_WORDS:
+                    yield _Pair(row.id, other, min(similarity, ALMOST), "same words")
             for token in prefix:
                 by_token[token].append(row.id)
 
 
 def _by_meaning(buckets: Sequence[Sequence[memory_usage.Row]], owners: Ids, vectors: Matrix) -> Iterator[_Pair]:
-    """Pairs of stored vectors that point nearly the same way, block by block: no more than a few MB at a time."""
-    bucket_of = {row.id: place for place, rows in enumerate(buckets) for row in rows}
-    places = np.array([bucket_of.get(owner, -1) for owner in owners.tolist()], np.int64)
-    owners, vectors, places = owners[places >= 0], vectors[places >= 0], places[places >= 0]
+    """Pairs of stored vectors with a high cosine, computed in blocks that take a few MB."""
+    bucket_of = {row.id: number for number, rows in enumerate(buckets) for row in rows}
+    bucket_numbers = np.array([bucket_of.get(owner, -1) for owner in owners.tolist()], np.int64)
+    in_bucket = bucket_numbers >= 0
+    owners, vectors, bucket_numbers = owners[in_bucket], vectors[in_bucket], bucket_numbers[in_bucket]
     for start in range(0, len(owners), _BLOCK):
         end = min(start + _BLOCK, len(owners))
         cosines = vectors[start:end] @ vectors[:end].T
-        near = (cosines >= SAME_MEANING) & (places[start:end, None] == places[None, :end])
+        near = (cosines >= SAME_MEANING) & (bucket_numbers[start:end, None] == bucket_numbers[None, :end])
         for row, column in itertools.islice(np.argwhere(np.tril(near, start - 1)).tolist(), _BLOCK * NEAR_LIMIT):
             yield _Pair(int(owners[start + row]), int(owners[column]), min(float(cosines[row, column]), ALMOST), "same meaning")
 
 
 def _same_texts(rows: Sequence[memory_usage.Row]) -> list[list[memory_usage.Row]]:
-    """The rows by what they say, whatever their width and case."""
+    """The rows grouped by text, ignoring width and case."""
     by_text: dict[str, list[memory_usage.Row]] = defaultdict(list)
     for row in rows:
         by_text[" ".join(normalise(row.content).split())].append(row)
@@ -181,49 +183,48 @@ def _same_texts(rows: Sequence[memory_usage.Row]) -> list[list[memory_usage.Row]
 
 
 def _comparable(rows: Sequence[memory_usage.Row]) -> list[list[memory_usage.Row]]:
-    """The rows in buckets of those that name the same numbers and deny as often: only within one can two say the same."""
+    """The rows in buckets with the same numbers and negations; only rows of the same bucket are compared."""
     buckets: dict[tuple[tuple[str, ...], ...], list[memory_usage.Row]] = defaultdict(list)
     for row in rows:
         text = normalise(row.content)
-        buckets[tuple(tuple(sorted(what.findall(text))) for what in (_NUMBERS, _NEGATIONS))].append(row)
+        buckets[tuple(tuple(sorted(pattern.findall(text))) for pattern in (_NUMBERS, _NEGATIONS))].append(row)
     return [bucket for bucket in buckets.values() if len(bucket) > 1]
 
 
-def _grouped(same: Sequence[Sequence[memory_usage.Row]], pairs: Iterable[_Pair], rows: Mapping[int, memory_usage.Row]) -> list[_Found]:
-    """Stars: each member is itself like the one that is kept, which is the worthiest of those it could be. The likest come first, and
-    no memory stands in two groups."""
+def _grouped(same: Sequence[Sequence[memory_usage.Row]], pairs: Iterable[_Pair], rows: Mapping[int, memory_usage.Row]) -> list[_Similar]:
+    """Disjoint groups in which every member is similar to the kept one, the best of the possible centers. The most similar come first."""
     near: dict[int, dict[int, _Pair]] = defaultdict(dict)
-    every = itertools.chain((_Pair(each.id, texts[0].id, 1.0, "same text") for texts in same for each in texts[1:]), pairs)
-    for pair in every:
-        for one, other in ((pair.one, pair.other), (pair.other, pair.one)):
-            known = near[one].get(other)
+    all_pairs = itertools.chain((_Pair(each.id, texts[0].id, 1.0, "same text") for texts in same for each in texts[1:]), pairs)
+    for pair in all_pairs:
+        for memory_id, other in ((pair.first, pair.second), (pair.second, pair.first)):
+            known = near[memory_id].get(other)
             if known is None or known.similarity < pair.similarity:
-                near[one][other] = _Pair(one, other, pair.similarity, pair.why)
-    taken: set[int] = set()
-    groups: list[_Found] = []
-    for centre in sorted(near, key=lambda memory_id: (-len(near[memory_id]), _worth(rows[memory_id]))):
-        free = near[centre].keys() - taken
-        if centre in taken or not free:
+                near[memory_id][other] = _Pair(memory_id, other, pair.similarity, pair.why)
+    grouped: set[int] = set()
+    groups: list[_Similar] = []
+    for center in sorted(near, key=lambda memory_id: (-len(near[memory_id]), _worth(rows[memory_id]))):
+        free = near[center].keys() - grouped
+        if center in grouped or not free:
             continue
-        members = {centre, *free}
+        members = {center, *free}
         kept = min((each for each in members if near[each].keys() >= members - {each}), key=lambda each: _worth(rows[each]))
-        alike = sorted((near[kept][other] for other in members - {kept}), key=lambda pair: (-pair.similarity, -pair.other))
-        groups.append((kept, alike[:GROUP_LIMIT]))
-        taken |= {kept, *(pair.other for pair in alike[:GROUP_LIMIT])}
+        similar = sorted((near[kept][other] for other in members - {kept}), key=lambda pair: (-pair.similarity, -pair.second))
+        groups.append((kept, similar[:GROUP_LIMIT]))
+        grouped |= {kept, *(pair.second for pair in similar[:GROUP_LIMIT])}
     return sorted(groups, key=lambda group: (-group[1][0].similarity, -group[0]))
 
 
 def _worth(row: memory_usage.Row) -> tuple[float, int, int]:
-    """The most important, then the one that says most, then the latest: smaller comes first."""
+    """A sort key for the memory to keep: the most important, then the longest, then the latest."""
     return -row.importance, -len(row.content), -row.id
 
 
 def _faded(rows: Sequence[memory_usage.Row], settings: Settings, now: datetime) -> list[tuple[int, float]]:
-    """What might be forgotten: little retention is left, and nobody called it important. The faintest first."""
+    """Memories with little retention left that aren't marked as important, the most faded first."""
     half_life = settings.decay.half_life_days
     left = [
         (row.id, forgetting_curve(row.last_touched, row.importance, row.usage_count, now, half_life))
         for row in rows
         if row.importance < 0.7
     ]
-    return sorted(((memory_id, value) for memory_id, value in left if value < FADED_BELOW), key=lambda found: found[1])
+    return sorted(((memory_id, value) for memory_id, value in left if value < FADED_BELOW), key=lambda faded: faded[1])

@@ -1,7 +1,7 @@
-"""Erasing memories for good: first a list with a code, then, with that code, the rows, and then every trace of them in the files.
+"""Purge: erases memories for good. First a plan with a confirmation code, then the rows, then all traces in the files.
 
-The rows go in one transaction that also notes that the files have to be swept. A crash in the sweep leaves that note, and the
-next round of the chore sweeps again.
+The rows are deleted in one transaction that also records that the files must be swept. After a crash during the sweep, the next run
+of the chore sweeps again.
 """
 
 import hashlib
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a purge of some keys would erase. `code` is what it wants to be confirmed with; empty where nothing would be erased.
+    """What a purge of some keys would erase. `code` confirms it; empty if nothing would be erased.
 
-    `quoted_in`: other memories that hold the same text. `stated`: relations that somebody stated outside of any memory, of those whom
-    no other memory names. `in_context`: persona_context.json quotes it, or can't be read. `kept_in`: files of older servers that still hold it.
+    `quoted_in`: other memories with the same text. `stated`: relations stated outside of any memory, of entities that no other memory
+    mentions. `in_context`: persona_context.json quotes a memory, or can't be read. `kept_in`: files of older servers with a memory.
     """
 
     erased: tuple[Memory, ...]
@@ -49,23 +49,23 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What a purge did. `unsearched`: tables of an older server in the persona's file that could not be searched."""
+    """The result of a purge. `unsearched`: foreign tables in the persona's database that couldn't be searched."""
 
     keys: tuple[str, ...]
     unsearched: tuple[str, ...] = ()
 
 
 def plan(persona: Persona, keys: Sequence[str]) -> Plan:
-    """What a purge of these keys would do. Only what lies in the trash is erased. Changes nothing."""
+    """Plan a purge of these keys, without changing anything. Only memories in the trash are erased."""
     wanted = list(dict.fromkeys(keys))
     with persona.database.read() as connection:
-        found = memories.by_keys(connection, wanted)
-        erased = [found[key] for key in wanted if key in found and found[key].deleted_at is not None]
-        going = {memory.key for memory in erased}.union(summary_rows.citing(connection, [memory.key for memory in erased]))
-        quoted = [key for key in erasure.quoting(connection, erased) if key not in going] if erased else []
-        said = erasure.texts_of(connection, erased)
+        stored = memories.by_keys(connection, wanted)
+        erased = [stored[key] for key in wanted if key in stored and stored[key].deleted_at is not None]
+        erased_keys = {memory.key for memory in erased}.union(summary_rows.citing(connection, [memory.key for memory in erased]))
+        quoted = [key for key in erasure.quoting(connection, erased) if key not in erased_keys] if erased else []
+        texts = erasure.texts_of(connection, erased)
         stated = relations.stated_by_hand_about(connection, [memory.id for memory in erased])
-    outcomes = tuple(_outcome(key, found.get(key)) for key in wanted)
+    outcomes = tuple(_outcome(key, stored.get(key)) for key in wanted)
     if not erased:
         return Plan((), outcomes, "")
     return Plan(
@@ -74,22 +74,22 @@ def plan(persona: Persona, keys: Sequence[str]) -> Plan:
         code_of(persona, erased),
         tuple(quoted),
         tuple(text for text in map(format_relation, stated) if text),
-        _is_in_context(persona, said),
-        tuple(adopted_originals.holding(persona.database.path.parent, [memory.key for memory in erased], said)),
+        _is_in_context(persona, texts),
+        tuple(adopted_originals.holding(persona.database.path.parent, [memory.key for memory in erased], texts)),
     )
 
 
 def code_of(persona: Persona, erased: Sequence[Memory]) -> str:
-    """A code that means exactly these memories of this persona as they are now."""
-    told = [persona.name, *sorted(f"{memory.key} {memory.revision} {memory.deleted_at}" for memory in erased)]
-    return hashlib.sha256("\n".join(told).encode("utf-8", "surrogatepass")).hexdigest()[:CODE_DIGITS] if erased else ""
+    """A code of exactly these memories of this persona in their current state."""
+    parts = [persona.name, *sorted(f"{memory.key} {memory.revision} {memory.deleted_at}" for memory in erased)]
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:CODE_DIGITS] if erased else ""
 
 
 def check_code(given: str, code: str) -> None:
-    """Refuses a confirmation that means something else.
+    """Check a confirmation code.
 
     Raises:
-        InvalidInput: it is not the code of the list as it is now.
+        InvalidInput: it isn't the code of the current list.
     """
     if given.strip().casefold() != code or not code:
         raise InvalidInput(
@@ -100,12 +100,12 @@ def check_code(given: str, code: str) -> None:
 
 
 def erase(persona: Persona, keys: Sequence[str], *, rule: str, now: datetime) -> Erased:
-    """Takes those of these memories that lie in the trash out of every table. `sweep` has to follow."""
+    """Delete those of these memories that are in the trash from every table. `sweep` must follow."""
     _clear_context(persona, keys)
 
     def work(connection: apsw.Connection) -> tuple[list[Operation], list[str]]:
-        found = [memory for memory in memories.by_keys(connection, list(keys)).values() if memory.deleted_at is not None]
-        return erasure.erase(connection, found, now, rule) if found else ([], [])
+        deleted = [memory for memory in memories.by_keys(connection, list(keys)).values() if memory.deleted_at is not None]
+        return erasure.erase(connection, deleted, now, rule) if deleted else ([], [])
 
     done, unsearched = persona.database.write(work)
     for operation in done:
@@ -114,7 +114,7 @@ def erase(persona: Persona, keys: Sequence[str], *, rule: str, now: datetime) ->
 
 
 def sweep(persona: Persona, indexes: IndexCache) -> bool:
-    """Removes from the persona's files whatever erased memories have left there. True: nothing is left, or nothing was to be done.
+    """Remove all traces of erased memories from the persona's files. Returns True if none are left.
 
     Raises:
         StoreError: a file can't be written.
@@ -132,25 +132,25 @@ def sweep(persona: Persona, indexes: IndexCache) -> bool:
 
 
 def _clear_context(persona: Persona, keys: Sequence[str]) -> None:
-    """A state that the context has from these memories alone goes. First: when the rows are gone, nobody knows it any more."""
+    """Clear states in the context that come only from these memories. Before the rows are deleted, from which the states are known."""
     with persona.database.read() as connection:
         erased = [key for key, memory in memories.by_keys(connection, list(keys)).items() if memory.deleted_at is not None]
         states = erasure.states_only_of(connection, erased)
     try:
-        stands = persona.context.read() if states else {}
-        gone = {STATE_KEYS[part]: "" for part, said in states.items() if part in STATE_KEYS and stands.get(STATE_KEYS[part]) in said}
+        current = persona.context.read() if states else {}
+        gone = {STATE_KEYS[part]: "" for part, values in states.items() if part in STATE_KEYS and current.get(STATE_KEYS[part]) in values}
         if gone:
             persona.context.update(gone)
-    except StoreError as error:  # a file that its owner has to mend keeps nothing from being erased
+    except StoreError as error:  # a damaged context must not prevent a purge
         logger.warning("what was erased of %s may still be in its context: %s", persona.name, error)
 
 
-def _is_in_context(persona: Persona, said: Sequence[str]) -> bool:
+def _is_in_context(persona: Persona, texts: Sequence[str]) -> bool:
     try:
         values = json.dumps(persona.context.read(), ensure_ascii=False)
-    except StoreError:  # it may: nobody can tell before somebody has mended the file
+    except StoreError:  # unknown until the file is repaired
         return True
-    return any(json.dumps(text, ensure_ascii=False)[1:-1] in values for text in said)
+    return any(json.dumps(text, ensure_ascii=False)[1:-1] in values for text in texts)
 
 
 def _outcome(key: str, memory: Memory | None) -> Outcome:

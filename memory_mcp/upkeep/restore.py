@@ -1,4 +1,4 @@
-"""Restoring a backup: to a persona that is not there, or instead of one that is. The server is stopped meanwhile."""
+"""Restores a persona from a backup, as a new persona or replacing one, while the server is stopped."""
 
 import secrets
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.sqlite.database import DATABASE_NAME, immediate
 from memory_mcp.store.sqlite.snapshots import Contents, Progress
-from memory_mcp.upkeep.backup import unseen
+from memory_mcp.upkeep.backup import no_progress
 from memory_mcp.upkeep.erasure_log import erased_since
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What came of it. `erased_again`: memories that were erased for good after the backup. `unknown_erased`: whether there may be more
-    of those, because there is nobody here who would know."""
+    """The result. `erased_again`: memories that were purged after the backup. `unknown_erased`: whether there may be others, because
+    the sources are missing."""
 
     persona: str
     made_at: datetime
@@ -46,16 +46,16 @@ def restore(
     *,
     to: str | None = None,
     instead: bool = False,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
 ) -> Restored:
-    """Makes a persona of a backup, its own one or the one called `to`. `instead`: the one that is there gives way to it.
+    """Restore a persona from a backup, under its name or as `to`. `instead`: replace an existing persona.
 
-    Until all of it has been read, checked and written, what is there stays as it is; then it is exchanged by renames.
+    The existing persona stays until the backup is completely read, verified, and written; then renames exchange them.
 
     Raises:
-        KeyRefused: the backup is sealed, and its key is not there.
-        InvalidInput: the persona is there, and nobody said that it is to give way.
-        StoreDamaged: it is no backup, or not as it was written.
+        KeyRefused: the backup is sealed, and its key isn't configured.
+        InvalidInput: the persona exists, and `instead` is false.
+        StoreDamaged: the file isn't a backup, or was changed.
     """
     try:
         with backup_archive.opened(backup, find_key) as (manifest, extract):
@@ -65,42 +65,44 @@ def restore(
                 raise InvalidInput(
                     f"there is a persona {name!r} already", "", "Say --replace to have the backup instead of it, or --as and another name"
                 )
-            graves, unknown = erased_since(personas, backup, manifest, name, find_key)
+            purged, unknown = erased_since(personas, backup, manifest, name, find_key)
             encrypted = manifest.encrypted or personas.keys.for_new
-            with atomic_replace.replacement(personas.directory, directory.name) as fresh:
-                copy = fresh / DATABASE_NAME.replace(".", "-copy.")
-                key = secrets.token_bytes(KEY_BYTES) if manifest.encrypted else None  # of the copy, in memory alone
+            with atomic_replace.replacement(personas.directory, directory.name) as new_directory:
+                copy = new_directory / DATABASE_NAME.replace(".", "-copy.")
+                key = secrets.token_bytes(KEY_BYTES) if manifest.encrypted else None  # of the copy; only in memory
                 small = extract(copy, key, progress)
                 snapshots.verify(copy, key, manifest.contents)
                 done = Operation("restore_backup", None, now, metadata={"made_at": manifest.created_at.isoformat()})
-                erased = _brought_up_to_date(copy, key, graves, done)
-                _put_together(personas, fresh, (copy, key), small.get(CONTEXT_NAME, b""), name, encrypted=encrypted)
+                erased = _migrate(copy, key, purged, done)
+                _write_files(personas, new_directory, (copy, key), small.get(CONTEXT_NAME, b""), name, encrypted=encrypted)
     except OSError as error:
         raise refusal(error, f"{backup.name} can't be restored", "Make the backup readable and the data directory writable") from error
     personas.log.append(name, done)
     return Restored(name, manifest.created_at, manifest.contents, encrypted, erased, unknown)
 
 
-def _put_together(personas: Personas, fresh: Path, copy: tuple[Path, bytes | None], context: bytes, name: str, *, encrypted: bool) -> None:
-    """The files of the persona from those of the backup."""
-    key = personas.keys.make(fresh) if encrypted else None
-    target = fresh / DATABASE_NAME
+def _write_files(
+    personas: Personas, new_directory: Path, copy: tuple[Path, bytes | None], context: bytes, name: str, *, encrypted: bool
+) -> None:
+    """Write the persona's files from those of the backup."""
+    key = personas.keys.make(new_directory) if encrypted else None
+    target = new_directory / DATABASE_NAME
     snapshots.convert(*copy, target, key.database if key else None)
     expected = snapshots.contents_of(*copy)
     shred(copy[0])
     snapshots.verify(target, key.database if key else None, expected)
     if context:
-        write_atomically(fresh / CONTEXT_NAME, seal(context, key.files) if key else context)
-    write_identity(fresh, name)
+        write_atomically(new_directory / CONTEXT_NAME, seal(context, key.files) if key else context)
+    write_identity(new_directory, name)
 
 
-def _brought_up_to_date(copy: Path, key: bytes | None, graves: dict[str, str], done: Operation) -> int:
+def _migrate(copy: Path, key: bytes | None, purged: dict[str, str], done: Operation) -> int:
     connection = snapshots.open_copy(copy, key)
     try:
         connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
         prepare(connection)
         with immediate(connection):
-            erased = erasure.erase_again(connection, graves, done.timestamp)
+            erased = erasure.erase_again(connection, purged, done.timestamp)
             operations.record(connection, done)
         return erased
     finally:

@@ -1,6 +1,6 @@
-"""How long memories are kept: what is due for the trash, what is due to be erased, and the chore that does both.
+"""Retention: which memories are due for the trash or for a purge, and the chore that does both.
 
-The rules are those of `retention` in config.json. Nothing is erased that did not lie in the trash before.
+The rules are those of `retention` in config.json. Only memories in the trash are purged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ INTERVAL = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A memory and the rule that is over for it, such as `conversation_days 30`."""
+    """A memory and the rule by which it is due, such as `conversation_days 30`."""
 
     memory: Memory
     rule: str
@@ -35,7 +35,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What the rules would do now: the first of those that would go into the trash, and for good, and how many there are of each."""
+    """What the rules would do now: the first memories for the trash and for a purge, and the total numbers."""
 
     to_trash: tuple[Due, ...] = ()
     to_erase: tuple[Due, ...] = ()
@@ -44,18 +44,18 @@ class Listed:
 
 
 def list_due(persona: Persona, rules: Retention, now: datetime, limit: int = AT_ONCE) -> Listed:
-    """What is due at `now`. Changes nothing."""
+    """The memories that are due at `now`. Changes nothing."""
     with persona.database.read() as connection:
         to_trash, trash_total = _due_for_trash(connection, rules, now, limit)
         if rules.trash_days is None:
             return Listed(tuple(to_trash), (), trash_total)
-        found = erasure.long_in_trash(connection, now - timedelta(days=rules.trash_days), limit)
+        in_trash = erasure.long_in_trash(connection, now - timedelta(days=rules.trash_days), limit)
     rule = f"trash_days {rules.trash_days:g}"
-    return Listed(tuple(to_trash), tuple(Due(memory, rule) for memory in found.memories), trash_total, found.total)
+    return Listed(tuple(to_trash), tuple(Due(memory, rule) for memory in in_trash.memories), trash_total, in_trash.total)
 
 
 def expire(persona: Persona, rules: Retention, now: datetime, limit: int = AT_ONCE) -> list[str]:
-    """Puts what is due into the trash, the oldest first, at most `limit`. Returns the keys."""
+    """Move due memories to the trash, the oldest first, at most `limit`. Returns their keys."""
     if not any(_limits(rules)):
         return []
     done = persona.database.write(lambda connection: _expire(connection, rules, now, limit))
@@ -67,26 +67,26 @@ def expire(persona: Persona, rules: Retention, now: datetime, limit: int = AT_ON
 def step(
     persona: Persona, now: datetime, settings: Settings, indexes: IndexCache, forget_cached: Callable[[], None] = lambda: None
 ) -> bool:
-    """The chore: one batch into the trash, one batch for good, and then the sweep. Returns whether there may be more.
+    """The chore: move a batch to the trash, purge a batch, then sweep. Returns whether there may be more.
 
-    `forget_cached` is called after something was erased.
+    `forget_cached` is called after a purge.
     """
     rules = settings.retention
     due = list_due(persona, rules, now, limit=1)
     if due.trash_total:
         return bool(expire(persona, rules, now))
     if due.to_erase:
-        found = list_due(persona, rules, now)
-        purge.erase(persona, [one.memory.key for one in found.to_erase], rule=found.to_erase[0].rule, now=now)
+        listed = list_due(persona, rules, now)
+        purge.erase(persona, [entry.memory.key for entry in listed.to_erase], rule=listed.to_erase[0].rule, now=now)
         forget_cached()
         return True
     if not purge.sweep(persona, indexes):
-        raise Overloaded(f"what was erased of {persona.name} is not swept out of its files yet", "somebody reads them for long")
+        raise Overloaded(f"erased content of {persona.name} isn't removed from its files yet", "a long read is running")
     return False
 
 
 def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | None:  # noqa: ARG001  as a chore is asked
-    """When the next memory may be due, if nothing is written until then; None: never. What is protected may make it too early."""
+    """When the next memory may become due if nothing is written; None for never. May be too early because of protected memories."""
     rules = settings.retention
     with persona.database.read() as connection:
         moments = [
@@ -102,17 +102,19 @@ def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | 
 
 def _expire(connection: apsw.Connection, rules: Retention, now: datetime, limit: int) -> list[Operation]:
     due, _ = _due_for_trash(connection, rules, now, limit)
-    for one in due:
-        memories.set_deleted(connection, one.memory.id, now)
-    changed = [one.memory for one in due]
+    for entry in due:
+        memories.set_deleted(connection, entry.memory.id, now)
+    changed = [entry.memory for entry in due]
     ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
     bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
-    mentions.recount(connection, {entity for found in mentions.of_memories(connection, ids).values() for entity in found})
+    mentions.recount(connection, {entity for entities in mentions.of_memories(connection, ids).values() for entity in entities})
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
     done = [
-        Operation("delete", one.memory.key, now, before={"content": one.memory.content}, metadata={"rule": one.rule, "by": "retention"})
-        for one in due
+        Operation(
+            "delete", entry.memory.key, now, before={"content": entry.memory.content}, metadata={"rule": entry.rule, "by": "retention"}
+        )
+        for entry in due
     ]
     for operation in done:
         operations.record(connection, operation)
@@ -123,10 +125,10 @@ def _due_for_trash(connection: apsw.Connection, rules: Retention, now: datetime,
     due: list[Due] = []
     total = 0
     for kind, days in _limits(rules):
-        found = erasure.expired(connection, kind, now - timedelta(days=days), rules.keep_importance, rules.keep_tags, limit)
-        due += [Due(memory, f"{kind}_days {days:g}") for memory in found.memories]
-        total += found.total
-    return sorted(due, key=lambda one: one.memory.updated_at)[:limit], total
+        expired = erasure.expired(connection, kind, now - timedelta(days=days), rules.keep_importance, rules.keep_tags, limit)
+        due += [Due(memory, f"{kind}_days {days:g}") for memory in expired.memories]
+        total += expired.total
+    return sorted(due, key=lambda entry: entry.memory.updated_at)[:limit], total
 
 
 def _limits(rules: Retention) -> Iterator[tuple[Kind, float]]:

@@ -1,8 +1,7 @@
-"""Summaries of sessions and days: what was written since → which sessions and days it touches → one of them, read, summarised, stored.
+"""The chore that summarizes sessions and days: find those with new operations, then read, summarize, and store one of them per step.
 
-Each step is one small piece. A summary, its register and the strike from the list are one transaction, and what a summary was made
-of is compared once more inside it: a process that dies, or a memory that is forgotten meanwhile, only makes a piece be done again.
-Sources are never changed.
+One transaction stores a summary, registers its sources, and removes the session or day from the queue; it first checks that the
+sources are unchanged. So after a crash, or after a source was deleted meanwhile, the step is only repeated. Sources are never changed.
 """
 
 import hashlib
@@ -28,10 +27,10 @@ from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 
 CHORE = "summaries"
-# Part of every fingerprint: raise it whenever summaries are made in another way, and they are made anew as their sources change.
+# Part of every fingerprint: raise it when the method changes, and summaries are made again when their sources change.
 _VERSION = "1"
 OPERATIONS_AT_ONCE = 1_000
-# The latest so many memories of a day or a session, and so many characters of each: a day may hold a library.
+# The maximum number of latest memories of a day or session, and of characters of each.
 MEMORIES_LIMIT, TEXT_LIMIT = 500, 2_000
 PROMPT_CHARACTERS = 12_000
 
@@ -58,7 +57,7 @@ MadeBy = Literal["extractive", "model", "extractive, because the chat model fail
 
 
 def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | None = None) -> bool:
-    """One piece of work: a thousand operations looked at, or one summary made. Whether there may be more."""
+    """Check a thousand operations, or make one summary. Returns whether there may be more work."""
     zone, rules = settings.zone, settings.summaries
     with persona.database.read() as connection:
         touched = summary_rows.touched(connection, zone, OPERATIONS_AT_ONCE, now)
@@ -73,36 +72,36 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
         subject = due[0]
         members = _members(connection, subject, zone)
         known = summary_rows.registered(connection, subject)
-    worth = _worth(members)
-    enough = len(worth) >= (1 if known else rules.min_memories)
+    sources = _usable(members)
+    enough = len(sources) >= (1 if known else rules.min_memories)
     more = len(members) >= MEMORIES_LIMIT
-    draft = _draft(subject, worth, more, chat, now, settings) if enough and _changed(known, worth) else None
-    done = persona.database.write(lambda connection: _settle(connection, due, worth, draft, now, zone))
+    draft = _draft(subject, sources, more, chat, now, settings) if enough and _changed(known, sources) else None
+    done = persona.database.write(lambda connection: _settle(connection, due, sources, draft, now, zone))
     for operation in done:
         persona.log.append(persona.name, operation)
     return True
 
 
-def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | None:  # noqa: ARG001  as a chore is asked
-    """When the next session or day can be summarised, if nothing is written until then; None: never."""
+def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | None:  # noqa: ARG001  the signature of a chore
+    """When the next session or day can be summarized if nothing is written; None for never."""
     with persona.database.read() as connection:
         return summary_rows.earliest_due(connection, timedelta(minutes=settings.summaries.quiet_minutes), settings.zone)
 
 
 def _settle(
-    connection: apsw.Connection, due: tuple[Subject, str], worth: Sequence[Memory], draft: Draft | None, now: datetime, zone: ZoneInfo
+    connection: apsw.Connection, due: tuple[Subject, str], sources: Sequence[Memory], draft: Draft | None, now: datetime, zone: ZoneInfo
 ) -> list[Operation]:
-    """Stores what was made, or puts a summary that nothing is left of in the trash, unless its sources changed meanwhile."""
+    """Store the new summary, or move a summary without sources to the trash, unless the sources changed meanwhile."""
     subject, touched_at = due
-    current = _worth(_members(connection, subject, zone))
-    if fingerprint(current) != fingerprint(worth):
-        return []  # it stays on the list
+    current = _usable(_members(connection, subject, zone))
+    if fingerprint(current) != fingerprint(sources):
+        return []  # it stays in the queue
     known = summary_rows.registered(connection, subject)
     summary = memories.by_keys(connection, [known.key]).get(known.key) if known else None
     done: list[Operation] = []
     if draft:
-        done = [_store(connection, subject, summary, worth, draft, now, zone)]
-    elif not worth and summary and summary.deleted_at is None:
+        done = [_store(connection, subject, summary, sources, draft, now, zone)]
+    elif not sources and summary and summary.deleted_at is None:
         done = [Operation("delete", summary.key, now, metadata={"reason": "nothing is left of what it summarised"})]
         memories.set_deleted(connection, summary.id, now)
         summary_rows.register(connection, summary.key, subject, fingerprint([]), [])
@@ -116,7 +115,7 @@ def _store(
     connection: apsw.Connection,
     subject: Subject,
     summary: Memory | None,
-    worth: Sequence[Memory],
+    sources: Sequence[Memory],
     draft: Draft,
     now: datetime,
     zone: ZoneInfo,
@@ -126,25 +125,25 @@ def _store(
         key = summary.key
     else:
         _, key = memories.insert(connection, draft, now, now.astimezone(zone))
-    summary_rows.register(connection, key, subject, fingerprint(worth), [memory.key for memory in worth])
-    # Never what it says: its sources may be erased, and then this must not tell of them.
-    told = {OF: subject.scope, SUBJECT: subject.name, "sources": len(worth), "made_by": draft.metadata["made_by"]}
-    return Operation("summarise", key, now, metadata=told)
+    summary_rows.register(connection, key, subject, fingerprint(sources), [memory.key for memory in sources])
+    # Without the text: the sources may be purged later, and the operation must not quote them.
+    metadata = {OF: subject.scope, SUBJECT: subject.name, "sources": len(sources), "made_by": draft.metadata["made_by"]}
+    return Operation("summarise", key, now, metadata=metadata)
 
 
 def fingerprint(members: Sequence[Memory]) -> str:
-    """What a summary is made of: these memories, as they are now."""
-    said = json.dumps([_VERSION, *sorted((memory.key, memory.revision, memory.content) for memory in members)], ensure_ascii=False)
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+    """A hash of the current state of the sources of a summary."""
+    state = json.dumps([_VERSION, *sorted((memory.key, memory.revision, memory.content) for memory in members)], ensure_ascii=False)
+    return hashlib.sha256(state.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _worth(members: Sequence[Memory]) -> list[Memory]:
-    """What a summary may be made of: what says something, and nothing secret, which a summary would take along wherever it goes."""
+def _usable(members: Sequence[Memory]) -> list[Memory]:
+    """The memories that a summary may use: none of low value, and none that is secret, because a summary would reveal it."""
     return [memory for memory in members if memory.privacy_level != "secret" and not low_value(memory.content)]
 
 
-def _changed(known: Registered | None, worth: Sequence[Memory]) -> bool:
-    return known is None or known.fingerprint != fingerprint(worth)
+def _changed(registered: Registered | None, sources: Sequence[Memory]) -> bool:
+    return registered is None or registered.fingerprint != fingerprint(sources)
 
 
 def _members(connection: apsw.Connection, subject: Subject, zone: ZoneInfo) -> list[Memory]:
@@ -157,24 +156,26 @@ def _range(subject: Subject, zone: ZoneInfo) -> TimeRange:
     return TimeRange(start, end)
 
 
-def _draft(subject: Subject, worth: Sequence[Memory], more: bool, chat: Writer | None, now: datetime, settings: Settings) -> Draft | None:
-    """The summary; None where no sentence is worth being told. `more`: there are earlier memories than these.
+def _draft(subject: Subject, sources: Sequence[Memory], more: bool, chat: Writer | None, now: datetime, settings: Settings) -> Draft | None:
+    """The summary; None if no sentence is useful. `more`: there are earlier memories.
 
-    What they say may be from before the rules of `privacy`, and a chat model may say anything: both go through them.
+    The rules of `privacy` apply to the sources, which may be older than the rules, and to the answer of a chat model.
     """
-    found = Redaction(settings.privacy)
-    said = [Statement(found.text(memory.content)[:TEXT_LIMIT], found.optional(memory.source), memory.importance) for memory in worth]
-    head = heading(sorted(_day(memory, settings.zone) for memory in worth), said, at_least=more)
-    private = any(memory.privacy_level == "private" for memory in worth)
-    # What is private stays between the two: the model may be somebody's service.
-    text, made_by = _worded(said, CHARACTERS_LIMIT - len(head) - 1, None if private else chat, now)
+    redaction = Redaction(settings.privacy)
+    statements = [
+        Statement(redaction.text(memory.content)[:TEXT_LIMIT], redaction.optional(memory.source), memory.importance) for memory in sources
+    ]
+    head = heading(sorted(_day(memory, settings.zone) for memory in sources), statements, at_least=more)
+    private = any(memory.privacy_level == "private" for memory in sources)
+    # Private memories aren't sent to a chat model, which may be a remote service.
+    text, made_by = _summarize(statements, CHARACTERS_LIMIT - len(head) - 1, None if private else chat, now)
     if not text:
         return None
     return Draft(
-        content=cut(found.text(f"{head}\n{text}")),
+        content=cut(redaction.text(f"{head}\n{text}")),
         session_id=subject.name if subject.scope == "session" else None,
         kind="summary",
-        occurred_at=max(memory.event_time for memory in worth),
+        occurred_at=max(memory.event_time for memory in sources),
         metadata={OF: subject.scope, SUBJECT: subject.name, "made_by": made_by},
         privacy_level="private" if private else "internal",
     )
@@ -187,14 +188,14 @@ def _day(memory: Memory, zone: ZoneInfo) -> str:
         return memory.event_time.date().isoformat()
 
 
-def _worded(said: Sequence[Statement], room: int, chat: Writer | None, now: datetime) -> tuple[str, MadeBy]:
-    """By the chat model where one is configured, else, or if it fails, of the memories' own sentences."""
+def _summarize(statements: Sequence[Statement], limit: int, chat: Writer | None, now: datetime) -> tuple[str, MadeBy]:
+    """The text of a summary: by the chat model if configured; otherwise, or if it fails, from sentences of the memories."""
     if chat is None or chat.name is None:
-        return extract(said, room), "extractive"
-    japanese = sum(is_japanese(one.text) for one in said) * 2 >= len(said)
-    records = "\n".join(f"{one.source}: {one.text}" if one.source else one.text for one in said)
+        return extract(statements, limit), "extractive"
+    japanese = sum(is_japanese(statement.text) for statement in statements) * 2 >= len(statements)
+    records = "\n".join(f"{statement.source}: {statement.text}" if statement.source else statement.text for statement in statements)
     try:
-        return cut(chat.ask(_INSTRUCTIONS[japanese].format(limit=room), cut(records, PROMPT_CHARACTERS), now), room), "model"
+        return cut(chat.ask(_INSTRUCTIONS[japanese].format(limit=limit), cut(records, PROMPT_CHARACTERS), now), limit), "model"
     except ChatFailed as error:
         logger.info("a summary is made without the chat model: %s", error)
-        return extract(said, room), "extractive, because the chat model failed"
+        return extract(statements, limit), "extractive, because the chat model failed"

@@ -69,7 +69,7 @@ def test_an_export_says_how_many_secret_memories_it_left_out(shared_server: Runn
     memory_mcp = shared_server.memory_mcp
     ok(memory_mcp("remember", "鍵は植木鉢の下", "-p", "keeper", "--privacy-level", "secret", "--category", "家"))
     done = memory_mcp("export", "-p", "keeper")
-    assert (ok(done), done.stderr) == ("", "memory-mcp: 1 secret left out; --include-secret takes them along\n")
+    assert (ok(done), done.stderr) == ("", "memory-mcp: 1 secret left out; use --include-secret to include them\n")
     assert json.loads(ok(memory_mcp("export", "-p", "keeper", "--include-secret")))["category"] == "家"
 
 
@@ -211,7 +211,7 @@ def test_a_token_is_made_used_listed_and_revoked_while_the_server_runs(running_s
     assert made.stdout == f"{token}\n"
     assert "from now on the server refuses every call without a token" in made.stderr
     assert token not in made.stderr
-    assert memory_mcp("remember", "x").stderr.startswith("memory-mcp: this server wants a token: MEMORY_MCP_TOKEN is not set.")
+    assert memory_mcp("remember", "x").stderr.startswith("memory-mcp: this server requires a token: MEMORY_MCP_TOKEN is not set.")
     ok(memory_mcp("remember", "桜餅", token=token))
     assert "桜餅" in ok(memory_mcp("recall", "桜餅", token=token))
     refused = memory_mcp("export", token=token)
@@ -239,7 +239,7 @@ def test_tokens_are_made_before_there_is_a_server_or_a_directory(tmp_path: Path)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_bridge_sends_the_token_and_does_not_start_without_one(running_server: RunningServer, mode: str) -> None:
     token = ok(running_server.memory_mcp("token", "create", "-p", "さくら")).strip()
-    assert running_server.memory_mcp("stdio").stderr.startswith("memory-mcp: this server wants a token")
+    assert running_server.memory_mcp("stdio").stderr.startswith("memory-mcp: this server requires a token")
     bridge = StdioTransport(
         sys.executable,
         ["-m", "memory_mcp", "stdio", "--url", running_server.url],

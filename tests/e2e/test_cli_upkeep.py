@@ -38,16 +38,16 @@ def test_erasing_lists_first_asks_and_erases(shared_server: RunningServer) -> No
     assert "nilou: 1 erased" in ok(done)
     assert "backup" in done.stderr
     assert b"zqxuniqu" not in b"".join(file.read_bytes() for file in (shared_server.data / "nilou").rglob("*") if file.is_file())
-    assert "nilou: 0 due for the trash, 0 to be erased" in ok(memory_mcp("purge", "-p", "nilou"))
+    assert "nilou: 0 to move to the trash, 0 to erase" in ok(memory_mcp("purge", "-p", "nilou"))
 
 
 def test_a_persona_is_listed_copied_renamed_merged_and_erased(running_server: RunningServer) -> None:
     memory_mcp = running_server.memory_mcp
     stored(running_server, "苺が好き")
     assert "collei is a copy of nilou" in ok(memory_mcp("persona", "copy", "nilou", "collei"))
-    assert "collei is さくら now" in ok(memory_mcp("persona", "rename", "collei", "さくら"))
+    assert "collei is renamed to さくら" in ok(memory_mcp("persona", "rename", "collei", "さくら"))
     stored(running_server, "桃が好き", "さくら")
-    assert "nilou: 1 taken, 1 known already" in ok(memory_mcp("persona", "merge", "さくら", "nilou"))
+    assert "nilou: 1 copied, 1 known already" in ok(memory_mcp("persona", "merge", "さくら", "nilou"))
     assert "memories: 2" in ok(memory_mcp("persona", "stats", "nilou"))
     wrong = memory_mcp("persona", "erase", "さくら", stdin="さくろ\n".encode())
     assert (wrong.returncode, "does not fit" in wrong.stderr) == (1, True)

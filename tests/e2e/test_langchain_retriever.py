@@ -162,7 +162,7 @@ def test_a_copy_for_another_persona_reads_that_ones_memories_alone(retriever: Pe
 
 
 def test_a_persona_that_does_not_exist_is_said_with_whom_was_meant(server: RunningServer) -> None:
-    with pytest.raises(PersonaUnknown, match=r"persona 'nilo': there is nilou\. Correct the name"):
+    with pytest.raises(PersonaUnknown, match=r"persona 'nilo' has no memories: similar names: nilou\. Correct the name"):
         PersonaRetriever(url=server.url, persona="nilo").invoke("苺")
     assert PersonaRetriever(url=server.url, persona="nilo", new_persona_is_empty=True).invoke("苺") == []
     assert not (server.data / "nilo").exists()
@@ -182,7 +182,7 @@ def test_what_can_not_be_used_is_refused_when_the_retriever_is_made() -> None:
             PersonaRetriever(**wrong)
     with pytest.raises(InvalidPersonaName, match="begins or ends with a blank"):
         PersonaRetriever(persona=" nilou")
-    with pytest.raises(InvalidInput, match="is no URL of a server"):
+    with pytest.raises(InvalidInput, match="is not the URL of a server"):
         PersonaRetriever(url="127.0.0.1:8000")
 
 

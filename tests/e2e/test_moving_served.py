@@ -269,7 +269,7 @@ def test_an_edited_note_of_anybody_s_vault_is_stored_once_and_what_it_lost_is_in
     assert ok(run("import", str(vault), "-p", "editor")) == "editor: 3 stored, 0 known already, 0 refused\n"
     note.write_text("短くした。", encoding="utf-8")
     told = ok(run("import", str(vault), "-p", "editor"))
-    assert told == "editor: 0 stored, 0 known already, 0 refused, 1 revised, 2 put in the trash\n"
+    assert told == "editor: 0 stored, 0 known already, 0 refused, 1 revised, 2 moved to the trash\n"
     assert [json.loads(line)["content"] for line in ok(run("export", "-p", "editor")).splitlines()] == ["短くした。"]
     assert ok(run("import", str(vault), "-p", "editor")) == "editor: 0 stored, 1 known already, 0 refused\n"
 

@@ -374,7 +374,7 @@ def test_backups_follow_a_persona_to_its_new_name_and_stand_beside_what_is_there
     filled.back_up(now)
     filled.say("another", now, "さくら")
     other = filled.back_up(now, "さくら")
-    filled.backups.follow("nilou", other.folder, filled.settings)
+    filled.backups.follow_rename("nilou", other.folder, filled.settings)
     assert [made.folder for made in filled.backups.listed(filled.settings)] == [other.folder] * 2
     assert not (filled.directory / ".backups" / "nilou").exists()
 
@@ -453,7 +453,7 @@ def test_a_persona_that_was_renamed_since_tells_what_was_erased_and_so_do_its_ba
         purge.erase(persona, [keys[1]], rule="asked for", now=now)
     lifecycle.rename(house.personas, "nilou", "さくら", IndexCache(), now)
     folder = house.personas.path_of("さくら").parent.name
-    house.backups.follow("nilou", folder, house.settings)
+    house.backups.follow_rename("nilou", folder, house.settings)
     moved = first.path.parent.parent / folder / first.path.name
     restored = house.restore(moved, now, to="nilou-before")
     assert (restored.erased_again, restored.unknown_erased) == (1, False)

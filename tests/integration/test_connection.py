@@ -84,7 +84,7 @@ def test_without_a_persona_no_header_is_sent(service: Service) -> None:
 def test_another_service_is_recognised(service: Service, connection: Connection, answer: Answer) -> None:
     service.answer = answer
     for call in (connection.check, lambda: connection.call_tool("recall", {"query": "x"})):
-        with pytest.raises(ServerUnreachable, match=r"is no Memory MCP server.*Start one with `memory-mcp serve`"):
+        with pytest.raises(ServerUnreachable, match=r"is not a Memory MCP server.*Start one with `memory-mcp serve`"):
             call()
 
 

@@ -151,7 +151,7 @@ def test_a_bad_line_is_refused_by_its_number_and_the_rest_is_stored(nilou: Perso
         (b'{"content": 7}', "content is a number: it must be a string"),
         (b'{"content": "a\\u0000b"}', "NUL"),
         (b'{"content": "\\ud83d"}', "surrogate"),
-        (b'{"content": "a", "tag": ["b"]}', "unknown field 'tag': did you mean 'tags'?"),
+        (b'{"content": "a", "tag": ["b"]}', "unknown field 'tag': a similar field is 'tags'"),
         (b'{"content": "a", "xyzzy": 1}', "known fields are key, content"),
         (b'{"content": "a", "tags": "b"}', "tags is a string: it must be a list of strings"),
         (b'{"content": "a", "tags": [1]}', "list of strings"),

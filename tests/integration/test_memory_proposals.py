@@ -24,7 +24,7 @@ def tidy(nilou, now):
 
 
 def groups(found):
-    return [(group.kept.content, [alike.memory.content for alike in group.alike]) for group in found.groups]
+    return [(group.kept.content, [alike.memory.content for alike in group.similar]) for group in found.groups]
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_what_says_the_same_is_proposed_and_why(say, tidy, one, other, why):
     say(one)
     say(other)
     (group,) = tidy().groups
-    assert {group.kept.content, group.alike[0].memory.content} == {one, other}
-    assert group.alike[0].why == why
+    assert {group.kept.content, group.similar[0].memory.content} == {one, other}
+    assert group.similar[0].why == why
 
 
 def test_the_most_important_is_to_stay_then_the_one_that_says_most_then_the_latest(say, tidy):
@@ -74,8 +74,8 @@ def test_every_member_is_itself_like_the_one_that_stays(say, tidy):
     for place in range(4):
         say(" ".join(f"{word}色" for word in words[place : place + 9]))
     for group in tidy().groups:
-        assert all(alike.similarity >= 0.8 for alike in group.alike)
-    members = [key for group in tidy().groups for key in (group.kept.key, *(alike.memory.key for alike in group.alike))]
+        assert all(alike.similarity >= 0.8 for alike in group.similar)
+    members = [key for group in tidy().groups for key in (group.kept.key, *(alike.memory.key for alike in group.similar))]
     assert len(members) == len(set(members))
 
 
@@ -88,7 +88,7 @@ def test_what_is_in_the_trash_or_replaced_or_says_nothing_is_not_compared(say, t
         say("おはようございます", session_id=str(_))
     found = tidy()
     assert found.groups == ()
-    assert found.worthless_count == 3
+    assert found.low_value_count == 3
 
 
 def test_with_stored_vectors_the_meaning_is_compared_as_well(say, nilou, now, zone, tidy):
@@ -110,8 +110,8 @@ def test_with_stored_vectors_the_meaning_is_compared_as_well(say, nilou, now, zo
 
     nilou.database.write(alike)
     (group,) = tidy().groups
-    assert {group.kept.key, group.alike[0].memory.key} == {one, other}
-    assert group.alike[0].why == "same meaning"
+    assert {group.kept.key, group.similar[0].memory.key} == {one, other}
+    assert group.similar[0].why == "same meaning"
 
 
 def test_lists_are_cut_and_everything_is_counted(say, tidy):

@@ -173,7 +173,7 @@ def test_vectors_that_can_not_be_those_of_a_memory_are_refused(
         ({"version_of": "nowhere", "revision": 1, "content": "a", "updated_at": "2025-01-01T00:00:00Z"}, "no memory with that key"),
         ({"version_of": "k", "revision": 5, "content": "a", "updated_at": "2025-01-01T00:00:00Z"}, "the memory has revision 2"),
         ({"version_of": "k", "revision": 1, "content": "a"}, "updated_at is missing"),
-        ({"version_of": "k", "revision": 1, "contents": "a"}, "did you mean 'content'?"),
+        ({"version_of": "k", "revision": 1, "contents": "a"}, "a similar field is 'content'"),
         ({"version_of": 7}, "version_of is a number"),
         ({"persona_context": []}, "must be an object"),
         ({"persona_context": {}, "content": "a"}, "a line of its own"),

@@ -144,7 +144,7 @@ def test_somebody_who_reads_for_long_puts_the_sweep_off(say, nilou, chore, now):
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
         connection.execute("SELECT count(*) FROM memories").fetchall()
-        with pytest.raises(Overloaded, match="not swept out"):
+        with pytest.raises(Overloaded, match="isn't removed from its files yet"):
             chore(31)
     chore(31)
     with nilou.database.read() as connection:

@@ -45,7 +45,7 @@ from memory_mcp.store import memories, migrations
 from memory_mcp.store.legacy import row_conversion
 from memory_mcp.transfer.jsonlines import ImportOptions, import_lines
 from memory_mcp.upkeep import legacy_adoption
-from memory_mcp.upkeep.legacy_layout import older_things
+from memory_mcp.upkeep.legacy_layout import legacy_items
 
 
 def leaves(value):
@@ -248,7 +248,7 @@ def test_every_layout_finds_its_place_and_every_memory_is_there(data_directory, 
     for name in EVERYONE:
         identity = json.loads((database_of(data_directory, name).parent / "persona.json").read_text(encoding="utf-8"))
         assert identity == {"name": name}
-    assert older_things(data_directory) == []
+    assert legacy_items(data_directory) == []
 
 
 def test_a_pickle_is_never_read_and_never_lost(data_directory, sprung):
@@ -515,7 +515,7 @@ def test_adopting_by_hand_says_the_same_as_its_dry_run_and_does_it(data_director
     assert snapshot(data_directory) == before
     assert cli.run(["adopt", "--data", str(data_directory)]) == 0
     assert all(name in foreseen for name in EVERYONE)
-    assert older_things(data_directory) == []
+    assert legacy_items(data_directory) == []
     assert cli.run(["adopt", "--data", str(data_directory)]) == 0
     assert "nothing" in capsys.readouterr().out
 
@@ -570,7 +570,7 @@ def test_killed_at_any_step_the_next_start_goes_on_and_nothing_is_lost(tmp_path,
             for name, store in EVERYONE.items():
                 lines = exported(personas, name)
                 assert [lost(row, line) for row, line in zip(STORES[store].rows, lines, strict=True)] == [[], []]
-        assert older_things(data) == []
+        assert legacy_items(data) == []
         assert len(list(data.joinpath(".adopted").rglob("index.pkl"))) == 3
         kept = list(data.joinpath(".adopted").rglob("*.sqlite"))
         assert {tuple(row["key"] for row in rows_of(path)) for path in kept} == {(CURRY["key"], "memory_20251031090000")}

@@ -240,7 +240,7 @@ def test_no_secret_is_in_any_log_file_or_process_title(server: Server, figure: F
         server.http.get(f"/{secret}", headers={"Authorization": f"Basic {secret}"})
         server.http.get(f"/p/{secret}/api/stats", headers={"X-Persona": secret})
     done = server.running.memory_mcp("recall", "x", "--persona", OWN)
-    assert "wants a token" in done.stderr
+    assert "requires a token" in done.stderr
     parts = [secret.rpartition("_")[2] for secret in secrets]
     files = [path for path in server.running.data.parent.rglob("*") if path.is_file()]
     seen = [path.read_bytes() for path in files]

@@ -46,7 +46,7 @@ def test_beside_a_server_a_backup_is_made_listed_and_restored_when_it_has_stoppe
     status, said = run("backup")
     made = backup_of(data_directory / ".backups" / "nilou")
     assert (status, said.splitlines()[0].startswith("nilou: 1 memories, 0.0 MiB: "), str(made) in said) == (0, True, True)
-    assert "whoever has a backup can read it" in said
+    assert "the backups are not encrypted" in said
     assert run("backup", "list")[1].endswith(f"0.0 MiB  plain  {made}\n")
     assert "another server uses the data directory" in run("restore", str(made), "--replace")[1]
     served.close()
@@ -62,7 +62,7 @@ def test_a_backup_is_made_where_it_is_said(run: Run, served: Personas, tmp_path:
     assert backup_of(tmp_path / "disk").parent.name == "nilou"
     assert not (data_directory / ".backups").exists()
     assert str(tmp_path / "disk") in run("backup", "list", "--to", str(tmp_path / "disk"))[1]
-    assert run("backup", "list")[1] == "There is no backup.\n"
+    assert run("backup", "list")[1] == "There are no backups.\n"
 
 
 def test_a_persona_that_can_t_be_read_does_not_keep_the_others_from_their_backup(run: Run, served: Personas, data_directory: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_persona_that_can_t_be_read_does_not_keep_the_others_from_their_backup
 def test_who_is_not_there_has_no_backup(run: Run, served: Personas, data_directory: Path) -> None:
     assert "there is no persona 'nobody'" in run("backup", "-p", "nobody")[1]
     assert "does not exist" in run("restore", "nowhere.tar.zst")[1]
-    assert "is no data directory" in run("backup", "--data", str(data_directory / "nowhere"))[1]
+    assert "is not a data directory" in run("backup", "--data", str(data_directory / "nowhere"))[1]
 
 
 def test_on_another_machine_a_sealed_backup_wants_its_key_and_is_encrypted_there_too(

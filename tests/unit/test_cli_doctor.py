@@ -132,7 +132,7 @@ def test_a_data_directory_that_is_not_there_is_wrong(examine: Examine, data_dire
     assert status == 1
     assert "does not exist" in wrong(text)[0]
     data_directory.write_text("a file")
-    assert "is no directory" in wrong(examine()[1])[0]
+    assert "is not a directory" in wrong(examine()[1])[0]
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write everywhere")
@@ -209,7 +209,7 @@ def test_a_store_of_an_older_server_is_noted(examine: Examine, data_directory: P
     connection.close()
     status, text = examine()
     assert status == 0
-    assert "old: 1 memories in an older form" in text
+    assert "old: 1 memories in an older format" in text
 
 
 def test_quiet_says_only_what_is_wrong(examine: Examine, tmp_path: Path) -> None:
@@ -221,14 +221,14 @@ def test_quiet_says_only_what_is_wrong(examine: Examine, tmp_path: Path) -> None
 
 
 def test_doctor_says_who_needs_a_token_and_counts_them(examine: Examine, data_directory: Path) -> None:
-    assert "there are none: whoever reaches the server reads and writes everything" in examine()[1]
+    assert "there are none: everybody who can reach the server can read and write everything" in examine()[1]
     cli.run(["token", "create", "--all-personas", "--data", str(data_directory)])
     for identity in read_tokens(data_directory) or {}:
         cli.run(["token", "create", "-p", "nilou", "--data", str(data_directory)])
         cli.run(["token", "revoke", identity, "--data", str(data_directory)])
     status, text = examine()
     assert status == 0
-    assert "tokens: every call wants one; 1 revoked, 1 in force" in text
+    assert "tokens: every call requires one; 1 revoked, 1 in force" in text
 
 
 def test_doctor_names_tokens_that_can_not_be_read_or_that_others_can(examine: Examine, data_directory: Path) -> None:
@@ -236,8 +236,8 @@ def test_doctor_names_tokens_that_can_not_be_read_or_that_others_can(examine: Ex
     path = data_directory / "tokens.json"
     if os.name != "nt":
         path.chmod(0o644)
-        assert f"Do: chmod 600 {path}" in examine()[1]
+        assert f"Run: chmod 600 {path}" in examine()[1]
     path.write_text("{", encoding="utf-8")
     status, text = examine()
     assert status == 1
-    assert "Until then the server lets nobody in" in wrong(text)[0]
+    assert "Until then the server refuses all calls" in wrong(text)[0]

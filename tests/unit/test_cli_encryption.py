@@ -96,7 +96,7 @@ def test_a_key_is_never_overwritten(run: Run, key_file: Path) -> None:
 
 
 def test_where_the_key_goes_has_to_be_said(run: Run) -> None:
-    assert "Name a file, or say --keyring" in run("key", "new")[1]
+    assert "Name a file, or use --keyring" in run("key", "new")[1]
 
 
 @posix_only
@@ -202,7 +202,7 @@ def test_a_key_from_the_environment_gives_way_to_one_in_a_file(
 ) -> None:
     monkeypatch.setenv("MEMORY_MCP_KEY", "ab" * 32)
     assert run("encrypt", encryption={})[0] == 0
-    assert "say --new-key-file" in run("rotate-key", encryption={})[1]
+    assert "name it with --new-key-file" in run("rotate-key", encryption={})[1]
     run("key", "new", str(key_file))
     status, said = run("rotate-key", "--new-key-file", str(key_file), encryption={})
     assert (status, "Set MEMORY_MCP_KEY to the key in" in said) == (0, True)

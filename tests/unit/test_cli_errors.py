@@ -77,15 +77,15 @@ def test_every_command_explains_itself(run: Run, command: str) -> None:
         (["connect", "--client", "emacs", "-p", "a"], "'emacs'"),
         (["connect", "--client", "vscode", "-p", " "], "the persona name is empty"),
         (["recall", "x", "-p", "a\u200bb"], "invisible character"),
-        (["recall", "x", "--url", "localhost:8000"], "no URL of a server"),
-        (["recall", "x", "--url", "http://host:port"], "no URL of a server"),
+        (["recall", "x", "--url", "localhost:8000"], "is not the URL of a server"),
+        (["recall", "x", "--url", "http://host:port"], "is not the URL of a server"),
         (["recall", "x", "--url", NOBODY, "--token", "t0k"], "--token"),
         (["token", "create"], "a token is for some personas or for all"),
         (["token", "create", "-p", "a", "--all-personas"], "a token is for some personas or for all"),
         (["token", "create", "-p", " "], "the persona name is empty"),
-        (["token", "create", "-p", "a", "--scopes", "read,wrte"], "'wrte' is none. Use read, write, delete, export, admin"),
+        (["token", "create", "-p", "a", "--scopes", "read,wrte"], "'wrte' is not a scope. Use read, write, delete, export, admin"),
         (["token", "create", "-p", "a", "--scopes", ","], "it is empty"),
-        (["token", "create", "-p", "a", "--expires", "soon"], "is no time. Write 12h, 90d"),
+        (["token", "create", "-p", "a", "--expires", "soon"], "is not a time. Write 12h, 90d"),
         (["token", "create", "-p", "a", "--expires", "2020-01-01"], "would have expired already"),
         (["token", "create", "-p", "a", "--name", "x" * 101], "100 are the limit"),
         (["token", "revoke", "0000000000"], "no token has the id '0000000000'"),
@@ -103,7 +103,7 @@ def test_what_can_not_be_done_is_said_in_one_line(run: Run, arguments: list[str]
 
 def test_a_token_of_the_environment_that_no_header_can_hold_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORY_MCP_TOKEN", "ü")
-    assert "the token holds characters that no token has" in complaint(run("recall", "x", "--url", NOBODY))
+    assert "the token contains invalid characters" in complaint(run("recall", "x", "--url", NOBODY))
 
 
 def test_an_import_asks_for_a_format_where_the_name_says_none(run: Run, tmp_path: Path) -> None:

@@ -125,15 +125,15 @@ def _listed(call: Call, limit: int) -> Json:
             "duplicates": [
                 {
                     "into": brief(group.kept, call),
-                    "merge": [{**brief(alike.memory, call), "similarity": alike.similarity, "why": alike.why} for alike in group.alike],
+                    "merge": [{**brief(alike.memory, call), "similarity": alike.similarity, "why": alike.why} for alike in group.similar],
                 }
                 for group in proposed.groups
             ],
-            "low_value": [{**brief(memory, call), "why": why} for memory, why in proposed.worthless],
+            "low_value": [{**brief(memory, call), "why": why} for memory, why in proposed.low_value],
             "faded": [{**brief(memory, call), "retention": left} for memory, left in proposed.faded],
             "counts": {
                 "duplicates": proposed.groups_count,
-                "low_value": proposed.worthless_count,
+                "low_value": proposed.low_value_count,
                 "faded": proposed.faded_count,
                 **graph_counts,
             },

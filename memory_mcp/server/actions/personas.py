@@ -14,7 +14,7 @@ from memory_mcp.personas import lifecycle
 from memory_mcp.personas.lifecycle import merge
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.actions.upkeep import backups_of, index_cache, remains_of_persona
-from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text
+from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, http
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.status import Statistics, StoredCounts, statistics
@@ -108,8 +108,9 @@ def _tokens_of(call: Call, name: str) -> list[str]:
     return [token.id for token in tokens.values() if name in (token.personas or ()) and token.state(call.now) == "in force"]
 
 
+# Whether the persona exists is checked before the other name.
 class NewName(Arguments):
-    to: Text
+    to: Annotated[Text, http(required=True)] = ""
 
 
 class Renamed(PersonaAnswer):
@@ -136,7 +137,7 @@ def rename(call: Call, arguments: NewName) -> Json:
 def _move_backups(call: Call, directory: str, to: str) -> str | None:
     """Move the backups to the directory of the next ones. Return why that failed; the persona has its new name all the same."""
     try:
-        Backups(call.runtime.personas.directory, call.runtime.personas.keys).follow(directory, to, call.settings)
+        Backups(call.runtime.personas.directory, call.runtime.personas.keys).follow_rename(directory, to, call.settings)
     except MemoryMCPError as error:
         logger.warning("%s", error)
         return str(error)
@@ -157,7 +158,7 @@ def copy(call: Call, arguments: NewName) -> Json:
 
 
 class MergeTarget(Arguments):
-    into: Text
+    into: Annotated[Text, http(required=True)] = ""
 
 
 class Merged(PersonaAnswer):

@@ -9,7 +9,7 @@ from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from memory_mcp import __version__
-from memory_mcp.server.arguments import Arguments, flat_properties, http_schema
+from memory_mcp.server.arguments import Arguments, flat_properties, http_schema, must_be_sent
 from memory_mcp.server.operation import JSON, Operation, Route
 
 Schema = dict[str, Any]
@@ -77,7 +77,7 @@ def _described(operation: Operation, route: Route) -> Schema:
         described["requestBody"] = {"content": dict(route.body)}
     elif _has_json_body(operation, route):
         model = operation.arguments
-        required = any(field.is_required() for field in model.model_fields.values())
+        required = any(must_be_sent(field) for field in model.model_fields.values())
         described["requestBody"] = {
             "required": required if route.body_required is None else route.body_required,
             "content": {JSON: {"schema": _reference(model.__name__)}},
@@ -120,7 +120,7 @@ def _body_schema(model: type[Arguments]) -> Schema:
 def _http_schemas(model: type[Arguments]) -> dict[str, tuple[Schema, bool]]:
     """Return the schema of each argument with its description, and whether it must be sent."""
     properties = flat_properties(model)
-    return {name: (http_schema(properties[name], field), field.is_required()) for name, field in model.model_fields.items()}
+    return {name: (http_schema(properties[name], field), must_be_sent(field)) for name, field in model.model_fields.items()}
 
 
 def _reference(name: str) -> Schema:

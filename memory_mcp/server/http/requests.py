@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pydantic
+from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.server.arguments import Arguments, kind_of
+from memory_mcp.server.arguments import Arguments, Between, kind_of
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Route
 
@@ -28,7 +29,7 @@ async def arguments_of(request: Request, route: Route, model: type[Arguments]) -
     if not route.is_probe:
         _check_query(request, list(kinds) if route.reads_query else [])
     if route.reads_query:
-        values = _query_values(request, kinds, model.blank_means_absent)
+        values = _query_values(request, kinds, model)
     elif kinds:
         values = await _body_values(request, kinds, model.blank_means_absent)
     else:
@@ -49,44 +50,48 @@ def _check_query(request: Request, known: Sequence[str]) -> None:
             raise InvalidInput(f"unknown parameter {name[:80]!r}", "", hint)
 
 
-def _query_values(request: Request, kinds: dict[str, type], blank_means_absent: bool) -> dict[str, Any]:
+def _query_values(request: Request, kinds: dict[str, type], model: type[Arguments]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, kind in kinds.items():
         texts = request.query_params.getlist(name)
         if kind is list and texts:
             values[name] = texts
-        elif texts and (texts[-1] or not blank_means_absent):
-            values[name] = _QUERY_PARSERS[kind](name, texts[-1])
+        elif texts and (texts[-1] or not model.blank_means_absent):
+            values[name] = _QUERY_PARSERS[kind](name, texts[-1], _limits_of(model.model_fields[name]))
     return values
 
 
-def _text(_name: str, text: str) -> str:
+def _limits_of(field: FieldInfo) -> str:
+    return next((f" from {part.least} to {part.most}" for part in field.metadata if isinstance(part, Between)), "")
+
+
+def _text(_name: str, text: str, _limits: str) -> str:
     return text
 
 
-def _whole_number(name: str, text: str) -> int:
+def _whole_number(name: str, text: str, limits: str) -> int:
     if not (text.isdecimal() and text.isascii() and len(text) <= WHOLE_NUMBER_DIGITS):
-        raise InvalidInput(f"{name} is {text[:80]!r}", "it is a whole number, none below 0", "Leave it out for the default")
+        raise InvalidInput(f"{name} is {text[:80]!r}", f"it is a whole number{limits}", "Leave it out for the default")
     return int(text)
 
 
-def _number(name: str, text: str) -> float:
+def _number(name: str, text: str, limits: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InvalidInput(f"{name} is {text[:80]!r}", "it is a number", "Leave it out for the default")
+        raise InvalidInput(f"{name} is {text[:80]!r}", f"it is a number{limits}", "Leave it out for the default")
     return number
 
 
-def _flag(name: str, text: str) -> bool:
+def _flag(name: str, text: str, _limits: str) -> bool:
     if text.casefold() not in ("true", "false"):
         raise InvalidInput(f"{name} is {text[:80]!r}", "it is true or false", "Leave it out for false")
     return text.casefold() == "true"
 
 
-_QUERY_PARSERS: dict[type, Callable[[str, str], Any]] = {str: _text, int: _whole_number, float: _number, bool: _flag}
+_QUERY_PARSERS: dict[type, Callable[[str, str, str], Any]] = {str: _text, int: _whole_number, float: _number, bool: _flag}
 
 
 async def _body_values(request: Request, kinds: dict[str, type], blank_means_absent: bool) -> dict[str, Any]:

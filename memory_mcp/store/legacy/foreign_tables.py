@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import apsw
 
 from memory_mcp.store import migrations
+from memory_mcp.store.legacy.table_adoption import quoted
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ def erase(connection: apsw.Connection, keys: Sequence[str], texts: Sequence[str]
             _delete(connection, name, keys, texts)
             if kind == "virtual":
                 command = "rebuild" if "content=" in sql.replace(" ", "").lower() else "optimize"
-                connection.execute(f"INSERT INTO {_quoted(name)}({_quoted(name)}) VALUES (?)", (command,))
+                connection.execute(f"INSERT INTO {quoted(name)}({quoted(name)}) VALUES (?)", (command,))
         except apsw.Error as error:
             if not connection.in_transaction:
                 raise
@@ -40,7 +41,7 @@ def contain_any(connection: apsw.Connection, keys: Sequence[str], texts: Sequenc
     for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0").fetchall():
         name = str(table)
         condition, values = _condition(connection, name, keys, texts)
-        if condition and connection.execute(f"SELECT 1 FROM {_quoted(name)} WHERE {condition} LIMIT 1", values).get is not None:
+        if condition and connection.execute(f"SELECT 1 FROM {quoted(name)} WHERE {condition} LIMIT 1", values).get is not None:
             return True
     return False
 
@@ -48,17 +49,17 @@ def contain_any(connection: apsw.Connection, keys: Sequence[str], texts: Sequenc
 def _delete(connection: apsw.Connection, name: str, keys: Sequence[str], texts: Sequence[str]) -> None:
     condition, values = _condition(connection, name, keys, texts)
     if condition:
-        connection.execute(f"DELETE FROM {_quoted(name)} WHERE {condition}", values)
+        connection.execute(f"DELETE FROM {quoted(name)} WHERE {condition}", values)
 
 
 def _condition(connection: apsw.Connection, name: str, keys: Sequence[str], texts: Sequence[str]) -> tuple[str, dict[str, str]]:
     """An SQL condition and its values. Bytes are compared, so that texts inside blobs match too."""
     columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))]
     parts = [
-        f"EXISTS (SELECT 1 FROM json_each(:texts) t WHERE instr(CAST({_quoted(column)} AS BLOB), CAST(t.value AS BLOB)))"
+        f"EXISTS (SELECT 1 FROM json_each(:texts) t WHERE instr(CAST({quoted(column)} AS BLOB), CAST(t.value AS BLOB)))"
         for column in columns
     ]
-    parts += [f"{_quoted(column)} IN (SELECT value FROM json_each(:keys))" for column in columns if "key" in column.lower()]
+    parts += [f"{quoted(column)} IN (SELECT value FROM json_each(:keys))" for column in columns if "key" in column.lower()]
     values = {"texts": json.dumps([spelling for text in texts for spelling in spellings(text)]), "keys": json.dumps(list(keys))}
     return " OR ".join(parts), values
 
@@ -72,7 +73,3 @@ def _foreign(connection: apsw.Connection) -> Iterator[tuple[str, str, str]]:
     ).fetchall()
     known = migrations.our_tables() if tables else set()
     yield from ((str(name), str(kind), str(sql)) for name, kind, sql in tables if str(name).lower() not in known)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

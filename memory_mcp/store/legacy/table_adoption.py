@@ -65,7 +65,7 @@ def drop_views_and_triggers(connection: apsw.Connection) -> list[str]:
         "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('view', 'trigger') ORDER BY type, name"
     ).fetchall()
     for kind, name, _ in definitions:
-        connection.execute(f"DROP {kind} IF EXISTS {_quoted(str(name))}")
+        connection.execute(f"DROP {kind} IF EXISTS {quoted(str(name))}")
     return [str(sql) for _, _, sql in definitions]
 
 
@@ -91,7 +91,7 @@ def convert_memories(connection: apsw.Connection, table: str, *, ours: bool = Fa
         taken.add(values["key"])
         undated += [] if converted.dated else [values["key"]]
         connection.execute(sql, [values.get(column) for column in columns])
-    connection.execute(f"DROP TABLE {_quoted(table)}")
+    connection.execute(f"DROP TABLE {quoted(table)}")
     if undated:
         named = ", ".join(undated[:UNDATED_LISTED])
         further = f" and {len(undated) - UNDATED_LISTED:,} more" if len(undated) > UNDATED_LISTED else ""
@@ -114,10 +114,10 @@ def rows(connection: apsw.Connection, table: str) -> Iterator[dict[str, Any]]:
     """The rows in order, by column. Text is read as bytes, because SQLite doesn't validate its encoding."""
     names = [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", (table,))]
     encoding = _ENCODINGS[connection.pragma("encoding")]
-    selected = ", ".join(f"typeof({q}), iif(typeof({q}) = 'text', CAST({q} AS BLOB), {q})" for q in map(_quoted, names))
+    selected = ", ".join(f"typeof({q}), iif(typeof({q}) = 'text', CAST({q} AS BLOB), {q})" for q in map(quoted, names))
     without_rowid = connection.execute("SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", (table,)).get
     order = "" if without_rowid else "ORDER BY rowid"
-    for row in connection.execute(f"SELECT {selected} FROM {_quoted(table)} {order}"):
+    for row in connection.execute(f"SELECT {selected} FROM {quoted(table)} {order}"):
         yield {name: _value(row[2 * index], row[2 * index + 1], encoding) for index, name in enumerate(names)}
 
 
@@ -151,7 +151,7 @@ def _is_our_operations(connection: apsw.Connection) -> bool:
 
 def _rename(connection: apsw.Connection, name: str, new_name: str) -> None:
     try:
-        connection.execute(f"ALTER TABLE {_quoted(name)} RENAME TO {_quoted(new_name)}")
+        connection.execute(f"ALTER TABLE {quoted(name)} RENAME TO {quoted(new_name)}")
     except apsw.SQLError as error:  # a virtual table of a missing extension
         raise StoreError(
             f"the table {name} of an older server can't be renamed", str(error), "Rename it with that server's SQLite"
@@ -163,7 +163,8 @@ def _unused(connection: apsw.Connection, name: str) -> str:
     return next(candidate for candidate in (name, *(f"{name}_{n}" for n in range(2, len(known) + 3))) if candidate not in known)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -19,7 +19,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.errors import StoreDamaged, StoreError, StoreReadOnly
-from memory_mcp.store.files.durable_files import sync_directory
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory
 from memory_mcp.store.files.sealed import SealedReader, SealedWriter
 from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.vectors import stored_vectors
@@ -111,7 +111,7 @@ def save(index: VectorIndex, database: Database) -> None:
     new_index, new_manifest = directory / f".{INDEX_NAME}.new", directory / f".{MANIFEST_NAME}.new"
     change = index.change
     try:
-        directory.mkdir(mode=0o700, exist_ok=True)
+        directory.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
         with _durable(new_index) as file, _encrypting(file, database) as written:
             revision, sha256, count = index.write_to(written)
         manifest = Manifest(FORMAT, _owner(database), index.generation, index.dimension, count, change, sha256)

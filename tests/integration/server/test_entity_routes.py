@@ -128,7 +128,7 @@ def test_a_name_that_is_given_later_is_found_in_texts_from_then_on(persona, send
         ("POST", "entities", {"name": "x", "colour": "red"}, "unknown field"),
         ("POST", "entities", {"name": "田中さん"}, "belongs to '田中'"),
         ("GET", "entities", {"limit": 501}, "1 to 500"),
-        ("GET", "entities", {"limit": -1}, "none below 0"),
+        ("GET", "entities", {"limit": -1}, "from 1 to 500"),
         ("GET", "entities", {"type": "Ghost"}, "known are Concept"),
         ("GET", "entities", {"offset": "x"}, "whole number"),
         ("GET", "entity", {}, "entity is missing"),

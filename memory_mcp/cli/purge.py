@@ -1,0 +1,76 @@
+"""`memory-mcp purge`: erases memories for good."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
+
+Yes = Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(purge)
+
+
+def purge(
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(help="Keys of memories in the trash. Default: all that are due by `retention` in config.json.", metavar="[KEYS]…"),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be erased.")] = False,
+    remove_kept: Annotated[bool, typer.Option("--remove-kept", help="Also erase it from the files that older servers left.")] = False,
+    yes: Yes = False,
+    persona: PersonaName = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Erase memories for good, after listing them and asking for confirmation."""
+    server = connection(url, persona)
+    listed = server.post_json("/api/purge", {"keys": keys or []})
+    if not as_json or dry_run:
+        print_json(listed) if as_json else _show_plan(listed)
+    if dry_run or not listed.get("confirm"):
+        return
+    if not yes:
+        typer.confirm("Erase this for good? This can't be undone", abort=True)
+    request = {"keys": keys or [], "confirm": listed["confirm"], "remove_kept": remove_kept or None}
+    done = server.post_json("/api/purge", request)
+    if as_json:
+        print_json(done)
+        return
+    erased = done.get("erased", sum(outcome["outcome"] == "erased" for outcome in done.get("outcomes", [])))
+    typer.echo(f"{done['persona']}: {erased} erased" + (f", {done['trashed']} moved to the trash" if done.get("trashed") else ""))
+    if not done["swept"]:
+        typer.echo("Traces remain in files that are being read; they are removed as soon as the readers finish.")
+    _show_remains(done)
+
+
+def _show_plan(listed: Mapping[str, Any]) -> None:
+    for outcome in listed.get("outcomes", []):
+        typer.echo(f"{outcome['key']}: {outcome['outcome']} {outcome.get('reason') or outcome.get('content', '')}".rstrip())
+    for what, verb in (("trash", "move to the trash"), ("erase", "erase")):
+        for due in listed.get(what, []):
+            typer.echo(f"{due['key']}: {verb} ({due['rule']}, since {due['since']}) {due.get('content', '')}".rstrip())
+    if "to_trash" in listed:
+        typer.echo(f"{listed['persona']}: {listed['to_trash']} to move to the trash, {listed['to_erase']} to erase")
+    _show_remains(listed)
+
+
+def _show_remains(answer: Mapping[str, Any]) -> None:
+    """Lists where the erased text still occurs."""
+    for name, words in (
+        ("also_in", "the same text is in"),
+        ("stated", "stated outside of memories; kept unless it is removed with unrelate first:"),
+        ("kept_in", "a file of an older server contains it:"),
+        ("removed", "removed:"),
+        ("unsearched", "a table of an older server could not be searched:"),
+    ):
+        for entry in answer.get(name, []):
+            typer.echo(f"{words} {entry}")
+    if answer.get("in_context"):
+        typer.echo(f"{answer['in_context']} contains it, or can't be read: check it, and change it with update_context or by hand")
+    for sentence in answer.get("remains", []):
+        typer.secho(sentence, err=True, dim=True)
