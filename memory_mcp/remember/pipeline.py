@@ -13,12 +13,11 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Chunk, Clash, Draft, Memory, Outcome, Remembered, Similar
+from memory_mcp.domain import Chunk, Clash, Draft, Filters, Memory, Outcome, Remembered, Similar
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import is_stricter, settle
-from memory_mcp.remember.duplicates import similar_to
 from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.store import memories, operations
@@ -27,12 +26,18 @@ from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.vectors import chunks as chunk_table
 from memory_mcp.store.vectors import index_queue, stored_vectors
+from memory_mcp.text.budget import preview
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.tokens import is_single_kanji, jaccard, tokens
 
 logger = logging.getLogger(__name__)
 
 EDITED = "edited in an imported file"
+# Nearly equal memories are reported, and the new one is stored all the same: the least Jaccard index of the tokens, and the most that are reported.
+SIMILARITY_FLOOR, SIMILAR_LIMIT = 0.7, 5
+# Nearly equal texts share nearly all tokens, so a few rare ones find them: the limits of tokens, and of rows for each token.
+LOOKUP_TOKENS, LOOKUP_ROWS = 12, 200
 
 
 def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy) -> Remembered:
@@ -58,10 +63,24 @@ def _similar_and_rivals(persona: Persona, draft: Draft, key: str) -> tuple[tuple
     try:
         with persona.database.read() as connection:
             rivals = memories.successors(connection, draft.supersedes) if draft.supersedes else []
-            return similar_to(connection, draft.content, except_key=key), tuple(rival for rival in rivals if rival != key)
+            return _similar(connection, draft.content, except_key=key), tuple(rival for rival in rivals if rival != key)
     except StoreError as error:
         logger.warning("%s of %s is stored, and could not be compared: %s", key, persona.name, error)
         return (), ()
+
+
+def _similar(connection: apsw.Connection, content: str, except_key: str) -> tuple[Similar, ...]:
+    """Current memories with nearly the tokens of `content` (Jaccard index of the two sets), the most similar first."""
+    wanted = dict.fromkeys(tokens(content))
+    pairs = [token for token in wanted if not is_single_kanji(token)][: LOOKUP_TOKENS * 2] or list(wanted)
+    lookup = (bm25_index.rarer(connection, pairs, LOOKUP_ROWS) or pairs)[:LOOKUP_TOKENS]
+    near = memories.by_ids(connection, [memory_id for memory_id, _ in bm25_index.search(connection, lookup, Filters(), SIMILAR_LIMIT + 1)])
+    similar = [
+        Similar(memory.key, round(similarity, 2), preview(memory.content))
+        for memory in near.values()
+        if memory.key != except_key and (similarity := jaccard(wanted.keys(), set(tokens(memory.content)))) >= SIMILARITY_FLOOR
+    ]
+    return tuple(sorted(similar, key=lambda memory: -memory.similarity)[:SIMILAR_LIMIT])
 
 
 def remember_many(

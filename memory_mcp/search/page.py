@@ -1,10 +1,15 @@
-"""Chooses and cuts the hits that fit the token budget of an answer."""
+"""Chooses the hits of an answer: those that reach the minimum score, cut to fit the token budget."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate, Detail, Hit, Memory
+from memory_mcp.encoders.model_families import own_name
+from memory_mcp.encoders.models import Models
+from memory_mcp.search.meaning import Meaning
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
 from memory_mcp.text.chunk import CHUNK_CHARACTERS
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, excerpt
@@ -16,6 +21,42 @@ WORTH_CUTTING_TOKENS = 40
 # Tokens of the first hit's text that are always shown, whatever its labels cost.
 LEAST_TEXT_TOKENS = 12
 NOWHERE: Span = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The score that a candidate needs to be a hit. `least` is a score, or a cosine with `by_cosine`; 0 passes everything."""
+
+    least: float = 0.0
+    by_cosine: bool = False
+
+    def measure(self, candidate: Candidate) -> float:
+        """The value to compare with the floor. A candidate without a cosine yet passes, and so does one of a named date."""
+        if not self.by_cosine:
+            return candidate.score
+        return 1.0 if candidate.dense is None or candidate.in_named_date else candidate.dense
+
+    def passing(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """The candidates that reach it, in their order."""
+        return [candidate for candidate in candidates if self.measure(candidate) >= self.least] if self.least else candidates
+
+
+def floor_for(settings: Settings, models: Models, meaning: Meaning, *, reranked: bool) -> Floor:
+    """The floor of an answer, on the scale of the model that scored it.
+
+    It is that of `min_scores` for the cross-encoder if it ordered the hits, or for the embedding model if that was used, else `min_score`.
+    """
+    embedder = models.of_generation(meaning.generation) if meaning.index else None
+    if reranked and models.reranker:
+        return Floor(_of_model(settings, models.reranker.name, settings.min_score))
+    by_cosine = _of_model(settings, embedder.name) if embedder else 0.0
+    return Floor(by_cosine, by_cosine=True) if by_cosine else Floor(settings.min_score)
+
+
+def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:
+    """The value in `min_scores` for the model's name, with or without its organization or directory."""
+    floors = settings.min_scores
+    return floors.get(name, next((least for model, least in floors.items() if own_name(model) == own_name(name)), otherwise))
 
 
 def within_budget(

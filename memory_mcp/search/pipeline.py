@@ -21,10 +21,9 @@ from memory_mcp.graph.query.relation_lines import relation_lines
 from memory_mcp.graph.query.retrieval import QueryEntities, associated_memories, entities_in_query, memories_near_entities
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import from_named_dates, from_words, union
-from memory_mcp.search.floor import Floor, floor_for
 from memory_mcp.search.fuse import Hints, freshness, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
-from memory_mcp.search.page import why, within_budget
+from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.store import memories
 from memory_mcp.store.lexical.token_frequencies import TokenCounts

@@ -11,12 +11,10 @@ from graph_work import Here, counted
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.graph.analytics import growth as grown
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.graph.analytics.betweenness import between
 from memory_mcp.graph.analytics.centrality import MEASURES, degree, eigenvector, pagerank
-from memory_mcp.graph.analytics.communities import communities
-from memory_mcp.graph.analytics.statistics import statistics
+from memory_mcp.graph.analytics.statistics import communities, growth, statistics
 from memory_mcp.graph.query.neighbors import find_neighbors
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
@@ -259,14 +257,14 @@ def test_growth_is_told_by_when_things_happened_in_the_days_of_the_zone(say, nil
         pass
     with nilou.database.read() as connection:
         found = overview.creation_times(connection)
-    months, earlier = grown.growth(found, "month", zone, 10)
+    months, earlier = growth(found, "month", zone, 10)
     assert [(step.begins.isoformat(), step.entities, step.relations) for step in months] == [("2025-08-01", 2, 1), ("2025-09-01", 1, 1)]
     assert (months[-1].entities_in_all, months[-1].relations_in_all, earlier) == (3, 2, 0)
-    latest, earlier = grown.growth(found, "day", zone, 1)
+    latest, earlier = growth(found, "day", zone, 1)
     assert ([step.begins.isoformat() for step in latest], latest[0].entities_in_all, earlier) == (["2025-09-01"], 3, 1)
-    weeks, _ = grown.growth(found, "week", zone, 10)
+    weeks, _ = growth(found, "week", zone, 10)
     assert [step.begins.isoformat() for step in weeks] == ["2025-08-25", "2025-09-01"]
-    assert [step.begins.isoformat() for step in grown.growth(found, "year", zone, 10)[0]] == ["2025-01-01"]
+    assert [step.begins.isoformat() for step in growth(found, "year", zone, 10)[0]] == ["2025-01-01"]
 
 
 def test_a_hub_leads_on_along_its_strongest_relations_only(nilou, say, now):

@@ -14,9 +14,8 @@ import pytest
 
 from memory_mcp.errors import AnalysisUnfinished
 from memory_mcp.graph.analytics.centrality import MEASURES, pagerank
-from memory_mcp.graph.analytics.communities import communities
 from memory_mcp.graph.analytics.processes import Processes
-from memory_mcp.graph.analytics.statistics import statistics
+from memory_mcp.graph.analytics.statistics import communities, statistics
 from memory_mcp.store.graph.network import Network
 
 EDGES = np.array(sorted(networkx.barabasi_albert_graph(50, 3, seed=1).edges))

@@ -18,7 +18,7 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.text.privacy.detection import KINDS
+from memory_mcp.text.privacy.redaction import KINDS
 from memory_mcp.transfer.jsonlines import ImportOptions, export_lines, import_lines
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"

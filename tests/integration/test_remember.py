@@ -9,7 +9,7 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.errors import InvalidInput, MemoryNotFound
-from memory_mcp.remember import duplicates
+from memory_mcp.remember import pipeline
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
@@ -146,7 +146,7 @@ def test_nearly_the_same_is_stored_and_reported(say):
 
 
 def test_a_near_duplicate_is_found_among_many_memories_of_the_same_words(say, monkeypatch):
-    monkeypatch.setattr(duplicates, "LOOKUP_ROWS", 2)
+    monkeypatch.setattr(pipeline, "LOOKUP_ROWS", 2)
     for number in range(20):
         say(f"日記：今日は{number}時に起きて散歩をした")
     first = say("日記：今日は雨だったので本を読んだ")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from private_lines import lines
 
 from memory_mcp.text.privacy.ascii_view import ascii_view
-from memory_mcp.text.privacy.detection import KINDS, find
+from memory_mcp.text.privacy.redaction import KINDS, find
 
 LINES = lines()
 # What a rule must reach on these lines before it may take something out of a memory.

@@ -1,8 +1,26 @@
-"""Statistics of the graph: size, density, connected components, clustering."""
+"""Statistics of a graph: its size and connectedness, its communities, and its growth."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Literal, get_args
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memory_mcp.store.graph.network import Network
+
+if TYPE_CHECKING:  # a worker imports this module to start, and importing overview takes 0.2 s
+    from memory_mcp.store.graph.overview import CreationTimes
+
+Interval = Literal["month", "day", "week", "year"]
+INTERVALS: tuple[Interval, ...] = get_args(Interval)
+
+_SEED = 1
+# The randomness of steps without gain (Traag, Waltman and van Eck 2019 use a value as small).
+_RANDOMNESS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +60,90 @@ def statistics(network: Network) -> Statistics:
         mean_degree=2 * pairs / n if n else 0.0,
         clustering=rustworkx.transitivity(graph) if pairs else 0.0,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Communities:
+    """`groups`: groups of two or more entities, as indexes into the network's `ids`, the one with the most weight within the group first; the
+    largest group first. `modularity`: the share of weight within groups beyond the expected one, below 1."""
+
+    groups: tuple[NDArray[np.int64], ...]
+    modularity: float
+
+    @property
+    def nbytes(self) -> int:
+        return sum(group.nbytes for group in self.groups)
+
+
+def communities(network: Network) -> Communities:
+    """The groups by the Leiden algorithm; deterministic for a network."""
+    from graspologic_native import leiden  # noqa: PLC0415  the start of the server does without it
+
+    if not len(network.one):
+        return Communities((), 0.0)
+    modularity, group_of = leiden(
+        edges=[(str(source), str(target), weight) for source, target, weight in network.edges()],
+        starting_communities=None,
+        resolution=1.0,
+        randomness=_RANDOMNESS,
+        iterations=1,
+        use_modularity=True,
+        seed=_SEED,
+        trials=1,
+    )
+    group = np.full(len(network.ids), -1, dtype=np.int64)
+    group[[int(index) for index in group_of]] = list(group_of.values())
+    within = np.where(group[network.one] == group[network.other], network.weight, 0)
+    weight = np.bincount(network.one, within, len(group)) + np.bincount(network.other, within, len(group))
+    # By group, then by weight, then by age.
+    order = np.lexsort((np.arange(len(group)), -weight, group))
+    order = order[group[order] >= 0]
+    groups = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+    return Communities(
+        tuple(sorted((members for members in groups if len(members) > 1), key=lambda members: (-len(members), members[0]))), modularity
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """New entities and relations of the interval that begins on `begins`, and the totals at its end."""
+
+    begins: date
+    entities: int
+    relations: int
+    entities_in_all: int
+    relations_in_all: int
+
+
+def growth(came: "CreationTimes", interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[Growth], int]:
+    """The latest `limit` intervals with anything new, the earliest first, and the number of earlier ones. Days are local."""
+    entities, relations = (_counted(dates, interval, zone) for dates in (came.entities, came.relations))
+    steps, entities_in_all, relations_in_all = [], 0, 0
+    for begins in sorted({*entities, *relations}):
+        entities_in_all += entities[begins]
+        relations_in_all += relations[begins]
+        steps.append(Growth(begins, entities[begins], relations[begins], entities_in_all, relations_in_all))
+    return steps[-limit:], max(len(steps) - limit, 0)
+
+
+def _counted(dates: Iterable[tuple[datetime, int]], interval: Interval, zone: ZoneInfo) -> Counter[date]:
+    counted: Counter[date] = Counter()
+    for moment, count in dates:
+        try:
+            day = moment.astimezone(zone).date()
+        except OverflowError:  # the first day of the first year, or the last of the last
+            day = moment.date()
+        counted[_begin(day, interval)] += count
+    return counted
+
+
+def _begin(day: date, interval: Interval) -> date:
+    match interval:
+        case "day":
+            return day
+        case "week":
+            return day - timedelta(days=day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "year":
+            return day.replace(month=1, day=1)

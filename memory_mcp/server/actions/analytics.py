@@ -12,9 +12,7 @@ from typing_extensions import TypedDict
 from memory_mcp.graph.analytics.betweenness import Between as Betweenness
 from memory_mcp.graph.analytics.betweenness import between
 from memory_mcp.graph.analytics.centrality import MEASURES
-from memory_mcp.graph.analytics.communities import communities
-from memory_mcp.graph.analytics.growth import INTERVALS, Interval, growth
-from memory_mcp.graph.analytics.statistics import statistics
+from memory_mcp.graph.analytics.statistics import INTERVALS, Interval, communities, growth, statistics
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.arguments import Arguments, Between, OneOf, Share, http
 from memory_mcp.server.call import Call
