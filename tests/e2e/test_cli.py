@@ -233,7 +233,7 @@ def test_tokens_are_made_before_there_is_a_server_or_a_directory(tmp_path: Path)
     assert "did not exist: it was created" in made.stderr
     with serving(tmp_path) as server:
         assert server.memory_mcp("personas").returncode == 1
-        assert "no persona yet" in ok(server.memory_mcp("personas", token=token))
+        assert "no personas yet" in ok(server.memory_mcp("personas", token=token))
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -44,27 +44,27 @@ def make(persona, now, *made):
     persona.database.write(lambda connection: [records.create(connection, name, "Object", 1.0, now) for name in made])
 
 
-def test_a_name_that_was_never_stored_is_not_known_and_the_one_that_took_its_place_is(nilou, now, known, given_up):
+def test_rolled_back_name_is_unknown_and_its_replacement_is_known(nilou, now, known, given_up):
     make(nilou, now, "ミケ")
     given_up("ダイズ")
     make(nilou, now, "コタロウ")
     assert known("ミケ、ダイズ、コタロウ") == ["ミケ", "コタロウ"]
 
 
-def test_a_retry_that_stores_a_part_of_what_was_given_up_leaves_nothing_of_the_rest(nilou, now, known, given_up):
+def test_partial_retry_of_a_rolled_back_write_keeps_nothing_else(nilou, now, known, given_up):
     given_up("ダイズ", "コタロウ")
     make(nilou, now, "ハチ", "コタロウ")
     assert known("ダイズ、コタロウ、ハチ") == ["コタロウ", "ハチ"]
 
 
-def test_what_is_made_ready_anew_within_a_write_that_fails_is_forgotten(nilou, now, known, given_up):
+def test_names_reloaded_within_a_failed_write_are_dropped(nilou, now, known, given_up):
     made = [f"第{number}号機" for number in range(RECENT_LIMIT + 10)]
     given_up(*made)
     make(nilou, now, *(f"第{number}番艦" for number in range(RECENT_LIMIT + 10)))
     assert known("第7号機と第7番艦") == ["第7番艦"]
 
 
-def test_a_change_that_was_taken_back_does_not_hide_the_next_one(nilou, now, known):
+def test_rolled_back_change_does_not_hide_the_next_one(nilou, now, known):
     make(nilou, now, "ミケ", "ハチ", "タマ")
     assert known("ミケとハチとタマ") == ["ミケ", "ハチ", "タマ"]
 

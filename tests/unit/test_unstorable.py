@@ -1,4 +1,4 @@
-"""What no stored text may hold."""
+"""Characters that no stored text may contain."""
 
 import pytest
 from hypothesis import given

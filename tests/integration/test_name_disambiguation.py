@@ -1,4 +1,4 @@
-"""Whom a name means where several are called alike, or one's name is a part of another's."""
+"""Which entity a name means where several have the same name, or one name contains another."""
 
 from contextlib import contextmanager
 
@@ -63,7 +63,7 @@ def made(nilou, now):
         ("[[Maria]] came", "Yesterday we saw Maria Lopez at the fair", [("Maria Lopez", None)]),
     ],
 )
-def test_a_known_name_is_not_taken_out_of_a_longer_one(named_by, known, text, expected):
+def test_known_name_inside_a_longer_name_is_not_matched(named_by, known, text, expected):
     named_by(known)
     found = named_by(text)
     assert [name for name, _ in found] == [name for name, _ in expected]
@@ -91,18 +91,18 @@ def test_a_known_name_is_not_taken_out_of_a_longer_one(named_by, known, text, ex
         "田中経由で聞いた",
     ],
 )
-def test_a_known_person_is_found_beside_titles_times_and_verbs(named_by, text):
+def test_known_person_is_matched_next_to_titles_times_and_verbs(named_by, text):
     named_by("田中さんが来た")
     assert ("田中", "Person") in named_by(text)
 
 
 @pytest.mark.parametrize("text", ["東京旅行の写真", "東京行きの切符", "来月東京へ行く", "東京在住の人", "東京都に住む", "東京出張の準備"])
-def test_a_known_place_is_found_beside_what_one_does_there(named_by, text):
+def test_known_place_is_matched_next_to_activities(named_by, text):
     named_by("[[東京|Location]]は暑い")
     assert ("東京", "Location") in named_by(text)
 
 
-def test_who_has_a_longer_name_is_somebody_else_until_a_merge_is_agreed_to(nilou, named_by):
+def test_longer_name_is_a_separate_entity_until_merged(nilou, named_by):
     named_by("田中さんが来た")
     assert named_by("田中太郎さんが昇進した") == [("田中太郎", "Person")]
     with nilou.database.read() as connection:
@@ -112,26 +112,26 @@ def test_who_has_a_longer_name_is_somebody_else_until_a_merge_is_agreed_to(nilou
 
 
 @pytest.mark.parametrize("text", ["Happy Birthday Caroline!", "Thanks Caroline, see you", "We met. Congrats Caroline"])
-def test_words_with_a_capital_before_a_known_name_are_no_part_of_it(named_by, text):
+def test_capitalized_words_before_a_known_name_are_not_part_of_it(named_by, text):
     named_by("[[Caroline|Person]] came")
     assert named_by(text) == [("Caroline", "Person")]
 
 
 @pytest.mark.parametrize("politely", ["田中さん", "田中様", "田中部長"])
-def test_who_was_first_of_no_type_becomes_a_person_when_called_politely(named_by, politely):
+def test_untyped_entity_becomes_a_person_with_an_honorific(named_by, politely):
     named_by("田中が担当になった", relations=["田中 > works_on > 企画"])
     assert named_by("田中が休んだ") == [("田中", "Concept")]
     assert named_by(f"{politely}が来た") == [("田中", "Person")]
     assert named_by("田中が帰った") == [("田中", "Person")]
 
 
-def test_what_is_stated_without_a_type_has_the_one_that_its_name_tells(nilou, say):
+def test_untyped_relation_end_gets_the_type_that_its_name_implies(nilou, say):
     say("進学の話", relations=["健太 > studies_at > 京都大学"])
     with nilou.database.read() as connection:
         assert [entity.type for entity in records.by_name(connection, "京都大学")] == ["Organization"]
 
 
-def test_a_person_and_a_place_of_one_name_are_two(named_by):
+def test_person_and_place_with_one_name_are_two_entities(named_by):
     assert named_by("福島に旅行した") == [("福島", "Location")]
     assert named_by("福島さんが来た") == [("福島", "Person")]
     assert named_by("[[福島]]さんは元気") == [("福島", "Person")]
@@ -139,37 +139,37 @@ def test_a_person_and_a_place_of_one_name_are_two(named_by):
     assert named_by("福島に会った") == [("福島", "Person")]
 
 
-def test_a_place_is_told_from_the_person_who_was_known_first(named_by):
+def test_place_is_distinguished_from_an_earlier_person(named_by):
     named_by("福島さんが来た")
     assert named_by("福島旅行の写真") == [("福島", "Location")]
     assert named_by("福島が笑った") == [("福島", "Person")]
 
 
-def test_a_company_that_is_called_politely_stays_one(named_by):
+def test_company_with_an_honorific_stays_a_company(named_by):
     named_by("[[トヨタ|Organization]]に勤めた")
     assert named_by("トヨタさんの工場") == [("トヨタ", "Organization")]
 
 
-def test_a_company_is_not_the_person_who_is_called_alike(named_by):
+def test_company_and_person_with_one_name_are_two_entities(named_by):
     named_by("ミドリさんが来た")
     assert named_by("株式会社ミドリの内定") == [("ミドリ", "Organization")]
     assert named_by("ミドリさんが笑った") == [("ミドリ", "Person")]
 
 
-def test_a_company_is_not_the_pet_that_is_called_alike(named_by):
+def test_company_and_pet_with_one_name_are_two_entities(named_by):
     named_by("[[ミドリ|ペット]]はうちの猫")
     assert named_by("株式会社ミドリの見積もり") == [("ミドリ", "Organization")]
     assert named_by("ミドリが走り回った。ミドリは猫") == [("ミドリ", "Object")] * 2
 
 
-def test_of_namesakes_the_one_is_meant_who_was_mentioned_more_often(named_by, made):
+def test_ambiguous_name_means_the_most_mentioned_entity(named_by, made):
     for day in range(3):
         named_by(f"山田さんと{day}回会った")
     made("山田", "Organization")
     assert named_by("山田が来た") == [("山田", "Person")]
 
 
-def test_a_further_name_that_several_have_names_none_of_them(named_by, nilou):
+def test_shared_alias_matches_no_entity(named_by, nilou):
     named_by("[[健太|ケン]]と[[健二|ケン]]")
     assert named_by("ケンが来た") == []
     assert named_by("ケンさんが来た") == [("ケン", "Person")]
@@ -178,7 +178,7 @@ def test_a_further_name_that_several_have_names_none_of_them(named_by, nilou):
     assert all(one.score < 0.5 for one in found)
 
 
-def test_a_further_name_that_several_have_names_none_of_them_after_a_merge_either(named_by, nilou, now):
+def test_shared_alias_matches_no_entity_after_a_merge(named_by, nilou, now):
     named_by("[[健太|Person]]、[[タロ|Person]]、[[健二|Person]]が来た")
     named_by("[[タロ|ケン]]と[[健二|ケン]]")
     entity_edits.merge_entities(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
@@ -187,7 +187,7 @@ def test_a_further_name_that_several_have_names_none_of_them_after_a_merge_eithe
         assert "ケン" in [entity.name for entity in records.by_name(connection, "ケン")]
 
 
-def test_whose_own_name_it_is_goes_before_one_into_whom_somebody_called_so_too_was_merged(named_by, nilou, now):
+def test_own_name_wins_over_an_alias_that_came_with_a_merge(named_by, nilou, now):
     relate(nilou, [StatedRelation("ケン", "likes", "釣り", "Person")], now=now, privacy=Privacy())
     named_by("[[健太|Person]]と[[タロ|Person]]。[[タロ|ケン]]")
     entity_edits.merge_entities(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
@@ -196,7 +196,7 @@ def test_whose_own_name_it_is_goes_before_one_into_whom_somebody_called_so_too_w
     assert (found.entity.name, [other.name for other in found.namesakes]) == ("ケン", ["健太"])
 
 
-def test_who_is_asked_for_by_his_own_name_goes_before_who_is_called_so_too(named_by, nilou, now):
+def test_own_name_wins_over_an_alias_in_a_lookup(named_by, nilou, now):
     relate(nilou, [StatedRelation("ケン", "likes", "釣り")], now=now, privacy=Privacy())
     for day in range(3):
         named_by(f"[[健太|ケン]]と{day}回会った")
@@ -206,7 +206,7 @@ def test_who_is_asked_for_by_his_own_name_goes_before_who_is_called_so_too(named
     assert [neighbour.entity.name for neighbour in found.neighbors] == ["釣り"]
 
 
-def test_what_was_said_before_a_second_one_was_called_so_is_read_again(named_by, nilou, now, copied):
+def test_memories_are_read_again_when_a_name_becomes_ambiguous(named_by, nilou, now, copied):
     named_by("[[健太|ケン]]が来た")
     assert named_by("ケンが走った") == [("健太", "Concept")]
     assert named_by("福島に旅行した") == named_by("福島に会った") == [("福島", "Location")]
@@ -220,7 +220,7 @@ def test_what_was_said_before_a_second_one_was_called_so_is_read_again(named_by,
     copied()
 
 
-def test_somebody_who_is_called_so_goes_before_who_is_called_so_too(named_by):
+def test_alias_wins_over_part_of_a_longer_name(named_by):
     named_by("[[田中太郎|田中]]が来た")
     assert named_by("田中が帰った") == [("田中太郎", "Concept")]
 
@@ -261,7 +261,7 @@ def woven(persona, now):
         pass
 
 
-def test_the_same_graph_is_made_elsewhere_though_several_are_called_alike(nilou, say, made, now, copied):
+def test_import_rebuilds_the_same_graph_with_ambiguous_names(nilou, say, made, now, copied):
     say("健太さんと[[ダイズ|Object]]が散歩した", relations=["健太 > keeps > ダイズ"])
     say("健太とダイズが川へ行った")
     for number in range(3):
@@ -284,7 +284,7 @@ def test_the_same_graph_is_made_elsewhere_though_several_are_called_alike(nilou,
 @pytest.mark.parametrize(
     "likes", [StatedRelation("健太", "likes", "苺", "Object"), StatedRelation("健太", "likes", "ダイズ", "Object", "Person")]
 )
-def test_who_is_only_named_in_texts_is_the_same_elsewhere_though_somebody_else_was_told_of(nilou, say, now, copied, likes):
+def test_import_keeps_mentioned_entities_apart_from_stated_namesakes(nilou, say, now, copied, likes):
     say("健太くんと[[ダイズ]]が散歩した")
     say("健太が走った")
     say("健太とダイズと[[森|Person]]が川へ行った", relations=["森 > knows > 健太"])
@@ -294,7 +294,7 @@ def test_who_is_only_named_in_texts_is_the_same_elsewhere_though_somebody_else_w
     copied()
 
 
-def test_a_relation_that_was_taken_back_of_one_of_two_of_a_name_stays_away_elsewhere(nilou, say, now, copied):
+def test_import_keeps_a_removed_relation_of_one_namesake_removed(nilou, say, now, copied):
     say("健太くんと[[ダイズ|Object]]が散歩した")
     woven(nilou, now)
     relate(nilou, [StatedRelation("健太", "likes", "苺", "Object")], now=now, privacy=Privacy())
@@ -312,14 +312,14 @@ def arrived(persona, lines, now, zone):
     return import_lines(opened, rows, ImportOptions(now, zone, privacy=Privacy()))
 
 
-def test_a_search_is_led_from_somebody_to_who_may_be_meant_by_a_longer_name(say, ask):
+def test_recall_follows_a_name_to_a_longer_name_that_may_be_the_same(say, ask):
     say("激辛の担々麺を汁まで飲み干したのは田中さんだった")
     say("田中誠さんがひばりの担当になった")
     (hit,) = [hit for hit in ask("激辛の担々麺を飲み干した人は？").hits if hit.memory.content.startswith("田中誠")]
     assert hit.why["graph"] > 0
 
 
-def test_a_search_is_not_led_to_whoever_was_said_to_be_another(nilou, say, ask, now):
+def test_recall_does_not_follow_a_name_to_an_entity_marked_distinct(nilou, say, ask, now):
     say("激辛の担々麺を汁まで飲み干したのは田中さんだった")
     say("田中誠さんがひばりの担当になった")
     entity_edits.mark_distinct(nilou, "田中誠", "田中", reason=None, now=now, privacy=Privacy())

@@ -1,4 +1,4 @@
-"""What becomes of dates, of words for types and of tags when memories are stored."""
+"""How dates, words for types, and tags are handled when memories are stored."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ def called(nilou):
     return called
 
 
-def test_one_date_of_two_years_is_two_days_and_however_it_is_written_it_is_one(say, nilou, called, now):
+def test_date_entity_depends_on_the_year_and_not_on_the_notation(say, nilou, called, now):
     say("田中さんの結婚式は10月17日", occurred_at="2024-09-01")
     say("プロジェクトAの締切は10月17日")
     say("プロジェクトAの会議は令和7年10月17日")
@@ -35,13 +35,13 @@ def test_one_date_of_two_years_is_two_days_and_however_it_is_written_it_is_one(s
         assert merge_proposals(connection, 10) == ([], 0)
 
 
-def test_a_day_that_somebody_states_is_the_one_that_texts_name(say, nilou, called, now):
+def test_stated_date_is_the_entity_that_texts_name(say, nilou, called, now):
     relate(nilou, [StatedRelation("プロジェクトA", "ends_on", "10月17日")], now=now, privacy=Privacy())
     say("プロジェクトAの締切は10/17です")
     assert called("10月17日") == [("2025-10-17", "TimeUnit")]
 
 
-def test_a_day_of_several_years_is_taken_back_and_stated_again_in_the_words_that_stated_it(say, nilou, ask, now):
+def test_date_of_several_years_is_removed_and_restated_by_the_same_words(say, nilou, ask, now):
     say("田中さんの結婚式は10月17日", occurred_at="2024-09-01")
     told = StatedRelation("プロジェクトA", "ends_on", "10月17日")
     relate(nilou, [told], now=now, privacy=Privacy())
@@ -51,14 +51,14 @@ def test_a_day_of_several_years_is_taken_back_and_stated_again_in_the_words_that
     assert ask("プロジェクトAはいつまで？").relations == ("プロジェクトA > ends_on > 2025-10-17",)
 
 
-def test_each_end_of_a_range_is_the_day_that_others_write_in_other_ways(say, called, now):
+def test_ends_of_a_range_are_the_same_dates_in_any_notation(say, called, now):
     say("10月17日〜19日は京都に旅行した")
     say("The meeting was on Oct 19th, 2025.")
     assert called("2025-10-19") == called("October 19, 2025") == called("2025.10.19") == [("2025-10-19", "TimeUnit")]
     assert called("10月17日") == [("2025-10-17", "TimeUnit")]
 
 
-def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_time(say, nilou, called, now):
+def test_memory_read_again_resolves_dates_from_its_own_time(say, nilou, called, now):
     say("桃香と10月17日に会う", occurred_at="2023-10-01")
     say("[[桃香]]は元気")
     while update_graph(nilou, now + timedelta(days=700)):
@@ -66,7 +66,7 @@ def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_time(say, nilou, 
     assert called("10月17日") == [("2023-10-17", "TimeUnit")]
 
 
-def test_a_relation_takes_any_word_for_a_type_and_no_other(say, called):
+def test_relation_accepts_only_known_words_for_types(say, called):
     say("春子の話", relations=["春子|人物 > likes > 猫|ペット"])
     assert (called("春子"), called("猫")) == ([("春子", "Person")], [("猫", "Object")])
     with pytest.raises(InvalidInput, match="there is no type '宇宙'"):
@@ -74,13 +74,13 @@ def test_a_relation_takes_any_word_for_a_type_and_no_other(say, called):
     assert called("夏子|宇宙") == []
 
 
-def test_what_a_mark_says_of_a_type_is_no_name(say, called):
+def test_type_in_an_annotation_is_not_a_name(say, called):
     say("[[佐藤花子|人物]]と[[伊藤次郎|人物]]が来た")
     assert called("人物") == []
     assert called("佐藤花子") == [("佐藤花子", "Person")]
 
 
-def test_a_tag_that_is_a_common_word_is_not_looked_for(say, nilou, called, now):
+def test_common_word_as_a_tag_is_not_a_name(say, nilou, called, now):
     say("資料を作る", tags=["重要", "会議", "沙耶"])
     while update_graph(nilou, now):
         pass

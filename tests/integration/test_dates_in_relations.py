@@ -1,4 +1,4 @@
-"""A day that a relation names is the one that a text names by the same words, and is found, taken back and stated again by them."""
+"""A date in a relation is the same entity as that date in a text, and is found, removed and stated again by the same words."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def around(nilou):
     return around
 
 
-def test_a_relation_is_taken_back_by_the_day_that_it_was_stated_with_though_that_day_is_of_several_years(say, relate, unrelate, around):
+def test_relation_is_removed_by_its_stated_date_though_several_years_have_it(say, relate, unrelate, around):
     say("まとめ", occurred_at="2025-06-20", relations=["結婚式 > on > 10月17日"])
     say("2024年10月17日は晴れ")
     assert around("結婚式") == {"2025-10-17"}
@@ -47,7 +47,7 @@ def test_a_relation_is_taken_back_by_the_day_that_it_was_stated_with_though_that
     assert around("結婚式") == {"2025-10-17"}
 
 
-def test_a_relation_of_an_earlier_year_is_taken_back_by_its_day(say, unrelate, around):
+def test_relation_of_an_earlier_year_is_removed_by_its_date(say, unrelate, around):
     say("まとめ", occurred_at="2024-02-20", relations=["結婚式 > on > 3月17日"])
     say("2025年3月17日は晴れ")
     assert around("結婚式") == {"2024-03-17"}
@@ -57,14 +57,14 @@ def test_a_relation_of_an_earlier_year_is_taken_back_by_its_day(say, unrelate, a
 
 
 @pytest.mark.parametrize("written", ["2024/10/17", "令和6年10月17日", "2024年十月十七日", "2024-10-17"])
-def test_a_day_is_found_and_taken_back_however_it_is_written(relate, unrelate, around, written):
+def test_date_is_found_and_removed_in_any_notation(relate, unrelate, around, written):
     relate("旅行", "on", "2024年10月17日")
     assert around(written) == {"旅行"}
     assert unrelate("旅行", "on", written)
     assert around("旅行") == set()
 
 
-def test_a_day_that_nobody_named_is_not_known(relate, unrelate, around):
+def test_unmentioned_date_is_unknown(relate, unrelate, around):
     relate("旅行", "on", "2024年10月17日")
     with pytest.raises(EntityNotFound):
         around("2023/10/17")
@@ -83,7 +83,7 @@ def test_a_birthday_in_a_relation_keeps_no_year_as_in_a_text(say, relate, unrela
     assert around(source) == set()
 
 
-def test_a_birthday_is_not_the_day_of_the_one_year_in_which_something_else_was(say, relate, around):
+def test_birthday_is_not_the_same_date_with_a_year(say, relate, around):
     say("2025年12月5日は晴れ")
     relate("ゆい", "誕生日", "12月5日")
     relate("雨", "on", "2025年12月5日")
@@ -93,7 +93,7 @@ def test_a_birthday_is_not_the_day_of_the_one_year_in_which_something_else_was(s
     assert around("花") == {"3月14日"}
 
 
-def test_a_relation_that_holds_for_a_time_is_told_by_recall_with_its_days(relate, ask):
+def test_recall_shows_the_validity_of_a_relation(relate, ask):
     relate("健太", "works_at", "X社", RelationValidity("2019-04-01", "2024-05-31"))
     relate("健太", "lives_in", "京都", RelationValidity("2024-06-01"))
     assert set(ask("健太は？").relations) == {

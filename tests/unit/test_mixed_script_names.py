@@ -1,4 +1,4 @@
-"""Names of two scripts or with signs within: one name where the rules can tell, and where they can't, the one that stands before the honorific."""
+"""Names of two scripts or with signs within: one name where the rules can tell, else the part before the honorific."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_a_word_before_a_name_is_no_part_of_it(text, name):
 
 
 @pytest.mark.parametrize("text", ["ＡＩさんに聞いた", "ＮＰＣさん", "メス子猫", "ＰＴＡ様"])
-def test_nobody_is_somebody_in_wide_letters(text):
+def test_wide_letters_do_not_make_a_name(text):
     assert named(text) == []
 
 

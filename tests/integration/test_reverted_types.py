@@ -1,4 +1,4 @@
-"""A type that somebody told and took back: whether it leaves a trace, by what was written meanwhile."""
+"""A type that was changed and changed back: whether it leaves a trace, by what was written meanwhile."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ def known(nilou):
     return known
 
 
-def test_a_type_that_was_put_back_is_as_if_it_had_never_been_another(say, told, known):
+def test_reverted_type_leaves_no_trace(say, told, known):
     say("[[きなこ|Object]]を買った")
     told("Person", 1)
     told("Object", 2)
@@ -40,7 +40,7 @@ def test_a_type_that_was_put_back_is_as_if_it_had_never_been_another(say, told, 
     assert known() == [("Object", 2), ("Person", 1)]
 
 
-def test_what_was_written_before_a_type_was_put_back_still_means_the_same_one(say, now, told, known):
+def test_text_written_before_a_type_was_reverted_names_the_same_entity(say, now, told, known):
     say("[[きなこ|Object]]を買った")
     told("Person", 1)
     say("[[きなこ|Person]]が来た", at=now + timedelta(minutes=2))

@@ -1,4 +1,4 @@
-"""Names that people write by hand stay visible whatever is forgotten or erased; names that only memories contain don't."""
+"""Names that people write themselves stay visible whatever is forgotten or erased; names that only memories contain don't."""
 
 import json
 import sqlite3
@@ -31,7 +31,7 @@ def walk(persona):
     return persona("remember", content="[[田中太郎|たなっち]]と散歩した")["key"]
 
 
-def test_a_change_of_something_else_does_not_tell_what_only_the_trash_calls_somebody(persona, api, aliases, walk):
+def test_unrelated_change_does_not_reveal_names_in_the_trash(persona, api, aliases, walk):
     api("PATCH", "entity", entity="田中太郎", importance=0.9)
     persona("forget", keys=[walk])
     assert aliases("田中太郎") == []
@@ -42,7 +42,7 @@ def test_a_change_of_something_else_does_not_tell_what_only_the_trash_calls_some
     assert aliases("田中太郎") == ["たなっち"]
 
 
-def test_a_further_name_that_was_written_by_hand_stays(persona, api, aliases):
+def test_written_alias_stays(persona, api, aliases):
     persona("remember", content="[[田中太郎|Person]]が来た")
     api("PATCH", "entity", entity="田中太郎", aliases=["たなっち"])
     key = persona("remember", content="[[田中太郎|たなっち]]と散歩した")["key"]
@@ -50,19 +50,19 @@ def test_a_further_name_that_was_written_by_hand_stays(persona, api, aliases):
     assert aliases("田中太郎") == ["たなっち"]
 
 
-def test_a_list_that_repeats_a_name_of_a_memory_does_not_make_it_one_of_the_hand(persona, api, aliases, walk):
+def test_repeating_a_name_from_a_memory_does_not_make_it_written(persona, api, aliases, walk):
     api("PATCH", "entity", entity="田中太郎", aliases=["たなっち", "タロさん"])
     persona("forget", keys=[walk])
     assert aliases("田中太郎") == ["タロさん"]
 
 
-def test_a_name_that_only_the_trash_holds_is_told_again_once_somebody_writes_it(persona, api, aliases, walk):
+def test_name_only_in_the_trash_is_visible_once_written(persona, api, aliases, walk):
     persona("forget", keys=[walk])
     api("PATCH", "entity", entity="田中太郎", aliases=["たなっち"])
     assert aliases("田中太郎") == ["たなっち"]
 
 
-def test_whoever_is_made_by_hand_keeps_every_name_that_was_given(persona, api, aliases):
+def test_created_entity_keeps_all_given_names(persona, api, aliases):
     api("POST", "entities", name="田中太郎", type="Person", aliases=["たなっち"])
     key = persona("remember", content="たなっちは[[田中太郎|タロさん]]とも言う")["key"]
     assert aliases("田中太郎") == ["たなっち", "タロさん"]
@@ -70,7 +70,7 @@ def test_whoever_is_made_by_hand_keeps_every_name_that_was_given(persona, api, a
     assert aliases("田中太郎") == ["たなっち"]
 
 
-def test_to_send_back_the_names_that_are_told_loses_none_that_the_trash_holds(persona, api, aliases, walk):
+def test_sending_back_the_visible_names_keeps_those_in_the_trash(persona, api, aliases, walk):
     persona("forget", keys=[walk])
     api("PATCH", "entity", entity="田中太郎", aliases=[*aliases("田中太郎"), "タロさん"])
     persona("revise", key=walk, restore=True)
@@ -78,7 +78,7 @@ def test_to_send_back_the_names_that_are_told_loses_none_that_the_trash_holds(pe
     assert persona("entity_neighbors", entity="たなっち")["entity"]["name"] == "田中太郎"
 
 
-def test_a_name_that_is_told_and_left_out_is_gone(persona, api, aliases, walk):
+def test_visible_name_that_is_left_out_is_removed(persona, api, aliases, walk):
     api("PATCH", "entity", entity="田中太郎", aliases=["タロさん"])
     api("PATCH", "entity", entity="田中太郎", aliases=[])
     assert aliases("田中太郎") == []
@@ -87,7 +87,7 @@ def test_a_name_that_is_told_and_left_out_is_gone(persona, api, aliases, walk):
     assert aliases("田中太郎") == []
 
 
-def test_nobody_is_listed_by_a_name_that_only_the_trash_holds(persona, api, walk):
+def test_list_shows_no_name_that_is_only_in_the_trash(persona, api, walk):
     persona("remember", content="[[たなべ|Person]]も来た")
     assert [one["name"] for one in api("GET", "entities", query="たなっち")["entities"]] == ["田中太郎"]
     persona("forget", keys=[walk])
@@ -129,7 +129,7 @@ def test_a_merge_is_not_proposed_for_a_name_that_only_the_trash_holds(persona):
 
 
 @pytest.mark.parametrize("include_deleted", ["true", "false"])
-def test_names_by_hand_are_told_where_they_are_imported_and_those_of_the_trash_are_not(persona, api, http, name, walk, include_deleted):
+def test_import_shows_written_names_and_not_those_in_the_trash(persona, api, http, name, walk, include_deleted):
     api("PATCH", "entity", entity="田中太郎", aliases=["たなっち", "タロさん"])
     persona("remember", content="[[田中太郎|タロさん]]が来た")
     other = persona("remember", content="[[田中太郎|タロさん]]と[[苺|Object]]")["key"]
@@ -146,7 +146,7 @@ def test_names_by_hand_are_told_where_they_are_imported_and_those_of_the_trash_a
     assert api("GET", "entity", elsewhere, entity="健太")["entity"]["aliases"] == ["ケン"]
 
 
-def test_an_older_export_tells_nothing_of_who_wrote_a_name_so_that_all_of_it_are_of_the_hand(persona, api, http, name):
+def test_names_of_an_older_export_count_as_written(persona, api, http, name):
     lines = [
         {"entity": "田中太郎", "type": "Person", "aliases": ["たなっち"], "made_by": "user"},
         {"content": "[[田中太郎|たなっち]]と散歩した", "key": "memory_20251001000000_aaaaaaaa", "deleted_at": "2025-10-20T00:00:00+00:00"},
@@ -156,7 +156,7 @@ def test_an_older_export_tells_nothing_of_who_wrote_a_name_so_that_all_of_it_are
     assert api("GET", "entity", entity="田中太郎")["entity"]["aliases"] == ["たなっち"]
 
 
-def test_names_by_hand_are_told_where_a_persona_is_merged_into_another(persona, api, http, name, walk):
+def test_merging_personas_keeps_written_names_visible(persona, api, http, name, walk):
     api("PATCH", "entity", entity="田中太郎", aliases=["たなっち", "タロさん"])
     key = persona("remember", content="[[田中太郎|タロさん]]が来た")["key"]
     persona("forget", keys=[walk, key])
@@ -174,13 +174,13 @@ def test_a_relation_is_not_taken_back_by_a_name_that_only_the_trash_holds(person
     assert persona("unrelate", relation="田中太郎 > likes > 苺")["unrelated"] is True
 
 
-def test_nobody_is_suggested_for_a_name_that_only_the_trash_holds(persona, walk):
+def test_name_only_in_the_trash_gets_no_suggestions(persona, walk):
     persona("forget", keys=[walk])
     for asked in ("たなっち", "たなっちの", "なっち"):
         assert "田中太郎" not in persona.refusal("entity_neighbors", entity=asked)
 
 
-def test_a_name_of_one_who_was_merged_is_hidden_unless_somebody_wrote_it(persona, api, aliases, walk):
+def test_name_of_a_merged_entity_is_hidden_unless_written(persona, api, aliases, walk):
     api("POST", "entities", name="タロウ", type="Person", aliases=["タロさん"])
     number = persona("merge_entities", entity="タロウ", into="田中太郎")["merge"]
     both = persona("remember", content="[[タロウ|たーくん]]、つまり[[タロさん]]と泳いだ")["key"]
@@ -195,7 +195,7 @@ def test_a_name_of_one_who_was_merged_is_hidden_unless_somebody_wrote_it(persona
     assert (aliases("田中太郎"), aliases("タロウ")) == (["たなっち"], ["たーくん", "タロさん"])
 
 
-def test_nobody_is_suggested_for_one_who_was_merged_and_is_in_the_trash(persona):
+def test_merged_entity_in_the_trash_gets_no_suggestions(persona):
     persona("remember", content="[[丙野|Person]]が来た")
     key = persona("remember", content="[[乙野|Person]]が寝た", relations=["乙野 > likes > 梨"])["key"]
     persona("merge_entities", entity="乙野", into="丙野")
@@ -223,7 +223,7 @@ def passed_on(persona, api):
     return key
 
 
-def test_whoever_was_given_a_name_of_the_trash_is_meant_by_it(persona, passed_on):
+def test_name_from_the_trash_means_the_entity_it_was_given_to(persona, passed_on):
     persona("remember", content="ケンが走った")
     assert persona("entity_neighbors", entity="健二")["entity"]["mentions"] == 2
     persona("relate", relations=["ケン > likes > 苺"])
@@ -242,7 +242,7 @@ def test_a_name_that_somebody_wrote_stays_beside_the_same_one_of_a_memory(person
     assert persona("entity_neighbors", entity="ボウ")["entity"]["name"] == "健太"
 
 
-def test_whoever_was_related_by_a_name_is_told_by_it(persona):
+def test_related_entity_is_displayed_by_the_stated_name(persona):
     persona("remember", content="[[健太|Person]]が来た")
     key = persona("remember", content="[[健太|ケン]]が歌った")["key"]
     persona("forget", keys=[key])
@@ -251,7 +251,7 @@ def test_whoever_was_related_by_a_name_is_told_by_it(persona):
     assert persona("unrelate", relation="ケン > likes > 苺")["unrelated"] is True
 
 
-def test_whoever_was_related_before_a_merge_is_told_by_that_name(persona):
+def test_entity_related_before_a_merge_is_displayed_by_that_name(persona):
     persona("remember", content="[[健太|Person]]が来た")
     persona("relate", relations=["ケン > likes > 苺"])
     key = persona("remember", content="[[ケン|Person]]が歌った")["key"]
@@ -269,7 +269,7 @@ def test_erasing_a_memory_leaves_the_names_that_somebody_wrote(persona, api, ali
     assert aliases("健太") == ["ケン"]
 
 
-def test_whoever_has_a_name_with_another_honorific_is_found_behind_one_of_the_trash(persona, api):
+def test_name_with_another_honorific_is_found_despite_one_in_the_trash(persona, api):
     api("POST", "entities", name="モモちゃん", type="Object")
     persona("relate", relations=["モモちゃん > likes > 苺"])
     key = persona("remember", content="[[モモ|Person]]が来た")["key"]
@@ -279,7 +279,7 @@ def test_whoever_has_a_name_with_another_honorific_is_found_behind_one_of_the_tr
     assert "モモちゃん > likes > 苺" in json.dumps(persona("recall", query="モモは？"), ensure_ascii=False)
 
 
-def test_one_who_is_made_anew_without_a_type_keeps_the_one_that_the_trash_knows(persona, api):
+def test_recreated_entity_keeps_its_type_from_the_trash(persona, api):
     key = persona("remember", content="[[田中誠|Person]]が来た")["key"]
     persona("forget", keys=[key])
     api("POST", "entities", name="田中誠")
@@ -287,7 +287,7 @@ def test_one_who_is_made_anew_without_a_type_keeps_the_one_that_the_trash_knows(
     assert api("GET", "entity", entity="田中誠")["entity"]["type"] == "Person"
 
 
-def test_a_name_that_several_have_in_the_trash_tells_of_none_of_them(persona):
+def test_name_shared_in_the_trash_reveals_no_entity(persona):
     for one in ("健太", "健二"):
         persona("remember", content=f"[[{one}|Person]]が来た")
         persona("forget", keys=[persona("remember", content=f"[[{one}|ケン]]が歌った")["key"]])
@@ -296,7 +296,7 @@ def test_a_name_that_several_have_in_the_trash_tells_of_none_of_them(persona):
     assert "健二" not in refused
 
 
-def test_whoever_is_given_the_name_of_another_is_told_whose_it_is(persona, api, aliases):
+def test_giving_an_entity_the_name_of_another_reports_the_other(persona, api, aliases):
     persona("remember", content="[[きなこ|Object]]が寝た。[[みどり|Organization]]が開いた")
     clinic = api("GET", "entity", entity="みどり")["entity"]["id"]
     told = api("PATCH", "entity", entity="きなこ", name="みどり")
@@ -314,14 +314,14 @@ def test_whoever_is_given_the_name_of_another_is_told_whose_it_is(persona, api, 
     assert persona("entity_neighbors", entity="みどり")["entity"]["id"] == clinic
 
 
-def test_nobody_is_told_of_a_namesake_of_whom_only_the_trash_knows(persona, api):
+def test_namesake_only_in_the_trash_is_not_reported(persona, api):
     persona("remember", content="[[きなこ|Object]]が寝た")
     key = persona("remember", content="[[みどり|Organization]]が開いた")["key"]
     persona("forget", keys=[key])
     assert api("PATCH", "entity", entity="きなこ", name="みどり").keys() == {"persona", "entity"}
 
 
-def test_whoever_is_made_with_the_name_of_another_type_is_told_of_the_other(persona, api):
+def test_creating_an_entity_with_the_name_of_another_type_reports_the_other(persona, api):
     persona("remember", content="[[きなこ|Object]]が寝た")
     assert "きなこ (Object " in api("POST", "entities", name="きなこ", type="Person")["note"]
     assert "note" not in api("PATCH", "entity", entity=api("GET", "entities", query="きなこ")["entities"][0]["id"], description="猫")
@@ -333,7 +333,7 @@ def entity(http, name):
     return lambda called: http.get("/api/graph/entity", params={"entity": called}, headers={"X-Persona": name}).json()["entity"]
 
 
-def test_whoever_loses_the_name_that_he_got_first_goes_by_one_that_is_left(persona, erase, entity, server, name):
+def test_entity_that_loses_its_first_name_is_displayed_by_another(persona, erase, entity, server, name):
     key = persona("remember", content="[[田中太郎|たなっち]]と歩いた")["key"]
     persona("remember", content="たなっちは元気", relations=["たなっち > likes > 苺"])
     erase(key)
@@ -354,7 +354,7 @@ def test_a_name_that_another_memory_is_filed_under_or_relates_somebody_by_stays(
     assert entity("たなっち")["name"] == "田中太郎"
 
 
-def test_a_name_that_somebody_wrote_stays_the_one_he_goes_by(persona, erase, entity, http, name):
+def test_written_name_stays_the_displayed_name(persona, erase, entity, http, name):
     key = persona("remember", content="[[田中太郎|たなっち]]と歩いた")["key"]
     persona("remember", content="たなっちは元気")
     persona("relate", relations=["田中太郎 > likes > 苺"])
@@ -362,7 +362,7 @@ def test_a_name_that_somebody_wrote_stays_the_one_he_goes_by(persona, erase, ent
     assert entity("たなっち")["name"] == "田中太郎"
 
 
-def test_whoever_has_no_other_name_that_is_left_keeps_his_own(persona, erase, entity):
+def test_entity_without_another_name_keeps_its_own(persona, erase, entity):
     key = persona("remember", content="[[健太|ケン]]が来た")["key"]
     persona("remember", content="けんたが走った。[[健太]]")
     erase(key)

@@ -1,4 +1,4 @@
-"""From what a caller says to a draft, or a refusal."""
+"""Arguments of a write become a draft, or are refused."""
 
 import math
 from datetime import UTC, datetime
@@ -16,11 +16,11 @@ def drafted(now, zone):
     return lambda content="京都へ行った", **fields: draft(content, now=now, zone=zone, **fields)
 
 
-def test_a_content_alone_is_a_fact_of_middling_importance(drafted):
+def test_content_alone_is_a_fact_of_medium_importance(drafted):
     assert drafted() == Draft(content="京都へ行った", kind="fact", importance=0.5)
 
 
-def test_what_is_said_within_a_session_is_conversation_unless_told_otherwise(drafted):
+def test_default_kind_within_a_session_is_conversation(drafted):
     assert drafted(session_id="s1").kind == "conversation"
     assert drafted(session_id="s1", kind="experience").kind == "experience"
 
@@ -76,7 +76,7 @@ def test_blank_questions_are_dropped(drafted):
         ({"supersedes": "x" * (LABEL_LIMIT + 1)}, "supersedes"),
     ],
 )
-def test_what_cannot_be_stored_is_refused_by_name(drafted, fields, reason):
+def test_refusal_names_the_argument(drafted, fields, reason):
     with pytest.raises(InvalidInput, match=reason):
         drafted(**fields)
 

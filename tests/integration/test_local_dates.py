@@ -1,4 +1,4 @@
-"""A date without its year is reckoned from the day it was where the memory's owner lives, not from that of UTC."""
+"""A date without a year is resolved from the local day of the memory, not from that of UTC."""
 
 from datetime import UTC, datetime
 
@@ -36,19 +36,19 @@ def days(nilou):
         ("12月31日は寒かった", "12月31日", "2025-12-31"),
     ],
 )
-def test_a_memory_of_new_years_morning_is_of_the_new_year(say, nilou, zone, days, text, asked, day):
+def test_memory_of_new_years_morning_is_dated_in_the_new_year(say, nilou, zone, days, text, asked, day):
     key = say(text, at=MORNING).key
     assert days(asked) == [day]
     revise(nilou, key, Revision(content=f"{text}。"), now=MORNING.astimezone(zone), privacy=Privacy())
     assert days(asked) == [day]
 
 
-def test_what_is_told_later_of_that_morning_is_too(say, days):
+def test_later_memory_about_that_morning_is_dated_in_the_new_year(say, days):
     say("1月1日に会った", at=datetime(2026, 6, 1, tzinfo=UTC), occurred_at="2026-01-01T05:00:00+09:00")
     assert days("1月1日") == ["2026-01-01"]
 
 
-def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_morning(say, nilou, zone, days):
+def test_memory_read_again_keeps_its_local_dates(say, nilou, zone, days):
     say("桃香と1月1日に会った", at=MORNING)
     say("[[桃香]]は元気", at=MORNING)
     while update_graph(nilou, MORNING.astimezone(zone)):
@@ -56,13 +56,13 @@ def test_a_memory_that_is_read_again_keeps_the_days_of_its_own_morning(say, nilo
     assert days("1月1日") == ["2026-01-01"]
 
 
-def test_a_relation_that_is_stated_that_morning_is_of_the_new_year(nilou, zone, days):
+def test_relation_stated_that_morning_is_dated_in_the_new_year(nilou, zone, days):
     relate(nilou, [StatedRelation("健太", "met_on", "1月1日")], now=MORNING.astimezone(zone), privacy=Privacy())
     assert days("1月1日") == ["2026-01-01"]
 
 
 @pytest.mark.parametrize("end", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"])
-def test_the_ends_of_time_have_days_too(nilou, zone, end):
+def test_first_and_last_representable_dates_are_resolved(nilou, zone, end):
     told = Draft("1月1日に会った。12月31日に会う", occurred_at=datetime.fromisoformat(end))
     (outcome,) = remember_many(nilou, [told], now=MORNING, zone=zone, privacy=Privacy())
     assert outcome.outcome == "stored"

@@ -1,4 +1,4 @@
-"""What moves along beside the memories: earlier states, vectors, the context; what a dry run foresees; what an edit is."""
+"""What an export carries besides the memories: versions, vectors, context; what a dry run predicts; what counts as an edit."""
 
 import base64
 import json
@@ -255,7 +255,7 @@ def test_a_note_that_was_imported_before_notes_had_keys_is_known(nilou: Persona,
     assert read(nilou, noted("一", created_at="2025-10-02T00:00:00Z"), clash="revise") == ImportResult(already_known=1)
 
 
-def test_two_messages_of_a_chat_that_say_the_same_are_two(nilou: Persona, read: Read) -> None:
+def test_equal_chat_messages_are_two_memories(nilou: Persona, read: Read) -> None:
     about = {"metadata": {"origin": {"format": "chatgpt"}}, "session_id": "c", "content": "はい"}
     rows = [{"key": "chatgpt_1", **about}, {"key": "chatgpt_2", **about}]
     assert read(nilou, *rows, clash="keep") == ImportResult(stored=2)

@@ -143,7 +143,7 @@ def test_tokens_go_before_allow_anonymous(own_server, own_http, token):
     assert own_http.get("/api/stats").status_code == 401
 
 
-def test_a_file_of_tokens_that_is_damaged_lets_nobody_in_and_says_so(own_server, own_http, token):
+def test_damaged_token_file_refuses_everybody_with_a_reason(own_server, own_http, token):
     secret = token("nilou")
     path = own_server.data / FILE_NAME
     good = path.read_text(encoding="utf-8")
@@ -234,7 +234,7 @@ def test_lists_and_guesses_name_only_the_tokens_personas(own_http, caller, token
     assert len(own_http.get("/api/personas", headers=bearer(token())).json()["personas"]) == 3
 
 
-def test_auto_counts_only_the_personas_that_the_token_may_hear_of(own_server, caller, token):
+def test_auto_counts_only_the_personas_of_the_token(own_server, caller, token):
     own_server.configure(on_missing_persona="auto")
     caller(token(), "alice")("remember", content="x")
     assert caller(token("default", "nilou"))("recall", query="x")["persona"] == "default"
@@ -259,7 +259,7 @@ def test_all_tools_are_listed_and_an_unknown_one_is_unknown_whatever_the_scopes(
     assert reader.refusal("ingest").startswith("There is no tool 'ingest'")
 
 
-def test_who_may_only_write_is_not_told_what_is_like_it(caller, token):
+def test_write_only_token_gets_no_similar_memories(caller, token):
     caller(token("nilou"))("remember", content="ニロウは睡蓮の花が好き")
     writer = caller(token("nilou", scopes=["write"]))
     answer = writer("remember", content="ニロウは睡蓮の花がとても好き")
@@ -291,7 +291,7 @@ def test_every_tool_resource_prompt_and_route_says_what_it_needs(own_server, por
     assert {scope for wanted in needs.values() for scope in wanted} == set(TOKEN_SCOPES)
 
 
-def test_what_nobody_declared_a_need_for_is_for_the_owner(own_server, caller, token):
+def test_undeclared_operations_need_the_admin_scope(own_server, caller, token):
     def undeclared(what: str = "x") -> str:
         return what
 
@@ -353,7 +353,7 @@ def test_a_large_body_of_a_stranger_is_not_read(own_server, own_http, token):
 @pytest.mark.parametrize(
     ("forwarded", "client"), [("203.0.113.9", "203.0.113.9"), ("2001:db8::7", "2001:db8::/64"), ("だれか<script>".encode(), "unknown")]
 )
-def test_behind_a_proxy_of_this_machine_the_caller_is_whom_the_proxy_names(own_http, token, told, forwarded, client):
+def test_caller_behind_a_local_proxy_is_the_forwarded_address(own_http, token, told, forwarded, client):
     token("nilou")
     assert own_http.get("/api/stats", headers=[("X-Forwarded-For", forwarded)]).status_code == 401
     assert [line["client"] for line in told()] == [client]

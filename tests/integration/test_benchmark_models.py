@@ -1,4 +1,4 @@
-"""The models that benchmarks are run with: loaded as published ones are, with a tokenizer that has a piece for every row of the table."""
+"""The models that benchmarks generate: loaded like published ones, with a tokenizer that has a piece for every row of the table."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is asked or changed of a few entities costs the database the same whether it knows thirty others or three thousand."""
+"""Reading or changing a few entities costs the database the same whether it holds thirty others or three thousand."""
 
 import pytest
 
@@ -78,7 +78,7 @@ def others(persona, now, many):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", WORKS)
-def test_it_costs_the_same_however_many_others_there_are(nilou, say, now, what):
+def test_cost_does_not_grow_with_the_number_of_entities(nilou, say, now, what):
     say("田中さんが来た", relations=["田中 > knows > 鈴木"])
     for _ in range(3):
         say("[[佐藤]]の話")

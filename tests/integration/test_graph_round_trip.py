@@ -1,4 +1,4 @@
-"""What somebody said of the graph moves with the memories: out as lines, in again, and never what only a secret memory tells."""
+"""What was stated about the graph is exported and imported with the memories, and never what only a secret memory contains."""
 
 import json
 from contextlib import contextmanager
@@ -186,7 +186,7 @@ def test_an_export_of_before_is_taken_as_ever(told, sakura, read):
     assert read(sakura, *older) == ImportResult(stored=4)
 
 
-def test_what_only_a_secret_memory_tells_leaves_with_the_flag_alone(nilou, say, now):
+def test_graph_of_secret_memories_is_exported_only_with_the_flag(nilou, say, now):
     say("[[山田太郎|ヤマちゃん]]と付き合っている", privacy_level="secret", relations=["山田太郎 > loves > 花子"])
     say("花子さんと会った")
 
@@ -214,7 +214,7 @@ def test_a_refusal_of_what_only_a_secret_memory_says_stays_with_it_though_both_a
     assert [next(iter(row)) for row in said(nilou)] == ["entity", "entity", "relation"]
 
 
-def test_who_is_named_in_the_trash_alone_leaves_with_the_trash(nilou, say, now):
+def test_entity_named_only_in_the_trash_is_exported_with_the_trash(nilou, say, now):
     key = say("[[犬山|Person]]が来た").key
     nilou.database.write(lambda connection: connection.execute("UPDATE entities SET description = '隣の人'"))
     assert [row["entity"] for row in said(nilou, ExportOptions())] == ["犬山"]
@@ -223,7 +223,7 @@ def test_who_is_named_in_the_trash_alone_leaves_with_the_trash(nilou, say, now):
     assert [row["entity"] for row in said(nilou, ExportOptions(deleted=True))] == ["犬山"]
 
 
-def test_of_who_states_a_relation_and_who_takes_it_back_the_later_counts(nilou, read, now):
+def test_later_of_statement_and_removal_wins(nilou, read, now):
     relate(nilou, [StatedRelation("田中", "likes", "苺")], now=now, privacy=Privacy())
     unrelate(nilou, StatedRelation("田中", "likes", "苺"), reason=None, now=now, privacy=Privacy())
     row = {"relation": "likes", "source": "田中", "target": "苺"}
@@ -304,7 +304,7 @@ def apart(persona):
         return {(*sorted(row[:2]), row[2]) for row in rows}
 
 
-def test_who_was_said_not_to_be_the_same_is_told_apart_wherever_the_graph_goes(nilou, sakura, personas, say, read, now):
+def test_entities_marked_distinct_stay_distinct_after_import_and_copy(nilou, sakura, personas, say, read, now):
     say("田中さんと鈴木さん")
     say("高橋さんは秘密", privacy_level="secret")
     for other in ("鈴木", "高橋"):
@@ -318,7 +318,7 @@ def test_who_was_said_not_to_be_the_same_is_told_apart_wherever_the_graph_goes(n
         assert apart(third) == apart(nilou) == {("田中", "鈴木", "別の人"), ("田中", "高橋", "別の人")}
 
 
-def test_merges_that_contradict_each_other_leave_everybody_with_one_above_at_most(nilou, read):
+def test_contradictory_merges_leave_each_entity_one_parent(nilou, read):
     def line(merged, into):
         return {"merged_entity": merged, "type": "Person", "into_entity": into, "into_type": "Person"}
 
@@ -329,7 +329,7 @@ def test_merges_that_contradict_each_other_leave_everybody_with_one_above_at_mos
     assert read(nilou, line("甲", "丁"), line("丁", "乙")).graph == 0
 
 
-def test_what_is_one_here_stays_one_and_what_is_two_here_stays_two_whatever_a_line_says(nilou, read):
+def test_import_neither_merges_nor_splits_existing_entities(nilou, read):
     apart_line = {"distinct_entity": "甲", "from_entity": "乙"}
     merge_line = {"merged_entity": "甲", "into_entity": "乙"}
     assert [read(nilou, line).graph for line in (apart_line, apart_line, merge_line)] == [1, 0, 0]
@@ -340,7 +340,7 @@ def test_what_is_one_here_stays_one_and_what_is_two_here_stays_two_whatever_a_li
     assert len(apart(nilou)) == 1
 
 
-def test_somebody_whose_own_name_only_a_secret_memory_holds_leaves_by_another(nilou, say, now, zone):
+def test_entity_is_exported_by_a_name_that_is_not_secret(nilou, say, now, zone):
     say("[[田中太郎|たなっち]]のこと", privacy_level="secret")
     say("たなっちが来た", relations=["たなっち > visits > 京都"])
     relate(nilou, [StatedRelation("たなっち", "likes", "苺")], now=now, privacy=Privacy())
@@ -369,7 +369,7 @@ def test_a_day_of_each_year_and_one_of_a_single_year_stay_two(nilou, personas, s
         assert [row["entity"] for row in said(other)] == [row["entity"] for row in said(nilou)] == ["2025-03-14", "3月14日"]
 
 
-def test_what_was_taken_back_stays_away_where_it_is_imported_later(nilou, personas, say, read, now):
+def test_removed_relation_stays_removed_after_a_later_import(nilou, personas, say, read, now):
     say("式の話", at=now - timedelta(hours=2), relations=["結婚式 > held_at > 椿山荘"])
     unrelate(nilou, StatedRelation("結婚式", "held_at", "椿山荘"), reason=None, now=now - timedelta(hours=1), privacy=Privacy())
     say("母も言った", relations=["結婚式 > held_at > 椿山荘"])

@@ -1,4 +1,4 @@
-"""Every way by which a text comes into a persona's files, as a table: none lets through what is not stored."""
+"""Every entry point by which text reaches a persona's files, as a table: none stores what the privacy rules exclude."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -157,14 +157,14 @@ def held(directory: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_in_lets_a_secret_reach_a_byte_of_the_data(writer: Writer, personas: Personas, data_directory: Path, way: str) -> None:
+def test_no_entry_point_stores_a_secret(writer: Writer, personas: Personas, data_directory: Path, way: str) -> None:
     WAYS[way](writer)
     personas.close()
     assert held(data_directory) == []
 
 
 @pytest.mark.parametrize("field", RESTORED)
-def test_an_earlier_state_comes_back_under_the_rules_of_today(writer: Writer, field: str) -> None:
+def test_restored_version_is_redacted_by_current_rules(writer: Writer, field: str) -> None:
     writer.restored(**RESTORED[field])
     with writer.persona.database.read() as connection:
         (row,) = connection.execute("SELECT * FROM memories").fetchall()
@@ -174,7 +174,7 @@ def test_an_earlier_state_comes_back_under_the_rules_of_today(writer: Writer, fi
     assert TOKEN[4:20].lower() not in words
 
 
-def test_what_is_taken_back_is_told_as_it_was_stored(writer: Writer) -> None:
+def test_removed_relation_is_reported_as_it_was_stored(writer: Writer) -> None:
     stated = StatedRelation("田中", "likes", TOKEN)
     writer.relate(stated)
     writer.unrelate(stated)
@@ -182,6 +182,6 @@ def test_what_is_taken_back_is_told_as_it_was_stored(writer: Writer) -> None:
         assert connection.execute("SELECT count(*) FROM operations WHERE operation = 'unrelate'").get == 1
 
 
-def test_an_import_counts_what_it_took_out_of_earlier_states_and_of_the_context(writer: Writer) -> None:
+def test_import_counts_redactions_in_versions_and_context(writer: Writer) -> None:
     assert writer.version(content=TOKEN, category=TOKEN).redacted == {"api_key": 2}
     assert writer.import_rows({"persona_context": {"current_emotion": TOKEN}}).redacted == {"api_key": 1}
