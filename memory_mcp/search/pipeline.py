@@ -5,7 +5,7 @@ The database is read in one snapshot between the two models; no connection is he
 and what was missing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,8 +17,7 @@ from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning, entities_by_meaning
-from memory_mcp.graph.query.relation_lines import relation_lines
-from memory_mcp.graph.query.retrieval import QueryEntities, associated_memories, entities_in_query, memories_near_entities
+from memory_mcp.graph.query.retrieval import QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import from_named_dates, from_words, union
 from memory_mcp.search.fuse import Hints, freshness, fuse
@@ -93,17 +92,21 @@ def _ranked(
     now: datetime,
     by_meaning: EntitiesByMeaning,
 ) -> _Ranked:
-    is_related = _has_relations(question)
-    named = entities_in_query(connection, persona.names, question.query) if question.mode == "graph" or is_related else QueryEntities()
+    named = entities_in_query(connection, persona.names, question.query) if question.mode == "graph" else None
     hints, ranked = (
         _by_graph(connection, persona.words, question, meaning, settings, now, by_meaning, named)
-        if question.mode == "graph"
+        if named is not None
         else _fused(connection, persona.words, question, meaning, settings, now)
     )
     by_meaning_alone = question.mode == "semantic" and meaning.index is not None
     graph_weight = settings.fusion.graph_weight_dense if meaning.index else settings.fusion.graph_weight
-    if graph_weight and question.mode not in _NOT_RERANKED and not by_meaning_alone:
-        hints, ranked = _associated(connection, question, meaning, settings, now, hints, ranked)
+    leads_on = graph_weight and question.mode not in _NOT_RERANKED and not by_meaning_alone
+    limit = settings.fusion.candidates_per_source if leads_on else 0
+    evidence = graph_evidence(
+        connection, persona.names, question, ranked, limit=limit, with_relations=_has_relations(question), named=named
+    )
+    if evidence.memories:
+        hints, ranked = _with_associated(connection, evidence.memories, question, meaning, settings, now, hints, ranked)
     if question.mode == "recent":
         ranked.sort(key=lambda candidate: hints.origins[candidate.memory_id].happened, reverse=True)
     pool = ranked[: question.top_k * POOL_FACTOR]
@@ -112,8 +115,7 @@ def _ranked(
     by_id = memories.by_ids(connection, [candidate.memory_id for candidate in read])
     spans = chunks.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
-    lines = relation_lines(connection, named, question.max_tokens) if is_related and named.shares else ()
-    return _Ranked(ranked, pool, by_id, spans, lag, lines)
+    return _Ranked(ranked, pool, by_id, spans, lag, evidence.relations)
 
 
 def _fused(
@@ -131,8 +133,9 @@ def _fused(
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
 
 
-def _associated(
+def _with_associated(
     connection: apsw.Connection,
+    associated: Mapping[int, float],
     question: Question,
     meaning: Meaning,
     settings: Settings,
@@ -141,9 +144,6 @@ def _associated(
     ranked: list[Candidate],
 ) -> tuple[Hints, list[Candidate]]:
     """The candidates with the memories that the graph associates with the best of them, new ones with their cosines."""
-    associated = associated_memories(connection, question, ranked, settings.fusion.candidates_per_source)
-    if not associated:
-        return hints, ranked
     added = list(associated.keys() - hints.origins.keys())
     # The lexical matches are among the ranked already; searching these few again would double the work.
     candidates = [*ranked, *union(connection, meaning, {}, added)]

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import apsw
 
-from memory_mcp.graph.query.retrieval import QueryEntities
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.relations import Statement
 from memory_mcp.text.budget import line_cost
@@ -19,18 +18,18 @@ PER_ENTITY, PER_FURTHER_ENTITY, FURTHER_ENTITIES = 50, 10, 20
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
 
 
-def relation_lines(connection: apsw.Connection, query: QueryEntities, max_tokens: int) -> tuple[str, ...]:
-    """The relations of the query's entities, and one hop further, that share a word with the query, each after the relation that leads to it;
-    where none does, the strongest few."""
-    near = relations.strongest_statements(connection, query.shares, PER_ENTITY)
+def relation_lines(connection: apsw.Connection, entities: Mapping[int, float], rest: str, max_tokens: int) -> tuple[str, ...]:
+    """The relations of the query's entities, and one hop further, that share a word with the `rest` of the query, each after the relation that
+    leads to it; where none does, the strongest few."""
+    near = relations.strongest_statements(connection, entities, PER_ENTITY)
     if not near:
         return ()
-    words = set(query_tokens(query.rest))
-    further = dict.fromkeys(end for one in near for end in (one.source, one.target) if end not in query.shares)
+    words = set(query_tokens(rest))
+    further = dict.fromkeys(end for one in near for end in (one.source, one.target) if end not in entities)
     beyond = relations.strongest_statements(connection, list(further)[:FURTHER_ENTITIES], PER_FURTHER_ENTITY)
-    overlap = {statement: share for statement in (*near, *beyond) if (share := _overlap(statement, query.shares, words))}
+    overlap = {statement: share for statement in (*near, *beyond) if (share := _overlap(statement, entities, words))}
     best = sorted(overlap, key=lambda statement: -overlap[statement])[:LINES]
-    chosen = _with_connections(best, near, query.shares) if best else near[:LINES_WITHOUT_SHARED_WORD]
+    chosen = _with_connections(best, near, entities) if best else near[:LINES_WITHOUT_SHARED_WORD]
     return _within(max_tokens * SHARE_OF_BUDGET, [statement.line for statement in chosen[:LINES]])
 
 

@@ -15,6 +15,7 @@ import apsw
 
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.graph.extract.extraction import extract_mentions, relatives_and_days
+from memory_mcp.graph.query.relation_lines import relation_lines
 from memory_mcp.store.graph import mentions, neighbors
 from memory_mcp.store.graph.entities import names as names_table
 from memory_mcp.store.graph.entities.entity_merges import distinct_pairs
@@ -40,6 +41,32 @@ class QueryEntities:
 
     shares: Mapping[int, float] = field(default_factory=dict)
     rest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEvidence:
+    """What the graph adds to a search: memories with their share of the highest score, 0 to 1, and stated relations as lines."""
+
+    memories: Mapping[int, float] = field(default_factory=dict)
+    relations: tuple[str, ...] = ()
+
+
+def graph_evidence(
+    connection: apsw.Connection,
+    names: KnownNames,
+    question: Question,
+    ranked: Sequence[Candidate],
+    *,
+    limit: int,
+    with_relations: bool,
+    named: QueryEntities | None = None,
+) -> GraphEvidence:
+    """At most `limit` memories associated with the best candidates, and the relations of the entities that the query names, found before or now."""
+    associated = associated_memories(connection, question, ranked, limit) if limit else {}
+    if not with_relations:
+        return GraphEvidence(associated)
+    query = named or entities_in_query(connection, names, question.query)
+    return GraphEvidence(associated, relation_lines(connection, query.shares, query.rest, question.max_tokens) if query.shares else ())
 
 
 def entities_in_query(connection: apsw.Connection, names: KnownNames, query: str) -> QueryEntities:
