@@ -209,7 +209,7 @@ def test_a_path_is_looked_for_along_relations_of_some_types_and_so_sure(persona,
         one = persona("find_path", **ends, algorithm=algorithm, relation_types=["works_on"])
         assert one["paths"] == []
         assert one["note"] == (
-            "no way of at most 4 hops leads from 田中 to 2025-10-17 along relations of the type works_on; a larger max_depth, up to 6, may find one; "
+            "no path of at most 4 hops leads from 田中 to 2025-10-17 along relations of the type works_on; a larger max_depth, up to 6, may find one; "
             "the relations of 田中 are of works_on (1)"
         )
 
@@ -222,10 +222,10 @@ def test_where_a_way_is_longer_than_was_asked_for_the_answer_says_so(persona, al
     cut = persona("find_path", **asked, target="太郎", max_depth=1)
     assert (cut["paths"], cut["note"]) == (
         [],
-        "no way of at most 1 hop leads from 健太 to 太郎; a larger max_depth, up to 6, may find one",
+        "no path of at most 1 hop leads from 健太 to 太郎; a larger max_depth, up to 6, may find one",
     )
     assert persona("find_path", **asked, target="太郎", max_depth=2)["paths"]
-    assert persona("find_path", **asked, target="六郎", max_depth=6)["note"] == "no way of at most 6 hops leads from 健太 to 六郎"
+    assert persona("find_path", **asked, target="六郎", max_depth=6)["note"] == "no path of at most 6 hops leads from 健太 to 六郎"
     persona("remember", content="[[みどり|Person]]が来た")
     assert persona("find_path", **asked, target="みどり")["note"].startswith("みどり has no relations yet")
 

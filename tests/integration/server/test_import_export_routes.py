@@ -205,7 +205,7 @@ def test_a_line_whose_key_is_there_is_refused_kept_or_an_edit_as_the_caller_says
     [
         ("POST", "/api/import", {"dry_run": "perhaps"}, "dry_run is 'perhaps': it is true or false"),
         ("POST", "/api/import", {"on_known": "merge"}, "on_known is 'merge': it is one of refuse, keep, revise"),
-        ("GET", "/api/export", {"format": "yaml"}, "format is 'yaml': it is one of jsonl, markdown"),
+        ("GET", "/api/export", {"format": "yaml"}, "format is 'yaml': it is jsonl or markdown"),
         ("GET", "/api/export", {"include_vectors": "x"}, "include_vectors is 'x': it is true or false"),
         ("GET", "/api/export", {"format": "markdown", "include_vectors": "true"}, "notes hold no vectors"),
     ],
