@@ -136,7 +136,7 @@ def test_entities_get_vectors_of_a_real_model_beside_the_serving(tmp_path, embed
         pause, told = threading.Event(), ""
         for _ in range(SETTLE_SECONDS * 4):
             told = answer(server)
-            if "by_meaning" in told or "nobody is near by meaning" in told:
+            if "by_meaning" in told or "none is near by meaning" in told:
                 return
             pause.wait(0.25)
         pytest.fail(f"no entity has a vector: {told}")

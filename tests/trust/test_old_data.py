@@ -517,7 +517,7 @@ def test_adopting_by_hand_says_the_same_as_its_dry_run_and_does_it(data_director
     assert all(name in foreseen for name in EVERYONE)
     assert legacy_items(data_directory) == []
     assert cli.run(["adopt", "--data", str(data_directory)]) == 0
-    assert "nothing" in capsys.readouterr().out
+    assert "no data of an older server" in capsys.readouterr().out
 
 
 KILLED_AT = """
