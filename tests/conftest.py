@@ -1,5 +1,6 @@
 """What most tests start from: a data directory, its personas, one of them open, and a chosen now."""
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from zoneinfo import ZoneInfo
 import hypothesis
 import pytest
 from model_directories import export_of, make_embedder, make_reranker
+from processes import fork_server
 from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
@@ -33,6 +35,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """New cases with `--thorough`."""
     if config.getoption("--thorough"):
         hypothesis.settings.load_profile("thorough")
+
+
+def pytest_collection_finish() -> None:
+    """Spare each garbage collection the thousands of tests and all that they have imported."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fork_server_closed() -> Iterator[None]:
+    """Ends the process that makes servers and commands of ours, if a test has wanted one."""
+    yield
+    if fork_server.cache_info().currsize:
+        fork_server().close()
 
 
 @pytest.fixture

@@ -1,24 +1,31 @@
 """A real server in a process of its own, on a free port, with a data directory of its own."""
 
+import functools
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
 import pytest
+from fork_server import FORKS, ForkedProcess, ForkServer
 
 import memory_mcp
 
 ROOT = Path(memory_mcp.__file__).parents[1]
+TESTS = Path(__file__).parent
 START_SECONDS = 90  # two processes of tests share the machine, and others may, too
 STOP_SECONDS = 30
+COMMAND_SECONDS = 60
+SPAWNED = (sys.executable, "-m", "memory_mcp")  # as a user starts it
+
+Process = subprocess.Popen[bytes] | ForkedProcess
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class RunningServer:
     data: Path
     config: Path
     log: Path
-    process: subprocess.Popen[bytes]
+    process: Process
 
     def memory_mcp(self, *arguments: str, stdin: bytes | None = None, token: str | None = None) -> subprocess.CompletedProcess[str]:
         """Runs a command of ours that talks to this server."""
@@ -43,15 +50,19 @@ class RunningServer:
         return self.process.wait(STOP_SECONDS)
 
 
-def command(*arguments: str, environment: Mapping[str, str] | None = None, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs `memory-mcp` to its end."""
+def command(
+    *arguments: str, environment: Mapping[str, str] | None = None, stdin: bytes | None = None, spawned: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Runs `memory-mcp` to its end, in a process made by the fork server, or `spawned` as a user starts it."""
+    if FORKS and not spawned:
+        return fork_server().run(arguments, environment, stdin, COMMAND_SECONDS)
     done = subprocess.run(
-        [sys.executable, "-m", "memory_mcp", *arguments],
+        [*SPAWNED, *arguments],
         env=clean_environment(environment),
         cwd=ROOT,
         input=stdin,
         capture_output=True,
-        timeout=60,
+        timeout=COMMAND_SECONDS,
         check=False,
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -63,26 +74,44 @@ def clean_environment(further: Mapping[str, str] | None = None) -> dict[str, str
     return {**kept, "HF_HUB_OFFLINE": "1", **(further or {})}
 
 
+def importable() -> dict[str, str]:
+    """The environment in which the modules of tests and the product can be imported."""
+    return {"PYTHONPATH": os.pathsep.join([str(TESTS / "trust"), str(TESTS), os.environ.get("PYTHONPATH", "")])}
+
+
+@functools.cache
+def fork_server() -> ForkServer:
+    """The one of this process; conftest.py closes it."""
+    return ForkServer(clean_environment(importable()))
+
+
 @contextmanager
 def serving(
     directory: Path,
     config: str = "{}",
     *,
     data: Path | None = None,
-    command: Sequence[str] = (sys.executable, "-m", "memory_mcp"),
+    command: Sequence[str] | None = None,
     environment: Mapping[str, str] | None = None,
     port: int = 0,
-    start: Callable[[Sequence[str], Path], subprocess.Popen[bytes]] | None = None,
+    moment: str | None = None,
+    ordinal: int = 1,
 ) -> Iterator[RunningServer]:
-    """A server over `data` (`directory`/memory unless said) that answers; stopped at the end. `command` is what takes memory-mcp's arguments.
+    """A server over `data` (`directory`/memory unless said) that answers; stopped at the end.
 
-    `start`, if it is given, makes the process in the place of `command` and `environment`, from the arguments and the file for its stderr.
+    The process comes from the fork server unless a `command` is given that takes memory-mcp's arguments.
+    It kills itself at the `ordinal`-th `moment` of trust/crashing.py, if one is given.
     """
     path, log, data = directory / "config.json", directory / "server.log", data or directory / "memory"
     path.write_text(config, encoding="utf-8")
     log.write_bytes(b"")
     arguments = ["serve", "--port", str(port), "--config", str(path), "--data", str(data)]
-    process = start(arguments, log) if start else _started([*command, *arguments], log, environment)
+    process: Process
+    if FORKS and not command:
+        process = fork_server().start(arguments, log, environment=environment, moment=moment, ordinal=ordinal)
+    else:
+        armed = [sys.executable, str(TESTS / "trust" / "crashing.py"), moment, str(ordinal)] if moment else SPAWNED
+        process = _started([*(command or armed), *arguments], log, {**importable(), **(environment or {})})
     try:
         url = _awaited_url(log, process)
         assert httpx2.get(f"{url}/health", timeout=START_SECONDS, trust_env=False).json()["status"] == "ok"
@@ -93,12 +122,12 @@ def serving(
         process.wait(STOP_SECONDS)
 
 
-def _started(command: Sequence[str], log: Path, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+def _started(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     with log.open("wb") as stderr:
         return subprocess.Popen(command, env=clean_environment(environment), cwd=ROOT, stdin=subprocess.DEVNULL, stderr=stderr)
 
 
-def _awaited_url(log: Path, process: subprocess.Popen[bytes]) -> str:
+def _awaited_url(log: Path, process: Process) -> str:
     pause = threading.Event()
     for _ in range(START_SECONDS * 50):
         found = re.search(r"Memory MCP listens on (\S+)", log.read_text(encoding="utf-8"))

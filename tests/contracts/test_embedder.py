@@ -20,13 +20,14 @@ STRANGE = ["", "   ", "\n\n", "\ud83d", "🎂", "a" * 5_000, "<s></s><pad>", "\x
 
 
 @pytest.fixture(
+    scope="module",
     params=[
         "fake",
         pytest.param("directory", marks=pytest.mark.slow),
         pytest.param("onnx", marks=pytest.mark.slow),
         pytest.param("int8", marks=pytest.mark.slow),
         "class",
-    ]
+    ],
 )
 def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
     if request.param == "fake":

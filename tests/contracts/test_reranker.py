@@ -21,7 +21,7 @@ AN_HOUR = 3_600
 SAME = {"fake": 0.0, "directory": 1e-5, "onnx": 1e-5, "int8": 0.005}
 
 
-@pytest.fixture(params=["fake", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("directory", "onnx", "int8"))])
+@pytest.fixture(scope="module", params=["fake", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("directory", "onnx", "int8"))])
 def reranker(request: pytest.FixtureRequest) -> Iterator[Reranker]:
     if request.param == "fake":
         yield OverlapReranker()

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import RunningServer, serving
+from processes import SPAWNED, RunningServer, serving
 
 
 @pytest.fixture
 def running_server(tmp_path: Path) -> Iterator[RunningServer]:
-    with serving(tmp_path) as server:
+    """A server started as a user starts it."""
+    with serving(tmp_path, command=SPAWNED) as server:
         yield server
 
 

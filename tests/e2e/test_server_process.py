@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StreamableHttpTransport
-from processes import RunningServer, command, serving
+from processes import SPAWNED, RunningServer, command, serving
 
 pytestmark = pytest.mark.slow
 
@@ -75,13 +75,13 @@ def test_two_personas_at_once_recall_only_their_own(shared_server: RunningServer
 
 
 def test_stopping_and_starting_keeps_everything(tmp_path: Path) -> None:
-    with serving(tmp_path) as first:
+    with serving(tmp_path, command=SPAWNED) as first:
         for persona in ("さくら", "nilou"):
             plain_call(first, persona, "remember", content=f"{persona}の思い出", occurred_at="昨日", tags=["旅"])
             plain_call(first, persona, "update_context", emotion="嬉しい", user_info={"name": "空"})
         exported = get(first, "/api/export", "さくら").content
         assert first.stop(signal.SIGTERM) == 0
-    with serving(tmp_path) as second:
+    with serving(tmp_path, command=SPAWNED) as second:
         assert get(second, "/api/export", "さくら").content == exported
         for persona in ("さくら", "nilou"):
             assert [hit["content"] for hit in plain_call(second, persona, "recall", query="思い出")["hits"]] == [f"{persona}の思い出"]
@@ -91,7 +91,7 @@ def test_stopping_and_starting_keeps_everything(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     acknowledged: list[str] = []
-    with serving(tmp_path) as first:
+    with serving(tmp_path, command=SPAWNED) as first:
 
         def write_until_the_end(writer: int) -> None:
             number = 0
@@ -110,7 +110,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
             list(writers.map(write_until_the_end, range(WRITERS)))
         assert first.process.wait(30) == -signal.SIGKILL
     assert len(acknowledged) >= ACKNOWLEDGED_BEFORE_THE_KILL
-    with serving(tmp_path) as second:
+    with serving(tmp_path, command=SPAWNED) as second:
         assert set(acknowledged) <= set(remembered(second))
         assert plain_call(second, "nilou", "recall", query=acknowledged[-1])["hits"][0]["content"] == acknowledged[-1]
         assert plain_call(second, "nilou", "remember", content="そのあと")["stored"]
@@ -208,7 +208,7 @@ def test_a_server_that_can_not_start_says_why_in_one_line(tmp_path: Path, config
     file = tmp_path / "config.json"
     file.write_text(config, encoding="utf-8")
     given = [argument.format(directory=tmp_path) for argument in arguments]
-    done = command("serve", "--port", "0", "--config", str(file), "--data", str(tmp_path / "memory"), *given)
+    done = command("serve", "--port", "0", "--config", str(file), "--data", str(tmp_path / "memory"), *given, spawned=True)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     said = done.stderr.splitlines()[-1]

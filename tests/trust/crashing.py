@@ -19,7 +19,6 @@ from typing import Any
 
 import apsw
 from processes import RunningServer, serving
-from standing_by import StandingBy
 
 # The index is saved and made anew as often as it can be, so that a kill often falls into it.
 INDEXED: Mapping[str, Any] = {
@@ -126,21 +125,8 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
 @contextmanager
 def crashing(directory: Path, settings: Mapping[str, Any], moment: str | None = None, ordinal: int = 1) -> Iterator[RunningServer]:
     """A server over `directory`/memory with these settings, that kills itself at a moment if one is given."""
-    start = functools.partial(standing_by().start, moment=moment, ordinal=ordinal)
-    with serving(directory, json.dumps(dict(settings)), start=start) as server:
+    with serving(directory, json.dumps(dict(settings)), moment=moment, ordinal=ordinal) as server:
         yield server
-
-
-@functools.cache
-def standing_by() -> StandingBy:
-    """Where `crashing` takes its processes from; conftest.py closes it."""
-    return StandingBy(importable())
-
-
-def importable() -> dict[str, str]:
-    """The environment in which the modules beside this one, and the product, can be imported."""
-    here = Path(__file__).parent
-    return {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent), os.environ.get("PYTHONPATH", "")])}
 
 
 def kill(server: RunningServer) -> None:

@@ -16,7 +16,7 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("mounts and limits of Linux", allow_module_level=True)
 
-from crashing import BY_WORDS, INDEXED, crashing, standing_by
+from crashing import BY_WORDS, INDEXED, crashing
 from figures import Figure
 from processes import RunningServer, serving
 from small_disks import fill_up, no_file_may_grow, small_disk
@@ -161,4 +161,4 @@ def bound_by_permissions() -> tuple[str, ...]:
 
 def serving_on(disk: Path, directory: Path, settings: Mapping[str, Any]) -> AbstractContextManager[RunningServer]:
     """A server whose data are on this disk, and its log and config.json elsewhere."""
-    return serving(directory, json.dumps(dict(settings)), data=disk / "memory", start=standing_by().start)
+    return serving(directory, json.dumps(dict(settings)), data=disk / "memory")

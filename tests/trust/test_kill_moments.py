@@ -14,9 +14,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from crashing import BY_WORDS, INDEXED, MOMENTS, SUMMARISED, crashing, died, importable
+from crashing import BY_WORDS, INDEXED, MOMENTS, SUMMARISED, crashing, died
 from figures import FIGURES
-from processes import ROOT, RunningServer, clean_environment
+from processes import ROOT, RunningServer, clean_environment, importable
 from soundness import faults, index_differences
 from writers import Caller, Expected, judged, retry_unanswered, settle, write_until_it_dies
 

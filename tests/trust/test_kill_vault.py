@@ -9,8 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from crashing import importable
-from processes import ROOT, clean_environment
+from processes import ROOT, clean_environment, importable
 
 from memory_mcp.config.master_key import MasterKey, key_in_file
 from memory_mcp.config.settings import Privacy

@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 PERSONAS = ("a/b", "a_b", "a-b", "A-B", "..", "さくら", "がく", "con")
 NOBODY = "nobody-yet"
-CALLERS_EACH, THOROUGH_CALLERS_EACH = 4, 8  # four are every way there is: in either era, by header and by path
-REAL_CLIENTS_EACH = 2  # one in each era; the others send what they would send
+CALLERS_EACH, THOROUGH_CALLERS_EACH = 2, 8  # one in either era; half of them by header and half by path
+REAL_CLIENTS_EACH = 2  # the others send what they would send
 TOOLSETS = ["core", "upkeep", "compat", "graph"]
 SETTLE_SECONDS = 90
 
@@ -89,8 +89,9 @@ async def days_of(caller: Caller, rounds: int) -> set[str]:
 async def joined(
     stack: AsyncExitStack, server: RunningServer, overheard: Overheard, persona: str, number: int, keys: dict[str, list[str]]
 ) -> Caller:
-    """A caller: every other one in the earlier era of the protocol, and every other two by the path instead of the header."""
-    by_path = number // 2 % 2 and persona != ".."  # which clients take out of a URL
+    """A caller: every other one in the earlier era of the protocol; by the path instead of the header in an order that differs by persona."""
+    turn = number // 2 + (*PERSONAS, NOBODY).index(persona) // (1 + number % 2)
+    by_path = turn % 2 and persona != ".."  # which clients take out of a URL
     headers = {} if by_path else {"X-Persona": quote(persona)}
     prefix = f"/p/{quote(persona, safe='')}" if by_path else ""
 
@@ -128,7 +129,7 @@ def test_no_answer_holds_a_byte_of_somebody_elses(server: RunningServer, day: tu
     assert set(overheard.statuses) <= {200, 202}
     for persona in PERSONAS:
         assert overheard.marks[persona][mark_of(persona)] > 100
-        assert len([owner for owner in owners.values() if owner == persona]) > 30
+        assert len([owner for owner in owners.values() if owner == persona]) > 20
     assert not overheard.marks[NOBODY]
     assert not overheard.keys[NOBODY]
 

@@ -1,6 +1,5 @@
 """A whole server on a loopback port of this process, and callers of it in both protocol eras."""
 
-import gc
 import itertools
 import json
 import socket
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx2
 import pytest
@@ -106,7 +106,8 @@ def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
     application = http_application(mcp, runtime, live.current())
     server = uvicorn.Server(uvicorn.Config(application, http="h11", log_config=None, access_log=False, timeout_graceful_shutdown=5))
     # IPPROTO_TCP said aloud: only then does asyncio turn off the delay that costs every answer 40 ms.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    # What a server freezes would outlive it here.
+    with patch("gc.freeze"), socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
@@ -119,7 +120,6 @@ def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
             thread.join()
             runtime.analyses.close()
             runtime.personas.close()
-            gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
