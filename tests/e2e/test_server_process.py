@@ -161,10 +161,10 @@ def test_an_edit_that_can_not_be_used_is_logged_although_nobody_calls(
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells what a process has loaded")
-def test_a_server_without_models_never_loads_torch(shared_server: RunningServer) -> None:
-    plain_call(shared_server, "light", "remember", content="軽い記憶")
-    assert plain_call(shared_server, "light", "recall", query="軽い記憶")["hits"]
-    loaded = Path(f"/proc/{shared_server.process.pid}/maps").read_text()
+def test_a_server_without_models_never_loads_torch(running_server: RunningServer) -> None:
+    plain_call(running_server, "light", "remember", content="軽い記憶")
+    assert plain_call(running_server, "light", "recall", query="軽い記憶")["hits"]
+    loaded = Path(f"/proc/{running_server.process.pid}/maps").read_text()
     assert "apsw" in loaded
     for library in ("libtorch", "transformers", "faiss", "langchain"):
         assert library not in loaded
