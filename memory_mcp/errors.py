@@ -127,6 +127,10 @@ class PersonaOverloaded(Overloaded):
     """Too many calls of one persona are waiting."""
 
 
+class BodyLate(MemoryMCPError):
+    """The body of a call did not arrive in time."""
+
+
 class ServerUnreachable(MemoryMCPError):
     """A client command found no usable server."""
 

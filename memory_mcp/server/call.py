@@ -32,6 +32,7 @@ from memory_mcp.server.runtime import Runtime
 HEADER = "x-persona"
 PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
 ARRIVED = "memory_mcp.arrived"  # and the moment at which the request came in, by `time.monotonic`
+TURN = "memory_mcp.turn"  # … and what a call that streams its body waits for before each part of its work
 DEFAULT_PERSONA = "default"
 
 _LANGUAGES: tuple[Language, ...] = ("ja", "en")

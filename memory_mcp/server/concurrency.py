@@ -8,8 +8,9 @@ import asyncio
 import logging
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 
 from memory_mcp.config.settings import Calls
 from memory_mcp.errors import Overloaded, PersonaOverloaded
@@ -24,19 +25,28 @@ logger = logging.getLogger(__name__)
 
 
 class ConcurrencyLimiter:
-    """The places and turns of one server. `caller` is whatever tells personas apart before anybody has parsed their names."""
+    """The places and turns of one server.
+
+    A caller is one name or several: of the persona that is called and of the token that calls. Each of its names has a bound of its own,
+    so that neither one persona nor one token for many takes all places. Turns go round among the first names.
+    """
 
     def __init__(self, limits: Callable[[], Calls]) -> None:
         """`limits` is asked anew for each call that comes: an edit of config.json counts from the next one on."""
         self._limits = limits
         self._latest = limits()
+        self._places = self._turns = 0
         self._present: Counter[str] = Counter()
         self._running: Counter[str] = Counter()
-        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._queues: OrderedDict[str, deque[_Waiting]] = OrderedDict()
         self._complained_at = float("-inf")
 
+    def without_waiting(self) -> "ConcurrencyLimiter":
+        """Other places, as many as calls may run at once."""
+        return ConcurrencyLimiter(lambda: self._limits().model_copy(update={"waiting": 0, "waiting_per_persona": 0}))
+
     @contextmanager
-    def place(self, caller: str) -> Iterator[None]:
+    def place(self, *caller: str) -> Iterator[None]:
         """Room for one more call, running or waiting.
 
         Raises:
@@ -44,35 +54,37 @@ class ConcurrencyLimiter:
             Overloaded: there are as many as there may be.
         """
         limits = self._latest = self._limits()
-        if self._present.total() >= limits.at_once + limits.waiting:
+        if self._places >= limits.at_once + limits.waiting:
             self._complain()
             raise Overloaded("too many calls are waiting", "the server answers as fast as it can", "Try again in a moment")
-        if self._present[caller] >= limits.at_once_per_persona + limits.waiting_per_persona:
+        if any(self._present[name] >= limits.at_once_per_persona + limits.waiting_per_persona for name in caller):
             self._complain()
             raise PersonaOverloaded(
                 "too many calls of this persona are waiting",
                 "one persona may not keep the others waiting",
                 "Send fewer at once, or try again in a moment",
             )
-        self._present[caller] += 1
+        self._places += 1
+        self._present.update(caller)
         try:
             yield
         finally:
+            self._places -= 1
             _count_down(self._present, caller)
 
     @asynccontextmanager
-    async def turn(self, caller: str) -> AsyncIterator[None]:
+    async def turn(self, *caller: str) -> AsyncIterator[None]:
         """Waits until this call may be answered."""
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(caller, deque()).append(waiting)
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), caller)
+        self._queues.setdefault(caller[0], deque()).append(waiting)
         self._let_in()
         try:
-            await waiting
+            await waiting.turn
         except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled():  # its turn came in the same moment: the next one gets it
+            if waiting.turn.done() and not waiting.turn.cancelled():  # its turn came in the same moment: the next one gets it
                 self._end(caller)
             else:
-                self._leave(caller, waiting)
+                self._leave(waiting)
             raise
         try:
             yield
@@ -82,38 +94,50 @@ class ConcurrencyLimiter:
     def _let_in(self) -> None:
         """Gives free turns away, one to each persona in its order before any gets a second."""
         limits = self._latest  # to look again would be to look at a file, twice for each call
-        while self._running.total() < limits.at_once:
-            caller = next((name for name in self._queues if self._running[name] < limits.at_once_per_persona), None)
-            if caller is None:
+        while self._turns < limits.at_once:
+            first = next((queue[0] for queue in self._queues.values() if self._may_run(queue[0], limits)), None)
+            if first is None:
                 return
-            waiting = self._queues[caller].popleft()
-            self._queues.move_to_end(caller)
-            if not self._queues[caller]:
-                del self._queues[caller]
-            self._running[caller] += 1
-            waiting.set_result(None)
+            name = first.caller[0]
+            self._queues[name].popleft()
+            self._queues.move_to_end(name)
+            if not self._queues[name]:
+                del self._queues[name]
+            self._turns += 1
+            self._running.update(first.caller)
+            first.turn.set_result(None)
 
-    def _end(self, caller: str) -> None:
+    def _may_run(self, waiting: "_Waiting", limits: Calls) -> bool:
+        return all(self._running[name] < limits.at_once_per_persona for name in waiting.caller)
+
+    def _end(self, caller: Sequence[str]) -> None:
+        self._turns -= 1
         _count_down(self._running, caller)
         self._let_in()
 
-    def _leave(self, caller: str, waiting: "asyncio.Future[None]") -> None:
-        queue = self._queues.get(caller)
+    def _leave(self, waiting: "_Waiting") -> None:
+        name = waiting.caller[0]
+        queue = self._queues.get(name)
         if queue and waiting in queue:
             queue.remove(waiting)
             if not queue:
-                del self._queues[caller]
+                del self._queues[name]
 
     def _complain(self) -> None:
         now = time.monotonic()
         if now - self._complained_at >= QUIET_SECONDS:
-            logger.warning(
-                "calls are refused: %d are running, %d wait", self._running.total(), self._present.total() - self._running.total()
-            )
+            logger.warning("calls are refused: %d are running, %d wait", self._turns, self._places - self._turns)
             self._complained_at = now
 
 
-def _count_down(counter: Counter[str], name: str) -> None:
-    counter[name] -= 1
-    if not counter[name]:
-        del counter[name]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    turn: asyncio.Future[None]
+    caller: tuple[str, ...]
+
+
+def _count_down(counter: Counter[str], names: Iterable[str]) -> None:
+    for name in names:
+        counter[name] -= 1
+        if not counter[name]:
+            del counter[name]

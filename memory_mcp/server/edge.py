@@ -4,10 +4,14 @@ It takes the persona out of `/p/{persona}/…`, asks at the door who is let in, 
 libraries: a body that is too large, is no UTF-8 or no JSON, a wrong host or origin, an unknown path.
 """
 
+import asyncio
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
 
@@ -19,14 +23,19 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, Overloaded
+from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
-from memory_mcp.server.call import ARRIVED, HEADER, PATH_PERSONA, from_header
+from memory_mcp.server.call import ARRIVED, HEADER, PATH_PERSONA, TURN, from_header
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
 
+STREAMED = "/api/import"
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
+# A body that stops arriving, as from a laptop that sleeps, is given up.
+SILENCE_SECONDS = 20.0
+# Bodies that are arriving take no place. Small ones need none: a thousand connections have as much in their buffers anyway.
+SMALL_BODY, BUFFERED_LIMIT = 64 * 1024, 256 * 1024 * 1024
 PARSE_ERROR, INVALID_REQUEST, OVERLOADED = -32700, -32600, -32000
 
 _HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -47,6 +56,8 @@ class Edge:
         self._app = app
         self._door = door
         self._places = places
+        self._streams = places.without_waiting()
+        self._buffered = 0  # bytes of the large bodies that are arriving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,27 +74,62 @@ class Edge:
         if not _is_work(scope):
             await self._app(scope, receive, send)
             return
-        caller = caller_of(scope)
+        receive = _InTime(receive)
         try:
-            with self._places.place(caller):
-                await self._answer(scope, receive, send, caller)
-        except Overloaded as error:
-            await _drain(scope, receive)
+            if scope["path"] == STREAMED:
+                await self._stream(scope, receive, send)
+            else:
+                await self._answer(scope, receive, send)
+        except (BodyLate, Overloaded) as error:
+            with suppress(BodyLate):
+                await _drain(scope, receive)
             await _turned_away(scope["path"], error)(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, caller: str) -> None:
-        if scope["path"] == "/mcp" and scope["method"] == "POST":
-            body, refusal = await _checked_body(scope, receive)
-            if refusal:
+    async def _answer(self, scope: Scope, receive: "_InTime", send: Send) -> None:
+        """Answer a call, which takes a place once its body is there: one that never comes keeps nobody waiting."""
+        messages = await self._arrived(scope, receive)
+        caller = callers_of(scope)
+        with self._places.place(*caller):
+            if scope["path"] == "/mcp" and scope["method"] == "POST" and (refusal := _refused_body(scope, messages)):
                 await refusal(scope, receive, send)
                 return
-            receive = _replayed(body, receive)
-        async with self._places.turn(caller):
-            await self._app(scope, receive, send)
+            async with self._places.turn(*caller):
+                await self._app(scope, _replayed(messages, receive), send)
+
+    async def _stream(self, scope: Scope, receive: "_InTime", send: Send) -> None:
+        """Answer a call that reads its body bit by bit. It has places of its own, and takes a turn for each bit."""
+        caller = callers_of(scope)
+        with self._streams.place(*caller):
+            await self._app({**scope, TURN: partial(self._places.turn, *caller)}, receive, send)
+
+    async def _arrived(self, scope: Scope, receive: "_InTime") -> list[Message]:
+        """The messages with the body of a call, or with as much of it as shows that it is too long.
+
+        Raises:
+            BodyLate: the client has stopped sending.
+            Overloaded: more bytes of large bodies are waiting than fit.
+        """
+        messages: list[Message] = []
+        if (_declared_length(scope) or 0) > BODY_LIMIT:
+            return messages
+        size = counted = 0
+        try:
+            while True:
+                messages.append(message := await receive())
+                size += len(message.get("body", b""))
+                if receive.is_complete or size > BODY_LIMIT:
+                    return messages
+                if size > SMALL_BODY:
+                    self._buffered += size - counted
+                    counted = size
+                    if self._buffered > BUFFERED_LIMIT:
+                        raise Overloaded("too many long calls are arriving", "their bodies fill the memory", "Try again in a moment")
+        finally:
+            self._buffered -= counted
 
 
-def caller_of(scope: Scope) -> str:
-    """Whose places a call takes: those of the persona that it names, if its token reaches that one; else the token's own."""
+def callers_of(scope: Scope) -> tuple[str, ...]:
+    """Whose places a call takes: those of the persona that it names, if its token reaches that one, and those of its token."""
     headers = Headers(scope=scope)
     named = scope.get(PATH_PERSONA)
     try:
@@ -93,7 +139,8 @@ def caller_of(scope: Scope) -> str:
     except InvalidPersonaName:  # refused later, in its own words
         name = ""
     admission: Admission = scope[ADMISSION]
-    return f"persona {name}" if admission.reaches(name) else f"token {admission.token}"
+    token = (f"token {admission.token}",) if admission.token else ()
+    return (f"persona {name}", *token) if admission.reaches(name) else token
 
 
 def _is_work(scope: Scope) -> bool:
@@ -101,11 +148,11 @@ def _is_work(scope: Scope) -> bool:
     return bool(scope["path"] == "/mcp" or scope["path"].startswith("/api/"))
 
 
-async def _drain(scope: Scope, receive: Receive) -> None:
+async def _drain(scope: Scope, receive: "_InTime") -> None:
     """Reads a refused call to its end, unless it is long: a client that is still sending may never see the answer."""
     if (_declared_length(scope) or BODY_LIMIT) < BODY_LIMIT:
-        async for _ in _parts(receive):
-            pass
+        while not receive.is_complete:
+            await receive()
 
 
 def _declared_length(scope: Scope) -> int | None:
@@ -130,24 +177,18 @@ def _without_last_slash(scope: Scope) -> Scope:
     return {**scope, "path": scope["path"].rstrip("/"), "raw_path": scope["raw_path"].rstrip(b"/")}
 
 
-async def _checked_body(scope: Scope, receive: Receive) -> tuple[bytes, JSONResponse | None]:
-    """The whole body of an MCP call, or the refusal of one that nobody could use."""
-    declared = _declared_length(scope) or 0
-    body = b""
-    if declared <= BODY_LIMIT:
-        async for part in _parts(receive):
-            body += part
-            if len(body) > BODY_LIMIT:
-                break
-    size = max(declared, len(body))
+def _refused_body(scope: Scope, messages: Sequence[Message]) -> JSONResponse | None:
+    """The refusal of an MCP call whose body nobody could use."""
+    body = _body_of(messages)
+    size = max(_declared_length(scope) or 0, len(body))
     if size > BODY_LIMIT:
-        return b"", _refusal(
+        return _refusal(
             413,
             INVALID_REQUEST,
             f"The call has {size / 1_048_576:.1f} MiB or more; one call takes at most 4 MiB. Nothing was stored. "
             "Split it, or send many memories as JSON lines to POST /api/import.",
         )
-    return body, _unreadable(body)
+    return _unreadable(body)
 
 
 def _unreadable(body: bytes) -> JSONResponse | None:
@@ -176,7 +217,12 @@ def _unreadable(body: bytes) -> JSONResponse | None:
 
 
 def _is_json_rpc(call: Any) -> bool:
-    """Whether the SDK will take it for a message: what it refuses here, it refuses in the words of its validator."""
+    """Whether the SDK will take it for a message: what it refuses here, it refuses in the words of its validator.
+
+    A call whose id is no string and no whole number it takes for a notification: acknowledged, and never done.
+    """
+    if isinstance(call, dict) and "id" in call and "method" in call and not _is_request_id(call["id"]):
+        return False
     try:
         jsonrpc_message_adapter.validate_python(call, by_name=False)
     except ValidationError:
@@ -184,11 +230,15 @@ def _is_json_rpc(call: Any) -> bool:
     return True
 
 
+def _is_request_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
 def _identity(call: Any) -> Any:
     found = call.get("id") if isinstance(call, dict) else None
     if isinstance(found, str):
         return None if _is_half(found) else found  # half a character can't be sent back
-    return found if isinstance(found, int) else None
+    return found if _is_request_id(found) else None
 
 
 def _texts(tree: Any) -> Iterator[str]:
@@ -220,24 +270,49 @@ def _turned_away(path: str, error: MemoryMCPError) -> JSONResponse:
     return refused
 
 
-async def _parts(receive: Receive) -> Any:
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return
-        yield message.get("body", b"")
-        if not message.get("more_body"):
-            return
+def _body_of(messages: Iterable[Message]) -> bytes:
+    return b"".join(message.get("body", b"") for message in messages)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that hands out the body once more, and then whatever the client does next."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def _replayed(messages: Iterable[Message], receive: Receive) -> Receive:
+    """A `receive` that hands out these messages once more, and then whatever the client does next."""
+    waiting = deque(messages)
 
     async def replay() -> Message:
-        return waiting.pop() if waiting else await receive()
+        return waiting.popleft() if waiting else await receive()
 
     return replay
+
+
+class _InTime:
+    """A `receive` that waits no longer than `SILENCE_SECONDS` for the next part of a body."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._late = False
+        self.is_complete = False
+
+    async def __call__(self) -> Message:
+        if self.is_complete:
+            return await self._receive()
+        if self._late:
+            raise _late()
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                message = await self._receive()
+        except TimeoutError:
+            self._late = True
+            raise _late() from None
+        self.is_complete = message["type"] != "http.request" or not message.get("more_body")
+        return message
+
+
+def _late() -> BodyLate:
+    return BodyLate(
+        "the rest of the call did not come",
+        f"nothing of its body arrived for {SILENCE_SECONDS:g} seconds",
+        "Send it again; what is there already isn't stored twice",
+    )
 
 
 class _Rewording:

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
     AnalysisUnfinished,
+    BodyLate,
     ChatFailed,
     EncoderFailed,
     EntityNotFound,
@@ -41,6 +42,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (PersonaRequired, 400),
     (TokenRefused, 401),
     (NotAllowed, 403),
+    (BodyLate, 408),
     (TooManyCalls, 429),
     (MemoryNotFound, 404),
     (EntityNotFound, 404),

@@ -20,18 +20,20 @@ GLOBAL = ("vector_store", LOG_NAME)
 logger = logging.getLogger(__name__)
 
 
-def holding(persona_directory: Path, keys: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """The kept files, relative to the data directory, that contain one of these keys or texts."""
+def holding(persona_directory: Path, keys: Sequence[str], texts: Sequence[str], *, shared: bool) -> list[str]:
+    """The kept files, relative to the data directory, that contain one of these keys or texts.
+
+    `shared`: also those of several personas. Their names would tell a caller who reaches one persona what another said.
+    """
     data = persona_directory.parent
-    return [file.relative_to(data).as_posix() for file in _files(data, persona_directory.name) if _holds(file, keys, texts)]
+    files = (file for file in _files(data, persona_directory.name) if shared or not _is_shared(data, file))
+    return [file.relative_to(data).as_posix() for file in files if _holds(file, keys, texts)]
 
 
 def of_persona(persona_directory: Path) -> list[str]:
     """The kept files of this persona only."""
     data = persona_directory.parent
-    return [
-        file.relative_to(data).as_posix() for file in _files(data, persona_directory.name) if file.relative_to(data).parts[2] not in GLOBAL
-    ]
+    return [file.relative_to(data).as_posix() for file in _files(data, persona_directory.name) if not _is_shared(data, file)]
 
 
 def remove(data_directory: Path, names: Sequence[str]) -> list[str]:
@@ -39,10 +41,14 @@ def remove(data_directory: Path, names: Sequence[str]) -> list[str]:
     gone = []
     for name in names:
         path = data_directory / name
-        if path.relative_to(data_directory).parts[2] not in GLOBAL:
+        if not _is_shared(data_directory, path):
             path.unlink(missing_ok=True)
             gone.append(name)
     return gone
+
+
+def _is_shared(data: Path, file: Path) -> bool:
+    return file.relative_to(data).parts[2] in GLOBAL
 
 
 def _files(data: Path, directory: str) -> Iterator[Path]:

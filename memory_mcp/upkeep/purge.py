@@ -55,8 +55,11 @@ class Erased:
     unsearched: tuple[str, ...] = ()
 
 
-def plan(persona: Persona, keys: Sequence[str]) -> Plan:
-    """Plan a purge of these keys, without changing anything. Only memories in the trash are erased."""
+def plan(persona: Persona, keys: Sequence[str], *, every_persona: bool = True) -> Plan:
+    """Plan a purge of these keys, without changing anything. Only memories in the trash are erased.
+
+    `every_persona`: whether who asks may learn what stands in files that several personas share.
+    """
     wanted = list(dict.fromkeys(keys))
     with persona.database.read() as connection:
         stored = memories.by_keys(connection, wanted)
@@ -75,7 +78,7 @@ def plan(persona: Persona, keys: Sequence[str]) -> Plan:
         tuple(quoted),
         tuple(text for text in map(format_relation, stated) if text),
         _is_in_context(persona, texts),
-        tuple(adopted_originals.holding(persona.database.path.parent, [memory.key for memory in erased], texts)),
+        tuple(adopted_originals.holding(persona.database.path.parent, [memory.key for memory in erased], texts, shared=every_persona)),
     )
 
 

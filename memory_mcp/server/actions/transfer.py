@@ -17,7 +17,7 @@ from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.server.arguments import Arguments, Flag, OneOf, http
-from memory_mcp.server.call import Call, call_of
+from memory_mcp.server.call import TURN, Call, call_of
 from memory_mcp.server.errors import http_refusal
 from memory_mcp.server.operation import Route, operation
 from memory_mcp.server.views import Count, PersonaAnswer
@@ -84,7 +84,8 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
     result = ImportResult()
     try:
         async for batch in _batches(request.stream()):
-            result += await run_in_threadpool(_store, call, batch, options)
+            async with request.scope[TURN]():
+                result += await run_in_threadpool(_store, call, batch, options)
     except MemoryMCPError as error:
         # What was stored before stays, and the caller must know.
         return http_refusal(error, {"persona": name, **_counted(result)}, rules=call.settings.privacy)

@@ -199,7 +199,7 @@ def _purged(call: Call, keys: Sequence[str], confirm: str, *, remove_kept: bool)
 
 
 def _purge_keys(call: Call, persona: Persona, keys: Sequence[str], confirm: str, remove_kept: bool) -> Json:
-    plan = purge.plan(persona, keys)
+    plan = purge.plan(persona, keys, every_persona=call.admission.personas is None)
     if not confirm:
         outcomes = [_planned(call, plan, outcome) for outcome in map(outcome_view, plan.outcomes)]
         return {**heading(call, persona), "dry_run": True, "outcomes": outcomes, **omit_empty(confirm=plan.code), **_elsewhere(call, plan)}
@@ -268,8 +268,9 @@ def remains_of_persona(call: Call) -> list[str]:
 
 
 def backups_of(call: Call) -> list[StoredBackup]:
-    """Return the backups of the persona of a call, the newest first."""
-    return _backups(call).listed(call.settings, directory_name(call.persona_name()))
+    """Return the backups of the persona of a call, the newest first; none of a persona that its token doesn't reach."""
+    name = call.persona_name()
+    return _backups(call).listed(call.settings, directory_name(name)) if call.admission.reaches(name) else []
 
 
 def _many(backups: Sequence[StoredBackup]) -> str:

@@ -1,8 +1,10 @@
 """What is refused before anybody parses MCP: bodies that nobody can use, wrong hosts and origins, wrong addresses."""
 
 import json
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 
 import httpx2
 import pytest
@@ -10,9 +12,11 @@ from mcp import MCPError
 from starlette.responses import PlainTextResponse
 
 from memory_mcp.config.settings import Calls
+from memory_mcp.server import edge
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.edge import Edge
+from memory_mcp.store import operations
 
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 LIBRARY_WORDS = ("pydantic", "Traceback", "https://", "validation error", "sys.")
@@ -174,16 +178,20 @@ def test_a_host_that_the_configuration_allows_is_answered(serving, tmp_path):
         assert http.get("/health", headers={"Host": "evil.example"}).status_code == 421
 
 
-def test_a_call_too_many_is_refused_with_a_time_to_come_again_and_counts_for_nothing(own_server, own_http, eventually):
-    release = threading.Event()
+def test_a_call_too_many_is_refused_with_a_time_to_come_again_and_counts_for_nothing(own_server, own_http, monkeypatch):
+    release, working = threading.Event(), threading.Event()
+    record = operations.record
 
-    def slowly():
-        yield b"".join(b'{"content": "%d"}\n' % number for number in range(200))  # as many as are stored at once
+    def slowly(*arguments, **named):
+        working.set()
         assert release.wait(10)
+        return record(*arguments, **named)
 
+    monkeypatch.setattr(operations, "record", slowly)
+    headers = {**MCP_HEADERS, "X-Persona": "nilou"}
     with ThreadPoolExecutor(1) as thread:
-        importing = thread.submit(own_http.post, "/api/import", content=slowly(), headers={"X-Persona": "nilou"})
-        eventually(lambda: own_http.get("/api/stats", headers={"X-Persona": "nilou"}).json()["memories"] == 200)
+        writing = thread.submit(own_http.post, "/mcp", json=call_of(content="a"), headers=headers)
+        assert working.wait(10)
         own_server.configure(calls={"at_once": 1, "waiting": 0})
         told = own_http.get("/api/stats")
         assert told.status_code == 503
@@ -198,5 +206,58 @@ def test_a_call_too_many_is_refused_with_a_time_to_come_again_and_counts_for_not
             assert (told.status_code, told.headers["retry-after"]) == (429, "1")
         assert own_http.get("/api/stats", headers={"X-Persona": "さくら".encode()}).status_code == 200
         release.set()
-        assert importing.result().json()["stored"] == 200
+        assert writing.result().json()["result"]["structuredContent"]["stored"]
     assert own_server.directories() == {"nilou"}
+
+
+@contextmanager
+def half_sent(port, path, beginning=b"{", count=1):
+    """Connections on which calls have begun, and nothing more comes."""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: */*\r\nX-Persona: stalled-%d\r\n"
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20)) for _ in range(count)]
+        for number, connection in enumerate(opened):
+            connection.sendall((head % number).encode() + b"Content-Length: 1000\r\n\r\n" + beginning)
+        yield opened
+
+
+@pytest.mark.parametrize(("path", "count"), [("/mcp", 30), ("/api/purge", 30), ("/api/import", 3)])
+def test_a_body_that_does_not_come_keeps_nobody_waiting(own_server, own_http, path, count):
+    own_server.configure(calls={"at_once": 4, "waiting": 0, "at_once_per_persona": 1, "waiting_per_persona": 0})
+    line = b'{"content": "a"}\n' if path == "/api/import" else b"{"
+    with half_sent(own_server.port, path, line, count):
+        for number in range(20):
+            assert own_http.get("/api/stats", headers={"X-Persona": f"stalled-{number}"}).status_code == 200
+            answer = own_http.post("/mcp", json=call_of(content=f"b {number}"), headers={**MCP_HEADERS, "X-Persona": "nilou"})
+            assert answer.json()["result"]["structuredContent"]["stored"]
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/api/purge", "/api/import"])
+def test_a_body_that_stops_arriving_is_given_up(own_server, own_http, path, monkeypatch):
+    monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
+    with half_sent(own_server.port, path) as [connection]:
+        answer = b"".join(iter(lambda: connection.recv(4_096), b""))
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"the rest of the call did not come" in answer
+    assert own_server.runtime.personas.names() == []
+
+
+def test_what_an_import_had_stored_before_it_stopped_is_stored_and_said(own_server, own_http, monkeypatch):
+    monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
+    lines = b"".join(b'{"content": "%d"}\n' % number for number in range(200))
+    head = f"POST /api/import HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Persona: nilou\r\nContent-Length: {len(lines) + 99}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", own_server.port), timeout=20) as connection:
+        connection.sendall(head.encode() + lines)
+        answer = b"".join(iter(lambda: connection.recv(4_096), b""))
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["stored"] == 200
+    assert own_http.get("/api/stats", headers={"X-Persona": "nilou"}).json()["memories"] == 200
+
+
+@pytest.mark.parametrize("identity", ["1.5", "1e3", "null", "true", "{}", "[1]"])
+def test_a_call_with_an_id_that_json_rpc_does_not_know_is_refused_and_not_done(server, http, name, identity):
+    body = json.dumps(call_of(content="x")).replace('"id": 7', f'"id": {identity}')
+    assert identity in body
+    answer = http.post("/mcp", content=body, headers={**MCP_HEADERS, "X-Persona": name})
+    assert (answer.status_code, answer.json()["error"]["code"], answer.json()["id"]) == (400, -32600, None)
+    assert name not in server.runtime.personas.names()
