@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from memory_mcp.cli import (
 from memory_mcp.errors import MemoryMCPError
 
 INTERRUPTED = 130
+_CONTROL = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 app = typer.Typer(
     name="memory-mcp",
@@ -69,10 +71,23 @@ def _top(
         typer.echo(context.get_help())
 
 
+class Terminal(io.TextIOWrapper):
+    """A stream to a terminal that shows control characters instead of obeying them: a memory could fill the clipboard or rename the window.
+
+    Line ends, tabs, the carriage returns of a progress bar, and colors remain.
+    """
+
+    def write(self, text: str, /) -> int:
+        return super().write(_CONTROL.sub(lambda match: match[1] or f"\\x{ord(match[0]):02x}", text))
+
+
 def main() -> None:
     """The console entry point: runs a command and exits."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a redirected stream on Windows can't write Japanese otherwise
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and stream.isatty():
+            setattr(sys, name, Terminal(stream.detach(), encoding="utf-8", errors="backslashreplace", line_buffering=True))
+        elif isinstance(stream, io.TextIOWrapper):  # a redirected stream on Windows can't write Japanese otherwise
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 

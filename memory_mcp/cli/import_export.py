@@ -3,6 +3,7 @@
 The formats of other programs are read here, on the client side, and sent as JSON lines, the only format the server accepts.
 """
 
+import os
 import sys
 import tempfile
 import zipfile
@@ -227,6 +228,11 @@ def _line_count(path: Path) -> int | None:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(COUNTING_BLOCK_BYTES), b""))
 
 
+def _private(path: str, flags: int) -> int:
+    """Open a file that nobody else may read: an export holds everything."""
+    return os.open(path, flags, 0o600)
+
+
 @contextmanager
 def _destination(path: Path) -> Iterator[BinaryIO]:
     """stdout, or a file that gets its name when it is complete."""
@@ -236,7 +242,7 @@ def _destination(path: Path) -> Iterator[BinaryIO]:
         return
     unfinished = path.with_name(f"{path.name}.part")
     try:
-        with unfinished.open("wb") as file:
+        with open(unfinished, "wb", opener=_private) as file:
             yield file
         unfinished.replace(path)
     except OSError as error:

@@ -1,7 +1,7 @@
 """ISO 8601 dates and moments, and local days in UTC."""
 
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from memory_mcp.dates.spans import DaySpan
@@ -31,6 +31,8 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
     """
     if re.fullmatch(r"\d{8}", text) or not re.match(r"\d{4}", text):
         return None
+    if re.fullmatch(r"\d{9,}", text):
+        return _since_1970(text)
     text, days_on = _in_full(text.upper())
     try:
         moment = datetime.fromisoformat(text.replace("/", "-")) + timedelta(days=days_on)
@@ -46,6 +48,23 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
         raise outside_calendar() from None
     except ValueError:
         return None
+
+
+def _since_1970(digits: str) -> TimeRange | None:
+    """The second or millisecond that ten or thirteen digits count since 1970; None for other numbers, and for 2025103012: a day and an hour."""
+    seconds = int(digits[:10])
+    if len(digits) not in (10, 13) or (len(digits) == 10 and _is_day(digits[:8])):
+        return None
+    start = datetime.fromtimestamp(seconds, UTC) + timedelta(milliseconds=int(digits[10:] or 0))
+    return TimeRange(start, start + (timedelta(milliseconds=1) if digits[10:] else timedelta(seconds=1)))
+
+
+def _is_day(digits: str) -> bool:
+    """Whether eight digits are a day that somebody may remember, and so ten no count of seconds."""
+    try:
+        return date.fromisoformat(digits).year >= 1900
+    except ValueError:
+        return False
 
 
 def _in_full(text: str) -> tuple[str, int]:

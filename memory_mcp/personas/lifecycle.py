@@ -60,17 +60,26 @@ def copy(personas: Personas, name: str, to: str, now: datetime) -> str:
     with personas.exclusive(name, target_name), _translated(f"{name!r} can't be copied"):
         copied = unfinished_path(personas.directory, COPY_PREFIX)
         copied.mkdir(mode=PRIVATE_DIRECTORY)
-        made = _reencrypt(personas, source, copied)
-        for file in sorted(source.iterdir()):
-            if file.is_file() and not file.name.startswith((".", *made)):
-                shutil.copy2(file, copied / file.name)
-        for file in sorted(copied.iterdir()):
-            sync_file(file)
-        write_identity(copied, target_name)
-        sync_directory(copied)
-        move(copied, target)
+        try:
+            _fill(personas, source, copied, target_name)
+            move(copied, target)
+        except BaseException:  # on a full disk the half copy would keep every persona from writing
+            shutil.rmtree(copied, ignore_errors=True)
+            raise
     _record(personas, target_name, Operation("copy_persona", None, now, metadata={"from": name, "to": target_name}))
     return target_name
+
+
+def _fill(personas: Personas, source: Path, copied: Path, name: str) -> None:
+    """Write the files of a copy, durably."""
+    made = _reencrypt(personas, source, copied)
+    for file in sorted(source.iterdir()):
+        if file.is_file() and not file.name.startswith((".", *made)):
+            shutil.copy2(file, copied / file.name)
+    for file in sorted(copied.iterdir()):
+        sync_file(file)
+    write_identity(copied, name)
+    sync_directory(copied)
 
 
 def _reencrypt(personas: Personas, source: Path, copied: Path) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS, Draft, Kind, 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 from memory_mcp.text.labels import few, json_object, label, labels
+from memory_mcp.text.names import normalized_length
 from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.text.unstorable import storable
 
@@ -63,9 +64,9 @@ def checked_content(content: str) -> str:
     """The content of a memory as it will be stored: not blank, not too long, storable."""
     if not content.strip():
         raise InvalidInput("content is empty", "there is nothing to remember", "Send one self-contained sentence or more")
-    if len(content) > CONTENT_LIMIT:
+    if (length := normalized_length(content)) > CONTENT_LIMIT:
         raise InvalidInput(
-            f"content has {len(content):,} characters",
+            f"content has {length:,} characters",
             f"one memory holds at most {CONTENT_LIMIT:,}",
             "Split it into several memories; POST /api/import takes many at once",
         )

@@ -9,6 +9,8 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.dates.resolve import parse_range
 from memory_mcp.domain import DETAILS, MODE_ALIASES, MODES, Filters, Question
 from memory_mcp.errors import InvalidInput
+from memory_mcp.text.labels import few
+from memory_mcp.text.names import normalized_length
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
 
@@ -54,8 +56,9 @@ def question(
             "there is nothing to search for",
             "Send a query, or keys to fetch, or a date_range, tags or a category, or mode=recent",
         )
-    if len(asked) > QUERY_LIMIT:
-        raise InvalidInput(f"query has {len(asked):,} characters", f"{QUERY_LIMIT:,} are the limit", "Ask in a sentence or two")
+    for name, text in (("query", asked), ("hypothetical", hypothetical or "")):
+        if (length := normalized_length(text)) > QUERY_LIMIT:
+            raise InvalidInput(f"{name} has {length:,} characters", f"{QUERY_LIMIT:,} are the limit", "Ask in a sentence or two")
     if len(keys) > KEYS_LIMIT:
         raise InvalidInput(f"keys has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Fetch them in several calls")
     return Question(
@@ -63,13 +66,13 @@ def question(
         top_k=_between("top_k", settings.reranker_top_n if top_k is None else top_k, 1, TOP_K_LIMIT),
         mode=_one_of("mode", mode, MODES),
         filters=Filters(
-            tags=tuple(dict.fromkeys(private.text(storable(tag, "tags").strip()) for tag in tags if tag.strip())),
+            tags=tuple(dict.fromkeys(private.text(storable(tag, "tags").strip()) for tag in few(tags, "tags") if tag.strip())),
             date_range=parse_range(date_range, now, settings.zone) if date_range and date_range.strip() else None,
             min_importance=_fraction("min_importance", min_importance or 0.0),
             category=private.text(storable((category or "").strip(), "category")) or None,
         ),
         keys=tuple(dict.fromkeys(storable(key, "keys").strip() for key in keys)),
-        hypothetical=private.text(storable((hypothetical or "").strip(), "hypothetical")[:QUERY_LIMIT]),
+        hypothetical=private.text(storable((hypothetical or "").strip(), "hypothetical")),
         detail=_one_of("detail", (detail or "full").strip().casefold(), DETAILS),
         max_tokens=_between("max_tokens", 1500 if max_tokens is None else max_tokens, TOKENS_FLOOR, TOKENS_LIMIT),
     )

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from ahocorasick_rs import AhoCorasick, MatchKind
 
 from memory_mcp.characters import EVERY_KANJI
-from memory_mcp.text.names import fold
+from memory_mcp.text.names import NAME_LIMIT, fold
+
+_Known = tuple[str, list[int]]
+
+# The automaton is built and asked in calls that hold the interpreter, so each is given no more than some 20 ms of work: a persona with
+# 100,000 names, or a text in which a hundred names begin at each character, keeps no other call waiting.
+NAMES_AT_ONCE, CHARACTERS_AT_ONCE = 10_000, 2_000
 
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]")
@@ -55,27 +61,40 @@ class Gazetteer:
     """The names of one persona's entities. Immutable; built anew when names come or go (10,000 names: some 10 ms)."""
 
     def __init__(self, names: Iterable[tuple[str, int]]) -> None:
-        """`names`: pairs of a name and an entity. Names that are too short are left out."""
+        """`names`: pairs of a name and an entity. Names that are too short or too long are left out."""
         known: dict[str, list[int]] = {}
         for name, entity in names:
             if is_searchable(folded := fold(name)):
                 known.setdefault(folded, []).append(entity)
-        self._known = list(known.items())
-        self._automaton = AhoCorasick(list(known), matchkind=MatchKind.Standard) if known else None
+        parts = _batches(list(known.items()))
+        self._parts = [(part, AhoCorasick([name for name, _ in part], matchkind=MatchKind.Standard)) for part in parts]
 
     def find(self, folded: str, offsets: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
         """Start, end and entities of each known name in a text that `folded_with_offsets` gives. Matches may overlap."""
-        if self._automaton is None:
-            return
-        for pattern, start, end in self._automaton.find_matches_as_indexes(folded, overlapping=True):
-            name, entities = self._known[pattern]
-            if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name) and _is_a_name(folded, start, end, name):
-                yield offsets[start], offsets[end], entities
+        for known, automaton in self._parts:
+            for pattern, start, end in _matches(automaton, folded):
+                name, entities = known[pattern]
+                if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name) and _is_a_name(folded, start, end, name):
+                    yield offsets[start], offsets[end], entities
 
 
 def is_searchable(name: str) -> bool:
-    """Whether a name is long enough to be recognized in a text (one kanji is), and no nickname without its honorific."""
-    return _KANJI.match(name) is not None if len(name) == 1 else not name.endswith(("っ", "ッ"))
+    """Whether a name is long enough to be recognized in a text (one kanji is) and not too long, and no nickname without its honorific."""
+    return _KANJI.match(name) is not None if len(name) == 1 else len(name) <= NAME_LIMIT and not name.endswith(("っ", "ッ"))
+
+
+def _batches(names: Sequence[_Known]) -> Iterator[Sequence[_Known]]:
+    return (names[start : start + NAMES_AT_ONCE] for start in range(0, len(names), NAMES_AT_ONCE))
+
+
+def _matches(automaton: AhoCorasick, text: str) -> Iterator[tuple[int, int, int]]:
+    """Number, start and end of each name, overlaps included. A long text is searched bit by bit."""
+    for offset in range(0, len(text), CHARACTERS_AT_ONCE):
+        # A name that begins at the end of one part ends in the next one.
+        part = text[offset : offset + CHARACTERS_AT_ONCE + NAME_LIMIT]
+        for pattern, start, end in automaton.find_matches_as_indexes(part, overlapping=True):
+            if start < CHARACTERS_AT_ONCE:
+                yield pattern, offset + start, offset + end
 
 
 def _begins(before: str, name: str) -> bool:

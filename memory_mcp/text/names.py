@@ -23,6 +23,11 @@ def fold(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
+def normalized_length(text: str) -> int:
+    """The number of characters to work on: as written, or in NFKC, where a single one may become eighteen (U+FDFA)."""
+    return len(text) if text.isascii() else max(len(text), len(unicodedata.normalize("NFKC", text)))
+
+
 def is_invisible(name: str) -> bool:
     """Whether a name has only invisible characters: blanks, direction marks, control characters. Characters unknown to Python count as visible."""
     return all(unicodedata.category(character) in _INVISIBLE for character in fold(name))

@@ -78,7 +78,8 @@ class Backups:
     def step(self, persona: Persona, now: datetime, settings: Settings) -> bool:
         """Once a day: make a backup if anything changed since the last one, and prune old backups."""
         folder = persona.database.path.parent.name
-        made = self.listed(settings, folder)
+        # One of a day to come was made under a wrong clock, and is no reason to make none until then.
+        made = [backup for backup in self.listed(settings, folder) if backup.made_at <= now]
         if not made or made[0].made_at < _due(now, settings):
             if not made or self._has_changed(persona, made[0]):
                 self.make(persona, now, settings)

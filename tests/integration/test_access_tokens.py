@@ -9,6 +9,7 @@ import pytest
 
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.errors import InvalidInput, StoreDamaged, StoreError
+from memory_mcp.store.files import access_tokens
 from memory_mcp.store.files.access_tokens import FILE_NAME, LiveTokens, create_token, id_of, matching, read_tokens, revoke_token
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
@@ -157,3 +158,29 @@ def test_a_file_without_tokens_still_wants_one(data_directory, create, edit):
     create("nilou")
     edit(lambda tree: tree["tokens"].clear())
     assert LiveTokens(data_directory).current() == {}
+
+
+def test_a_file_whose_permissions_are_mended_is_read_again(data_directory, create, monkeypatch):
+    token, _ = create("nilou")
+    live = LiveTokens(data_directory)
+    file = data_directory / FILE_NAME
+    with monkeypatch.context() as patched:
+        patched.setattr(access_tokens, "read_tokens", unreadable)
+        file.chmod(0o400)
+        with pytest.raises(StoreError, match="can't read its tokens"):
+            live.current()
+    with pytest.raises(StoreError):
+        live.current()
+    file.chmod(0o600)
+    assert list(live.current()) == [token.id]
+
+
+def unreadable(_directory):
+    raise StoreError("tokens.json can't be read", "", "Make it readable for the server")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root makes files for others")
+def test_tokens_that_root_makes_belong_to_who_has_the_directory(data_directory, create):
+    os.chown(data_directory, 4_321, 4_321)
+    create("nilou")
+    assert {path.stat().st_uid for path in data_directory.iterdir()} == {4_321}

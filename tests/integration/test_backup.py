@@ -547,3 +547,9 @@ def test_what_was_erased_after_the_backup_is_not_told_by_its_summaries_either(ho
     assert restored["memory_sources"] == []
     assert len(restored["summaries_due"]) == 2
     assert not any(b"unforgettable" in path.read_bytes() for path in (house.directory / "nilou").rglob("*") if path.is_file())
+
+
+def test_a_backup_of_a_day_to_come_keeps_nobody_from_the_next_ones(filled: House, now: datetime) -> None:
+    filled.back_up(datetime(2099, 1, 1, tzinfo=UTC))
+    assert len(filled.step(tokyo(10, 12))) == 2
+    assert len(filled.step(tokyo(10, 13))) == 2

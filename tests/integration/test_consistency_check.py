@@ -182,3 +182,19 @@ def test_whom_a_memory_is_filed_under_is_no_orphan(nilou, say, now, in_the_trash
     nilou.database.write(lambda connection: connection.execute("DELETE FROM memories WHERE key = ?", (key,)))
     with nilou.database.read() as connection:
         assert consistency.orphans(connection, 10) == (["健太", "ダイズ日記"], 2)
+
+
+def test_an_entity_with_thousands_of_relations_is_compared_in_bounded_work(nilou, now):
+    count = 3 * consistency.COMPARED_LIMIT
+
+    def work(connection):
+        hub = records.create(connection, "鈴木", "Person", 1.0, now)
+        places = [records.create(connection, f"町{number}", "Location", 1.0, now) for number in range(count)]
+        evidence = [Evidence(hub, place, "lives_in", 0.5, 0.9, "model") for place in places]
+        relations.sum_up(connection, relations.add(connection, evidence, now), now)
+
+    nilou.database.write(work)
+    with nilou.database.read() as connection:
+        listed, counted = consistency.opposed(connection, 10)
+    assert len(listed) == 10
+    assert counted == consistency.COMPARED_LIMIT * (consistency.COMPARED_LIMIT - 1) // 2

@@ -6,6 +6,9 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.query.retrieval import known_entities
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.entities.names import RECENT_LIMIT
+from memory_mcp.text import gazetteer
+from memory_mcp.text.gazetteer import Gazetteer
+from memory_mcp.text.names import NAME_LIMIT, folded_with_offsets
 
 
 @pytest.fixture
@@ -86,3 +89,26 @@ def test_rolled_back_change_does_not_hide_the_next_one(nilou, now, known):
 
     nilou.database.write(done)
     assert known("ミケとハチとタマ") == ["ミケ", "タマ"]
+
+
+def test_names_are_no_longer_than_a_name_may_be_however_a_text_writes_them(nilou, say):
+    for text in ("Aaa " * 5000, "We met Aaa" + " Aaa" * 200 + ".", f"[[{'森' * 300}|Person]]と会った", "彼は" + "ミ" * 400 + "さんだ"):
+        say(text)
+    with nilou.database.read() as connection:
+        assert [name for (name,) in connection.execute("SELECT alias FROM entity_aliases WHERE length(alias) > ?", (NAME_LIMIT,))] == []
+
+
+def test_a_name_of_an_older_version_that_is_too_long_is_not_looked_for():
+    names_of = {name: number for number, name in enumerate(("森" * NAME_LIMIT, "林" * (NAME_LIMIT + 1)))}
+    text = "森" * NAME_LIMIT + "と" + "林" * (NAME_LIMIT + 1)
+    assert [entities for *_, entities in Gazetteer(names_of.items()).find(*folded_with_offsets(text))] == [[0]]
+
+
+def test_a_long_text_and_many_names_are_searched_in_parts_with_nothing_left_out(monkeypatch):
+    names_of = [(f"名{number}番", number) for number in range(50)]
+    text = "、".join(name for name, _ in names_of * 3)
+    whole = sorted(Gazetteer(names_of).find(*folded_with_offsets(text)))
+    monkeypatch.setattr(gazetteer, "NAMES_AT_ONCE", 7)
+    monkeypatch.setattr(gazetteer, "CHARACTERS_AT_ONCE", 11)
+    assert sorted(Gazetteer(names_of).find(*folded_with_offsets(text))) == whole
+    assert len(whole) == 150

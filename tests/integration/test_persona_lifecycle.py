@@ -1,5 +1,6 @@
 """A persona as a whole: renamed, copied, merged, erased; and what a crash in the middle leaves."""
 
+import errno
 import json
 import threading
 from datetime import timedelta
@@ -394,3 +395,19 @@ def test_a_persona_that_is_erased_while_a_reader_is_about_to_open_it_stays_erase
     assert late.names() == []
     assert not (data_directory / "nilou").exists()
     late.close()
+
+
+def test_a_copy_that_finds_no_room_leaves_nothing_behind(personas, says, contents, now, data_directory, monkeypatch):
+    says("nilou", "苺が好き")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lifecycle, "write_identity", full)
+        with pytest.raises(StoreError):
+            lifecycle.copy(personas, "nilou", "collei", now)
+    assert [path.name for path in data_directory.rglob("copy-*")] == []
+    assert personas.names() == ["nilou"]
+    assert lifecycle.copy(personas, "nilou", "collei", now) == "collei"
+    assert contents("collei") == ["苺が好き"]

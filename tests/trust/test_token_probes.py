@@ -170,13 +170,14 @@ def sets(thorough: bool) -> list[frozenset[TokenScope]]:
 
 
 def _make_alice(server: Server) -> None:
-    """Alice begins to exist: a memory under the very key that is asked for, a context, and two who know each other."""
+    """Alice begins to exist: a memory under the very key that is asked for, a context, two who know each other, and a backup."""
     secret = server.token([ALICE])
     line = json.dumps({"content": SECRET, "key": KEY, "tags": ["a"], "source": "アリス"}).encode()
     imported = server.http.post("/api/import", content=line, headers={"Authorization": f"Bearer {secret}"})
     assert imported.json()["stored"] == 1
     assert server.ask(("update_context", ERAS[0]), secret, ALICE)[0] == 200
     assert b'"isError":false' in server.ask(("relate", ERAS[0]), secret, ALICE)[2]
+    assert server.http.post("/api/backups", headers={"Authorization": f"Bearer {secret}"}).json()["persona"] == ALICE
     _, _, recalled = server.ask(("read_memory", ERAS[0]), secret, ALICE)
     assert SECRET in recalled.decode()
 

@@ -1,6 +1,7 @@
 """Whatever goes wrong on the command line is one clear line on stderr and a status that is not 0."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -163,3 +164,14 @@ def test_the_help_loads_neither_the_server_nor_the_stores() -> None:
     root = Path(memory_mcp.__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert done.stderr.strip() == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+def test_a_terminal_is_shown_control_characters_and_does_not_obey_them():
+    ours, theirs = os.openpty()
+    code = "import sys, memory_mcp.cli as c; c.run = lambda _: print('a\\x1b]52;c;cm0=\\x07b\\x9b2J\\x1b[1mc\\x1b[0m\\t猫'); c.main()"
+    subprocess.run([sys.executable, "-c", code], stdout=theirs, cwd=Path(memory_mcp.__file__).parents[1], check=True, timeout=60)
+    os.close(theirs)
+    shown = os.read(ours, 1_000).decode()
+    os.close(ours)
+    assert shown == "a\\x1b]52;c;cm0=\\x07b\\x9b2J\x1b[1mc\x1b[0m\t猫\r\n"

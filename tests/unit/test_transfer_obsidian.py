@@ -1,5 +1,6 @@
 """Obsidian vaults become rows that an import takes: anybody's notes with what they say, ours with every field."""
 
+import json
 import os
 import zipfile
 from datetime import UTC, datetime
@@ -184,3 +185,12 @@ def test_whatever_a_note_of_ours_says_is_read_as_it_was_written(content: str, va
     note = parse_note(format_note({"memory_mcp": "memory", "key": "k", "field": value}, content))
     assert note.fields == {"memory_mcp": "memory", "key": "k", "field": value}
     assert note.body == f"{content}\n"
+
+
+@pytest.mark.parametrize("number", ["1" * 20_000, "0x" + "f" * 20_000, ":".join(["1"] * 3_000)])
+def test_a_front_matter_with_a_number_of_thousands_of_digits_costs_no_other_note(tmp_path: Path, number: str) -> None:
+    write(tmp_path / "a.md", f"---\nlap: {number}\n---\n速い。\n")
+    write(tmp_path / "b.md", "---\nlap: 12\n---\n遅い。\n")
+    rows = [one.row for one in obsidian.read(source_of(tmp_path), lambda _: None) if one.row]
+    json.dumps(rows)  # as the client sends them
+    assert {"速い。", "遅い。"} <= {row["content"].splitlines()[-1] for row in rows if "content" in row}

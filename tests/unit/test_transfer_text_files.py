@@ -75,3 +75,13 @@ def test_a_directory_of_texts_goes_on_after_a_file_that_can_not_be_read(tmp_path
     write(tmp_path / "d.png", "絵")
     assert [(row["content"], row["session_id"]) for row in rows(tmp_path)] == [("良い", "下/b.txt")]
     assert [one.where for one in refusals(tmp_path)] == ["a.txt"]
+
+
+def test_a_link_out_of_the_directory_is_refused_and_the_rest_is_read(tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside" / "秘密.txt", "読まれてはならない。")
+    inside = write(tmp_path / "texts" / "a.txt", "読まれる。")
+    (inside.parent / "link.txt").symlink_to(outside)
+    (inside.parent / "directory").symlink_to(outside.parent, target_is_directory=True)
+    (inside.parent / "same.txt").symlink_to(inside)
+    assert contents(inside.parent) == ["読まれる。", "読まれる。"]
+    assert "link.txt" in {one.where for one in refusals(inside.parent)}

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Draft
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.validation import CONTENT_LIMIT, checked_content, checked_importance, draft
+from memory_mcp.search.validation import QUERY_LIMIT, question
 from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT, labels
 
 
@@ -91,3 +93,20 @@ def test_a_revision_is_checked_by_the_same_rules():
     assert checked_content("new") == "new"
     assert checked_importance(1) == 1.0
     assert labels(["a", "a"], "tags") == ("a",)
+
+
+def test_a_character_that_unfolds_counts_as_what_it_unfolds_to(drafted, now):
+    ligature = "\ufdfa"  # 18 characters in NFKC
+    assert drafted(content=ligature * (CONTENT_LIMIT // 18)).content
+    with pytest.raises(InvalidInput, match="content has 200,016 characters"):
+        drafted(content=ligature * (CONTENT_LIMIT // 18 + 1))
+    for argument in ("query", "hypothetical"):
+        with pytest.raises(InvalidInput, match=f"{argument} has 10,008 characters"):
+            question(settings=Settings(), now=now, **{"query": "猫", argument: ligature * (QUERY_LIMIT // 18 + 1)})
+
+
+def test_a_recall_takes_as_many_tags_as_a_memory(now):
+    asked = question(settings=Settings(), now=now, query="猫", tags=[str(number) for number in range(LIST_LIMIT)])
+    assert len(asked.filters.tags) == LIST_LIMIT
+    with pytest.raises(InvalidInput, match="tags has 2000 entries"):
+        question(settings=Settings(), now=now, query="猫", tags=["a"] * 2_000)

@@ -13,7 +13,7 @@ from memory_mcp.graph.extract.japanese_places import places, things
 from memory_mcp.graph.extract.word_boundaries import is_whole_name
 from memory_mcp.text.gazetteer import Match
 from memory_mcp.text.mention import Mention, without_overlaps
-from memory_mcp.text.names import bare
+from memory_mcp.text.names import NAME_LIMIT, bare
 
 # Only the beginning of a long text is searched for names: a book that somebody pastes in is not an index of names.
 TEXT_LIMIT = 20_000
@@ -28,7 +28,7 @@ def extract_mentions(
     means the one mentioned most, instead of none. `said_on`: the day from which the year of 10月17日 is reckoned.
     """
     known = list(known)
-    by_rules = list(_by_rules(text, said_on))
+    by_rules = [mention for mention in _by_rules(text, said_on) if len(mention.name) <= NAME_LIMIT]
     annotations = annotated(text, types) if ANNOTATION_START in text else ()
     if not known:
         return without_overlaps([*annotations, *by_rules])

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import logging
+import os
 import re
 import secrets
 import threading
@@ -200,12 +201,13 @@ class LiveTokens:
         logger.error("%s Until then no call is accepted.", why)
         self._unusable = True
 
-    def _read_stamp(self) -> tuple[int, int, int] | None:
+    def _read_stamp(self) -> tuple[int, ...] | None:
+        """What changes with the file's content, and (the last one) with its owner and permissions: those may be what was wrong."""
         try:
             stat = (self._directory / FILE_NAME).stat()
         except OSError:
             return None
-        return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        return (stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_ctime_ns)
 
 
 def _fingerprint(secret: str) -> str:
@@ -236,6 +238,10 @@ def _locked(directory: Path) -> Iterator[None]:
 def _write(directory: Path, tokens: Tokens) -> None:
     tree = {"version": VERSION, "tokens": [_as_json(token) for token in tokens.values()]}
     write_atomically(directory / FILE_NAME, json.dumps(tree, ensure_ascii=False, indent=2) + "\n")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # `sudo memory-mcp token create`: the server must be able to read them
+        owner = directory.stat()
+        for name in (FILE_NAME, LOCK_NAME):
+            os.chown(directory / name, owner.st_uid, owner.st_gid)
 
 
 def _as_json(token: Token) -> dict[str, Any]:

@@ -35,12 +35,22 @@ SELECT json_group_array(a.bare) FROM entities g JOIN entity_aliases a ON a.entit
 """
 # Whether {1} ended before {0} began, as far as known: {0} without dates goes on after {1} has ended.
 _BEFORE = "coalesce(coalesce({0}.valid_from, {0}.valid_to, '9999') >= {1}.valid_to, 0)"
+# Of an entity with hundreds of relations of a type that allows one, the latest are compared: all pairs of 50,000 take minutes.
+COMPARED_LIMIT = 50
 _OPPOSED = f"""
-SELECT s.name, r.type, t.name, o.type, q.name, count(*) OVER () {_NAMED}
-JOIN relations o ON o.source = r.source JOIN entities q ON q.id = o.target
-WHERE ((r.type = o.type AND r.type IN (SELECT value FROM json_each(?1)) AND r.target < o.target)
-    OR (r.target = o.target AND json_array(r.type, o.type) IN (SELECT value FROM json_each(?2))))
-    AND NOT {_BEFORE.format("o", "r")} AND NOT {_BEFORE.format("r", "o")}
+WITH single AS MATERIALIZED (
+    SELECT id, source, target, type, row_number() OVER (PARTITION BY source, type ORDER BY last_evidence_at DESC, id DESC) AS age
+    FROM relations WHERE type IN (SELECT value FROM json_each(?1))),
+latest AS MATERIALIZED (SELECT * FROM single WHERE age <= {COMPARED_LIMIT}),
+pairs(one, other) AS (
+    SELECT a.id, b.id FROM latest a JOIN latest b ON b.source = a.source AND b.type = a.type AND a.target < b.target
+    UNION ALL SELECT a.id, b.id FROM json_each(?2) opposite
+        JOIN relations a ON a.type = opposite.value ->> '$[0]'
+        JOIN relations b ON b.source = a.source AND b.target = a.target AND b.type = opposite.value ->> '$[1]')
+SELECT s.name, r.type, t.name, o.type, q.name, count(*) OVER () FROM pairs JOIN relations r ON r.id = pairs.one
+JOIN relations o ON o.id = pairs.other JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target
+JOIN entities q ON q.id = o.target
+WHERE NOT {_BEFORE.format("o", "r")} AND NOT {_BEFORE.format("r", "o")}
 ORDER BY max(r.last_evidence_at, o.last_evidence_at) DESC, r.id LIMIT ?3
 """
 _COUNTED = f"""

@@ -23,6 +23,8 @@ FRONT_MATTER_LIMIT = 2 * 1024 * 1024
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 # JSON leaves these unescaped; in YAML they are line breaks or not allowed.
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+LONGEST_NUMBER_BITS = 1024  # a float holds no more, and Python writes no more than 4,300 digits
+
 _CODE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
 # Obsidian allows letters of every script in a tag and requires one character that is not a digit.
 _TAG = re.compile(r"(?:(?<=\s)|^)#([\w/-]*[^\W\d][\w/-]*)", re.MULTILINE)
@@ -100,6 +102,8 @@ def _plain(value: Any) -> Any:
         return [_plain(entry) for entry in value]
     if isinstance(value, datetime | date):
         return value.isoformat()
+    if isinstance(value, int) and value.bit_length() > LONGEST_NUMBER_BITS:
+        raise ValueError("it has a number of hundreds of digits")
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 

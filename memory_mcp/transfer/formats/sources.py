@@ -70,8 +70,8 @@ class Folder:
         """Opens the file. Links out of the directory are refused."""
         path = self._root / name
         try:
-            if not self._only and not path.resolve().is_relative_to(self._root.resolve()):
-                raise InvalidInput(f"{name} is not read", "it is a link out of the directory", "Put the file itself there")
+            if not self._only and leads_out(self._root, path):
+                raise refused_link(name)
             return path.open("rb")
         except OSError as error:
             raise InvalidInput(f"{name} can't be read", error.strerror or str(error), "Check its permissions") from error
@@ -79,6 +79,15 @@ class Folder:
     def changed(self, name: str) -> datetime:
         """The modification time on disk."""
         return datetime.fromtimestamp((self._root / name).stat().st_mtime, UTC)
+
+
+def leads_out(directory: Path, path: Path) -> bool:
+    """Whether a path below a directory is a link, or goes through one, to what is outside of it."""
+    return not path.resolve().is_relative_to(directory.resolve())
+
+
+def refused_link(name: str) -> InvalidInput:
+    return InvalidInput(f"{name} is not read", "it is a link out of the directory", "Put the file itself there")
 
 
 class Archive:

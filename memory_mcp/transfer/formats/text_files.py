@@ -15,7 +15,7 @@ from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.text.chunk import CHUNK_CHARACTERS, split
 from memory_mcp.text.labels import LABEL_LIMIT
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
-from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES
+from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, leads_out, refused_link
 
 FORM = "text"
 PIECE_CHARACTERS = CHUNK_CHARACTERS
@@ -33,7 +33,11 @@ def read(path: Path) -> Iterator[ImportItem]:
     """Yields a row for each paragraph of a text file, or of every text file below a directory."""
     if path.is_dir():
         for file in _files(path):
-            yield from _read_file(file, file.relative_to(path).as_posix())
+            name = file.relative_to(path).as_posix()
+            if leads_out(path, file):
+                yield ImportItem(name, refused=str(refused_link(name)))
+            else:
+                yield from _read_file(file, name)
     else:
         yield from _read_file(path, path.name)
 

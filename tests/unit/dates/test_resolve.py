@@ -364,3 +364,16 @@ def test_no_query_is_refused_for_the_dates_in_it(text):
 @given(st.dates(min_value=date(2, 1, 1), max_value=date(9998, 12, 30)))
 def test_an_iso_day_is_exactly_that_day(day):
     assert days_of(day.isoformat()) == (day.isoformat(), day.isoformat())
+
+
+@pytest.mark.parametrize(
+    ("digits", "moment"), [("1712010101", "2024-04-01T22:21:41+00:00"), ("1712010101010", "2024-04-01T22:21:41.010000+00:00")]
+)
+def test_ten_and_thirteen_digits_are_seconds_and_milliseconds_since_1970(digits, moment):
+    assert parse_moment(digits, NOON, TOKYO).isoformat() == moment
+
+
+@pytest.mark.parametrize("digits", ["171201010", "2025103012", "202510301200", "20251030120000", "1" * 20])
+def test_other_long_numbers_are_no_dates(digits):
+    with pytest.raises(InvalidInput):
+        parse_moment(digits, NOON, TOKYO)
