@@ -153,7 +153,9 @@ class Calls(Group):
     at_once: int = Field(100, ge=1, le=100, description="Calls that run at the same time.")
     at_once_per_persona: int = Field(50, ge=1, le=100, description="The same for one persona, and for one token.")
     waiting: int = Field(400, ge=0, le=100_000, description="Calls that may wait; further calls are refused with 503.")
-    waiting_per_persona: int = Field(200, ge=0, le=100_000, description="The same for one persona, and for one token; further calls are refused with 429.")
+    waiting_per_persona: int = Field(
+        200, ge=0, le=100_000, description="The same for one persona, and for one token; further calls are refused with 429."
+    )
 
 
 class Privacy(Group):
