@@ -22,6 +22,7 @@
     ├── AnalysisUnfinished      an analysis of the graph exceeded its time limit, or was ended
     ├── Overloaded              too many calls are waiting; retry later
     │   └── PersonaOverloaded   too many calls of one persona are waiting
+    ├── BodyLate                the body of a call stopped arriving
     ├── ServerUnreachable       a client command found no usable server
     └── PersonaUnknown          the persona does not exist
 

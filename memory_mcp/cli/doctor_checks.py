@@ -227,6 +227,12 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
 def _database(name: str, inspection: Inspection) -> list[Finding]:
     if inspection.faults:
         return [Finding("wrong", name, f"{DATABASE_NAME} is damaged: {'; '.join(inspection.faults)}. {RESTORE}. {RECOVER}.")]
+    if inspection.newer:
+        return [Finding("wrong", name, inspection.newer)]
+    if inspection.malformed:
+        rows = "; ".join(f"{key} ({', '.join(columns)})" for key, columns in inspection.malformed)
+        how = "They are recalled and exported without these. Correct them, or restore a backup"
+        return [Finding("wrong", name, f"memories with values that can't be read, such as {rows}. {how}.")]
     if inspection.outdated:
         return [Finding("note", name, f"{inspection.memories:,} memories in an older format: the server migrates it when it opens it.")]
     trash = f", {inspection.in_trash:,} in the trash" if inspection.in_trash else ""

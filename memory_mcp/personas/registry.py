@@ -323,6 +323,7 @@ def _should_reopen(persona: Persona | None) -> bool:
 def prepare(connection: apsw.Connection) -> Operation | None:
     """Apply pending migrations and rebuild an outdated full-text index; an up-to-date file isn't written to. Returns the operation to
     log if an older server's tables were adopted."""
+    migrations.check_version(connection)
     if not (migrations.pending(connection) or bm25_index.is_outdated(connection)):
         return None
     connection.pragma("foreign_keys", False)  # rows of older tables may reference memories and must stay unchanged

@@ -33,7 +33,7 @@ _COMPACTED = "compacted_for_erasing"
 CHECKPOINT_TIMEOUT_MS = 1_000
 _UNPROTECTED = """
 m.deleted_at IS NULL AND m.kind = ? AND m.importance < ?
-AND NOT EXISTS (SELECT 1 FROM json_each(m.tags) t WHERE t.value COLLATE NOCASE IN (SELECT value FROM json_each(?)))
+AND NOT EXISTS (SELECT 1 FROM json_each(iif(json_valid(m.tags), m.tags, '[]')) t WHERE t.value COLLATE NOCASE IN (SELECT value FROM json_each(?)))
 AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.key = m.supersedes AND p.deleted_at IS NULL)
 """
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import apsw
 
+from memory_mcp.errors import StoreError
 from memory_mcp.store import memories, migrations
 from memory_mcp.store.files.encryption_keys import PersonaKey
 from memory_mcp.store.lexical import bm25_index
@@ -20,13 +21,16 @@ FAULTS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The result of an inspection. `faults` is empty if the file is sound; `waiting` is the length of the index queue."""
+    """The result of an inspection. `faults` is empty if the file is sound; `waiting` is the length of the index queue, `newer` the
+    refusal of a file that a newer version has written, `malformed` some rows with what can't be read of them."""
 
     faults: tuple[str, ...]
     memories: int = 0
     in_trash: int = 0
     waiting: int = 0
     outdated: bool = False
+    newer: str = ""
+    malformed: tuple[tuple[str, list[str]], ...] = ()
 
 
 def inspect(path: Path, key: PersonaKey | None = None) -> Inspection:
@@ -67,12 +71,21 @@ def _inspect(connection: apsw.Connection) -> Inspection:
     faults = tuple(str(row[0]) for row in connection.execute(f"PRAGMA quick_check({FAULTS_SHOWN})") if row[0] != "ok")
     if faults:
         return Inspection(faults)
+    try:
+        migrations.check_version(connection)
+    except StoreError as error:
+        return Inspection((), newer=str(error))
     if migrations.pending(connection):
         stored = connection.execute("SELECT count(*) FROM memories").get if connection.table_exists(None, "memories") else 0
         return Inspection((), memories=stored, outdated=True)
     counts = memories.counts(connection)
     return Inspection(
-        (), counts["memories"], counts["in_trash"], index_queue.length(connection), outdated=bm25_index.is_outdated(connection)
+        (),
+        counts["memories"],
+        counts["in_trash"],
+        index_queue.length(connection),
+        outdated=bm25_index.is_outdated(connection),
+        malformed=tuple(memories.malformed(connection, FAULTS_SHOWN)),
     )
 
 

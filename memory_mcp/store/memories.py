@@ -2,10 +2,14 @@
 
 import base64
 import hashlib
+import itertools
 import json
+import logging
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 import apsw
@@ -14,6 +18,8 @@ from memory_mcp.domain import Draft, Filters, Memory, Origin, PrivacyLevel
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 from memory_mcp.text.micro_summary import micro_summary
+
+logger = logging.getLogger(__name__)
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
 # The key of the memory that replaced another, directly or through replacements in the trash: C for A if B replaced A, C replaced B, and
@@ -214,7 +220,7 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
     conditions: list[str] = []
     values: list[Any] = []
     for tag in filters.tags:
-        conditions.append("AND EXISTS (SELECT 1 FROM json_each(m.tags) WHERE value = ? COLLATE NOCASE)")
+        conditions.append("AND EXISTS (SELECT 1 FROM json_each(iif(json_valid(m.tags), m.tags, '[]')) WHERE value = ? COLLATE NOCASE)")
         values.append(tag)
     if filters.date_range:
         conditions.append(f"AND {EVENT_TIME} >= ? AND {EVENT_TIME} < ?")
@@ -269,7 +275,28 @@ def _fresh_key(connection: apsw.Connection, local_now: datetime) -> str:
             return key
 
 
+def malformed(connection: apsw.Connection, limit: int) -> list[tuple[str, list[str]]]:
+    """Keys of rows that a person or another program has changed so that they can't be read as they are, and the columns that can't."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM memories m ORDER BY m.id")
+    changed = ((str(row[1]), columns) for row in rows if (columns := _unreadable(row)))
+    return list(itertools.islice(changed, limit))
+
+
 def _memory(row: tuple[Any, ...]) -> Memory:
+    """The memory of a row. What can't be read of one that somebody has changed is left out: a slip by hand hides no memory."""
+    try:
+        memory = _as_memory(row)
+        if isinstance(row[2], str) and isinstance(memory.state, dict) and isinstance(memory.metadata, dict) and memory.created_at.tzinfo:
+            return memory
+    except (ValueError, TypeError):
+        pass
+    if columns := _unreadable(row):
+        logger.warning("the memory %s is read without its %s, which can't be read; see `memory-mcp doctor`", row[1], ", ".join(columns))
+        row = tuple(_MENDED[index](row) if name in columns else value for index, (name, value) in enumerate(zip(_NAMES, row, strict=True)))
+    return _as_memory(row)
+
+
+def _as_memory(row: tuple[Any, ...]) -> Memory:
     return Memory(
         id=row[0],
         key=row[1],
@@ -295,6 +322,53 @@ def _memory(row: tuple[Any, ...]) -> Memory:
         privacy_level=row[21],
         micro_summary=row[22] or "",
     )
+
+
+def _unreadable(row: tuple[Any, ...]) -> list[str]:
+    return [_NAMES[index] for index, is_readable in _READABLE.items() if row[index] is not None and not is_readable(row[index])]
+
+
+def _is_moment(value: object) -> bool:
+    try:
+        return isinstance(value, str) and from_text(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _is_json(kind: type, value: object) -> bool:
+    try:
+        return isinstance(value, str) and (not value or isinstance(json.loads(value), kind))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _text_of(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _some_moment(row: tuple[Any, ...]) -> str:
+    return next((row[index] for index in (3, 4) if _is_moment(row[index])), to_text(datetime.fromtimestamp(0, UTC)))
+
+
+def _nothing(_row: tuple[Any, ...]) -> None:
+    return None
+
+
+# By the place of a column in _COLUMNS: its name, whether a value can be read, and what stands in for one that can't.
+_NAMES = tuple(column.strip().removeprefix("m.") for column in _COLUMNS.replace(_SUCCESSOR, "superseded_by").split(","))
+_READABLE: Mapping[int, Callable[[object], bool]] = {
+    2: _is_text,
+    **dict.fromkeys((3, 4, 6, 16, 18), _is_moment),
+    **dict.fromkeys((5, 12), partial(_is_json, list)),
+    **dict.fromkeys((11, 19), partial(_is_json, dict)),
+}
+_MENDED: Mapping[int, Callable[[tuple[Any, ...]], Any]] = defaultdict(
+    lambda: _nothing, {2: lambda row: _text_of(row[2]), **dict.fromkeys((3, 4, 16), _some_moment)}
+)
 
 
 def _json(value: Sequence[Any] | Mapping[str, Any]) -> str:

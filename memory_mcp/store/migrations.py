@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import apsw
 
+from memory_mcp.errors import StoreError
 from memory_mcp.store import operations, timestamps
 from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy import table_adoption
@@ -282,6 +283,20 @@ def pending(connection: apsw.Connection) -> list[str]:
     """The names of the migrations not yet applied to this file."""
     done = _done(connection)
     return [name for name, _ in MIGRATIONS if name not in done]
+
+
+def check_version(connection: apsw.Connection) -> None:
+    """Refuse a file that a newer version has written, before anything in it is changed.
+
+    Raises:
+        StoreError: it has migrations that this version doesn't know.
+    """
+    if further := sorted(_done(connection) - {name for name, _ in MIGRATIONS}):
+        raise StoreError(
+            "the memories were written by a newer version",
+            f"it made the change {further[0]!r}, which this one doesn't know",
+            "Start that version again; nothing was changed",
+        )
 
 
 def our_tables() -> set[str]:

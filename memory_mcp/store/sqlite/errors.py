@@ -9,6 +9,7 @@ import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError, StoreFull, StoreReadOnly
 
+CHANGED_BY_HAND = ("no such table", "no such column", "malformed JSON", "has no column named")
 FULL_DISK_BYTES = 128 * 1024
 
 
@@ -25,7 +26,10 @@ def translated_errors(path: Path) -> Iterator[None]:
 
 
 def translate(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
-    """Our error for an SQLite error of the database at `path`; None for a bug, such as wrong SQL."""
+    """Our error for an SQLite error of the database at `path`; None for a bug, such as wrong SQL.
+
+    A table that isn't there and JSON that is none are no bugs: somebody has changed the file.
+    """
     name = path.parent.name
     no_file = isinstance(error, apsw.CantOpenError | apsw.IOError)
     if isinstance(error, apsw.FullError) or (no_file and _is_full(path)):
@@ -43,10 +47,14 @@ def translate(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
             "it was still locked after seconds of waiting",
             "Close that program and try again",
         )
-    if no_file:
-        do = "Check the disk (room, quota) and the permissions of the data directory"
+    if no_file or _is_changed_by_hand(error):
+        do = "Check the disk (room, quota) and the permissions of the data directory" if no_file else "See `memory-mcp doctor`"
         return StoreError(f"the database of {name} can't be used", str(error), do)
     return None
+
+
+def _is_changed_by_hand(error: apsw.Error) -> bool:
+    return isinstance(error, apsw.SQLError) and any(words in str(error) for words in CHANGED_BY_HAND)
 
 
 def _is_full(path: Path) -> bool:
