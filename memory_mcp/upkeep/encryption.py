@@ -128,10 +128,10 @@ def _each(names: Iterable[str], done: Done, change: Callable[[str], str]) -> Non
 
 
 def _convert(personas: Personas, name: str, *, encrypted: bool) -> str:
-    """Returns why nothing was done, or an empty text."""
+    """Returns why it can't be done; an empty text if it is done, now or before: after a crash the same command goes on."""
     directory = personas.directory / directory_name(name)
     if is_encrypted(directory) == encrypted:
-        return "it is already" if encrypted else "it is plain already"
+        return ""
     with personas.writing(name) as persona, persona.database.read() as connection:  # migrates the persona and checks that it opens
         expected = snapshots.contents(connection)
         text, old = persona.context.text(), _of_database(persona.database.key)
