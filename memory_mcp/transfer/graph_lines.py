@@ -121,7 +121,8 @@ def checked(kind: str, row: Mapping[str, Any], zone: ZoneInfo, now: datetime) ->
 
 def redacted(line: GraphLine, rules: Privacy) -> GraphLine:
     """A copy without private data. Keys of memories are not changed."""
-    return line if line.kind in _MEMORY_KEYS else replace(line, row=Redaction(rules).tree(line.row))
+    keys = {name: line.row[name] for name in _MEMORY_KEYS.get(line.kind, ()) if name in line.row}
+    return replace(line, row={**Redaction(rules).tree(line.row), **keys})
 
 
 def import_graph_lines(persona: Persona, lines: Sequence[GraphLine], now: datetime, dry_run: Foreseen | None) -> list[bool | InvalidInput]:

@@ -70,6 +70,9 @@ class Watch:
 
 def test_no_text_holds_the_server_up(server: RunningServer, figure: Figure) -> None:
     watch = Watch(server.url)
+    with Caller(server, "ordinary") as caller:  # what is imported at its first use is no matter of texts
+        caller("remember", content="10月17日に新田一郎さんと京都へ行った。I met Sarah.")
+        caller("recall", query="新田さん")
     with Caller(server, "hostile") as caller, watch.running():
         for text in HOSTILE.values():
             caller("remember", content=text)

@@ -1,5 +1,6 @@
 """What is private in a text is found, what only looks like it is not, and no text takes for ever."""
 
+import json
 import time
 from collections import Counter
 
@@ -8,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from private_lines import lines
 
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import StatedRelation
 from memory_mcp.text.privacy.ascii_view import ascii_view
-from memory_mcp.text.privacy.redaction import KINDS, find
+from memory_mcp.text.privacy.redaction import KINDS, Redaction, find, relations_redacted
 
 LINES = lines()
 # What a rule must reach on these lines before it may take something out of a memory.
@@ -113,3 +116,73 @@ def test_only_the_kinds_that_are_asked_for_are_looked_for():
     text = "taro@example.com 090-1234-5678"
     assert [finding.kind for finding in find(text, ["phone"])] == ["phone"]
     assert find(text, []) == []
+
+
+PASSWORDS = ["Xk9#mP2$vLq8Wd", "hugcyp-7wYqfa-sotxab", "$7fKq!zR2mXv9", "aB3dE6gH9jK2mN5", "/8xQv+Lm2Zt/9Rk4", "k7:Wq?2x;Zp{4m,T9"]
+PHRASES = [
+    "password: {}", "Password is {}.", "**Password:** {}", "password: **{}**", "password (admin): {}", "changed the password to {}",
+    "my new password will be {}", "the password for the router is {}", "The password is now {}", "{} is the password", "{} is my new password",
+    "pass: {}", "PW: {}", "API_KEY_PROD={}", "API_KEY2={}", "token -> {}", "| password | {} |", 'password = "{}"', "passphrase `{}`",
+    "パスワードは{}です", "パスワードは、{}", "パスワード：{}", "パスワード:\n{}", "パスワード（管理者）：{}", "パスワード → {}", "パスワードが変わって{}になった",
+    "パスワードを{}に変えた", "{} がパスワードです", "{}がパスワードです。", "ﾊﾟｽﾜｰﾄﾞ：{}", "「パスワード」は「{}」", "暗証番号は {} にした", "秘密鍵＝{}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_a_password_is_seen_however_it_is_told(phrase: str) -> None:
+    kept = [password for password in PASSWORDS if password in Redaction(Privacy()).text(phrase.format(password))]
+    assert kept == []
+
+
+@pytest.mark.parametrize("between", ["\u200b", "\u00ad", "\ufeff", "\u2060", "\u200d"])
+@pytest.mark.parametrize(
+    "secret", ["AKIAIOSFODNN7EXAMPLE", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "4111111111111111", "a.person@example.com"]
+)
+def test_what_nobody_sees_hides_nothing(secret: str, between: str) -> None:
+    rules = Privacy(email="redact")
+    for place in (1, 5, len(secret) // 2, len(secret) - 1):
+        written = f"これは {secret[:place]}{between}{secret[place:]} です"
+        redacted = Redaction(rules).text(written)
+        assert redacted in {f"これは [REDACTED_{kind}] です" for kind in ("API_KEY", "CREDIT_CARD", "EMAIL")}
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"password": {"value": "Xk9#mP2$vLq8Wd"}},
+        [{"name": "password", "value": "Xk9#mP2$vLq8Wd"}],
+        {"my_number": "123456789018"},
+        {"myNumber": {"value": 123456789018}},
+        {"card": 4532015112830366.0},
+    ],
+)
+def test_a_value_is_known_by_the_names_around_it(tree: object) -> None:
+    assert "REDACTED" in json.dumps(Redaction(Privacy()).tree(tree))
+
+
+def test_a_relation_names_what_its_target_is() -> None:
+    relation = StatedRelation("健太", "password", "Xk9#mP2$vLq8Wd")
+    assert relations_redacted([relation], Redaction(Privacy()))[0].target == "[REDACTED_API_KEY]"
+
+
+@pytest.mark.parametrize("quote", ["", "> ", '"'])
+@pytest.mark.parametrize("end", ["\n", "\\n", "\\n\n"])
+def test_a_private_key_without_an_end_leaves_no_line(quote: str, end: str) -> None:
+    lines = [
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "Proc-Type: 4,ENCRYPTED",
+        "",
+        *["MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF8PbnGy0AHB7MhgwMbRvI0MBZhpI"] * 5,
+    ]
+    assert "MIIE" not in Redaction(Privacy()).text("".join(f"{quote}{line}{end}" for line in lines) + "\n覚えておいて。")
+
+
+@pytest.mark.parametrize(
+    "text", ["xoxo-gossip-girl", "token: ERC20/ERC721/BEP20", "トークンは Lv99-Fire-Ice-Wind", "トークンは ERC20-USDC-Pool-2024"]
+)
+def test_words_and_numbers_are_no_secret(text: str) -> None:
+    assert Redaction(Privacy()).text(text) == text
+
+
+def test_a_text_that_looks_like_a_placeholder_hides_nothing() -> None:
+    assert "AKIA" not in Redaction(Privacy()).text("[REDACTED_AKIAIOSFODNN7EXAMPLE]")

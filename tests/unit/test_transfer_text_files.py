@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_mcp.config.settings import Privacy
+from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer.formats import text_files
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
@@ -85,3 +87,11 @@ def test_a_link_out_of_the_directory_is_refused_and_the_rest_is_read(tmp_path: P
     (inside.parent / "same.txt").symlink_to(inside)
     assert contents(inside.parent) == ["読まれる。", "読まれる。"]
     assert "link.txt" in {one.where for one in refusals(inside.parent)}
+
+
+def test_a_private_key_is_one_piece_that_the_server_sees_whole(tmp_path: Path) -> None:
+    body = "\n".join(["MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF8PbnGy0AHB7MhgwMbRvI0MBZhpI"] * 50)
+    key = f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{body}\n-----END RSA PRIVATE KEY-----"
+    found = contents(write(tmp_path / "a.txt", f"前の段落。\n\nサーバーの鍵:\n{key}\n\n後の段落。"))
+    assert found == ["前の段落。", "サーバーの鍵:", key, "後の段落。"]
+    assert all("MIIE" not in Redaction(Privacy()).text(content) for content in found)

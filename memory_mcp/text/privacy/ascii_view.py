@@ -4,19 +4,32 @@ The patterns don't use `\\b` or `\\w`, which treat kana and kanji as letters: th
 """
 
 import re
+from collections.abc import Sequence
+
+from memory_mcp.config.settings import Privacy
 
 # Each character maps to one character, so that offsets in the view are offsets in the text.
 _ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}
 # Katakana ー and the minus sign are used between digits as often as a hyphen. The hyphen is last, so that it is literal inside [ ].
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u30fc\uff70-"
 # Placeholders contain words such as PHONE or KEY, which must not make the following number a finding.
-_PLACEHOLDER = re.compile(r"(?<=\[)REDACTED_[A-Z_]+(?=\])")
+_PLACEHOLDER = re.compile(rf"(?<=\[)REDACTED_(?:{'|'.join(map(str.upper, Privacy.model_fields))})(?=\])")
+# Zero-width characters, soft hyphens, marks of direction and of byte order: they are seen by nobody, and may be inside a secret.
+_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
 def ascii_view(text: str) -> str:
     """The text in ASCII forms, with the words of placeholders blanked out; as long as the original."""
     view = text if text.isascii() else text.translate(_ASCII)
     return _PLACEHOLDER.sub(lambda match: "□" * len(match[0]), view) if "[REDACTED_" in view else view
+
+
+def without_invisible(text: str) -> tuple[str, Sequence[int]]:
+    """The text without invisible characters, and for each character its offset in the text (and one for the end)."""
+    if text.isascii() or not _INVISIBLE.search(text):
+        return text, range(len(text) + 1)
+    offsets = [offset for offset, character in enumerate(text) if not _INVISIBLE.match(character)]
+    return "".join(text[offset] for offset in offsets), [*offsets, len(text)]
 
 
 def is_ascii_letter_or_digit(text: str, offset: int) -> bool:

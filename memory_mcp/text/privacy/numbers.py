@@ -31,7 +31,7 @@ _PHONE_DIGITS = range(8, 16)
 _JAPANESE_MOBILE = re.compile("0[5789]0[1-9][0-9]{7}")
 _COUNTING = frozenset({"0123456789", "01234567890"})
 
-_MY_NUMBER_NEAR = re.compile(r"マイナンバ|個人番号|マイナカード|my ?number|individual number", re.IGNORECASE)
+_MY_NUMBER_NEAR = re.compile(r"マイナンバ|個人番号|マイナカード|my[ _]?number|individual number", re.IGNORECASE)
 _CARD_NEAR = re.compile(r"カード|card|クレカ|visa|master|amex|jcb|クレジット|credit", re.IGNORECASE)
 _PHONE_NEAR = re.compile(r"電話|tel|phone|携帯|連絡|mobile|cell|call|fax|ファックス|℡|☎|📞|かけて|ケータイ|スマホ", re.IGNORECASE)
 # Words directly before a number that make it something other than a telephone or card number.

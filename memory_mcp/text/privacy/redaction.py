@@ -1,5 +1,6 @@
 """Finds private data by the patterns of every kind, replaces it with placeholders, and counts what was replaced."""
 
+import math
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.text.privacy import addresses, numbers, secrets
-from memory_mcp.text.privacy.ascii_view import ascii_view
+from memory_mcp.text.privacy.ascii_view import ascii_view, without_invisible
 
 # A memory that contains flagged data gets this prefix and the kind as a tag, so that it can be found.
 FLAG_PREFIX = "contains:"
@@ -17,6 +18,9 @@ FLAG_PREFIX = "contains:"
 _PRIVATE_DIGITS = 10
 # Few texts need a second pass; texts that people write never need a third.
 _FURTHER_PASSES = 8
+
+# Fields of an object whose text says what its other fields are.
+_NAMING = frozenset({"name", "key", "field", "label", "title"})
 
 Span = tuple[int, int]
 
@@ -45,13 +49,16 @@ class Finding:
 
 def find(text: str, kinds: Collection[str]) -> list[Finding]:
     """The findings of these kinds, sorted and without overlaps."""
-    normalized = ascii_view(text)
+    visible, offsets = without_invisible(text)
+    normalized = ascii_view(visible)
     findings = [Finding(kind, *span) for kind, spans in _TEXT_PATTERNS.items() if kind in kinds for span in spans(normalized)]
     runs = numbers.runs(normalized)
     if runs:
         findings += [Finding(kind, *span) for kind, spans in _DIGIT_PATTERNS.items() if kind in kinds for span in spans(normalized, runs)]
     if "ip_address" in kinds:
         findings += [Finding("ip_address", *span) for span in addresses.ip_addresses(normalized)]
+    if len(visible) < len(text):
+        findings = [Finding(one.kind, offsets[one.start], offsets[one.end - 1] + 1) for one in findings]
     return _without_overlaps(findings) if len(findings) > 1 else findings
 
 
@@ -88,7 +95,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The text as it may be stored. Redacting a redacted text doesn't change it."""
-        return self._replaced(text, 0)
+        return self._replaced(text, 0, self.flagged)
 
     def optional(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)
@@ -98,33 +105,41 @@ class Redaction:
 
     def tree(self, value: Any) -> Any:
         """Redacts JSON: its strings, the names of its fields, and integers that are long enough to be private."""
-        return self._tree(value, "")
+        return self._tree(value, ())
 
-    def _tree(self, value: Any, name: str) -> Any:
+    def _tree(self, value: Any, names: tuple[str, ...]) -> Any:
         match value:
             case str():
-                return self._named(value, name)
+                return self.named(value, names)
             case bool():
                 return value
-            case int() if abs(value) >= 10 ** (_PRIVATE_DIGITS - 1):
-                digits = str(value)
-                redacted = self._named(digits, name)
+            case int() | float() if _may_be_private(value):
+                digits = str(int(value))
+                redacted = self.named(digits, names)
                 return value if redacted == digits else redacted
             case Mapping():
-                names = {field_name: self.text(str(field_name)) for field_name in value}
-                return {_unique(names, field_name): self._tree(inner, str(field_name)) for field_name, inner in value.items()}
+                shown = {field_name: self.text(str(field_name)) for field_name in value}
+                outer = (*names[:1], *(inner for name, inner in value.items() if name in _NAMING and isinstance(inner, str)))
+                return {_unique(shown, name): self._tree(inner, (str(name), *outer)) for name, inner in value.items()}
             case list() | tuple():
-                return [self._tree(inner, name) for inner in value]
+                return [self._tree(inner, names) for inner in value]
         return value
 
-    def _named(self, value: str, name: str) -> str:
-        """Redacts the value of a field with the field's name before it, since a name such as `api_key` identifies the value."""
-        prefix = f"{name}: " if name else ""
-        return self._replaced(prefix + value, len(prefix))
+    def named(self, value: str, names: tuple[str, ...]) -> str:
+        """Redacts the value of a field with the field's name before it, since a name such as `api_key` identifies the value.
 
-    def _replaced(self, text: str, begin: int) -> str:
+        Further names are those of the object that the field is in: `{"password": {"value": …}}`, `{"name": "password", "value": …}`.
+        """
+        flagged = self.flagged
+        for name in names or ("",):
+            prefix = f"{name}: " if name else ""
+            value = self._replaced(prefix + value, len(prefix), flagged)
+            flagged = Counter()
+        return value
+
+    def _replaced(self, text: str, begin: int, flagged: Counter[str]) -> str:
         """Redacts until nothing changes: a pattern may match only after the text adjacent to it was replaced."""
-        redacted = self._replaced_once(text, begin, self.flagged)
+        redacted = self._replaced_once(text, begin, flagged)
         for _ in range(_FURTHER_PASSES):
             if redacted == text[begin:]:
                 break
@@ -147,6 +162,10 @@ class Redaction:
         return "".join([*parts, text[offset:]]) if parts else text[begin:]
 
 
+def _may_be_private(number: float) -> bool:
+    return abs(number) >= 10 ** (_PRIVATE_DIGITS - 1) and math.isfinite(number) and number == int(number)
+
+
 def _unique(redacted_names: Mapping[Any, str], name: Any) -> str:
     """The redacted name of a field, with a number if an earlier field has the same redacted name."""
     redacted = redacted_names[name]
@@ -161,7 +180,7 @@ def relations_redacted(relations: Sequence[StatedRelation], redaction: Redaction
             relation,
             source=redaction.text(relation.source),
             relation=redaction.text(relation.relation),
-            target=redaction.text(relation.target),
+            target=redaction.named(relation.target, (relation.relation,)),
         )
         for relation in relations
     )

@@ -14,6 +14,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.text.chunk import CHUNK_CHARACTERS, split
 from memory_mcp.text.labels import LABEL_LIMIT
+from memory_mcp.text.privacy.secrets import PRIVATE_KEY, private_keys
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
 from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, leads_out, refused_link
 
@@ -63,8 +64,7 @@ def pieces(text: str) -> Iterator[str]:
     """The whole text if it fits into one piece, otherwise pieces of as many whole paragraphs as fit."""
     gathered = ""
     for paragraph in paragraphs(text):
-        for piece in split(paragraph, PIECE_CHARACTERS, overlap=0):
-            part = paragraph[piece.start : piece.end]
+        for part in _cut(paragraph):
             if gathered and len(gathered) + len(part) + 2 > PIECE_CHARACTERS:
                 yield gathered
                 gathered = ""
@@ -74,7 +74,18 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """The blocks that blank lines separate; a heading stays with the block after it."""
+    """The blocks that blank lines separate; a heading stays with the block after it.
+
+    A private key is one block, whatever it holds: the server redacts it whole, and couldn't recognize its parts.
+    """
+    keys = list(private_keys(text)) if PRIVATE_KEY in text else []
+    if keys:
+        ends = [0, *(end for _, end in keys)]
+        between = [text[end:start] for end, (start, _) in zip(ends, keys, strict=False)]
+        blocks_so_far = [
+            block for before, (start, end) in zip(between, keys, strict=True) for block in [*paragraphs(before), text[start:end]]
+        ]
+        return [*blocks_so_far, *paragraphs(text[keys[-1][1] :])]
     blocks: list[str] = []
     headings = ""
     for block in _BLANK_LINES.split(text):
@@ -85,6 +96,12 @@ def paragraphs(text: str) -> list[str]:
             blocks.append(whole)
             headings = ""
     return [*blocks, headings] if headings else blocks
+
+
+def _cut(paragraph: str) -> list[str]:
+    if PRIVATE_KEY in paragraph:
+        return [paragraph]
+    return [paragraph[piece.start : piece.end] for piece in split(paragraph, PIECE_CHARACTERS, overlap=0)]
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -108,9 +125,8 @@ def _read_file(path: Path, session: str) -> Iterator[ImportItem]:
         yield ImportItem(session, refused=str(error))
         return
     for paragraph in paragraphs(text):
-        for piece in split(paragraph, PIECE_CHARACTERS, overlap=0):
-            content = paragraph[piece.start : piece.end].strip()
-            if content:
+        for part in _cut(paragraph):
+            if content := part.strip():
                 yield ImportItem(session, {"content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": session}}})
 
 

@@ -16,6 +16,7 @@ STATUS = {
     errors.PersonaRequired: 400,
     errors.TokenRefused: 401,
     errors.NotAllowed: 403,
+    errors.BodyLate: 408,
     errors.TooManyCalls: 429,
     errors.MemoryNotFound: 404,
     errors.EntityNotFound: 404,
