@@ -221,6 +221,11 @@ def rows_of(path: Path, table: str = "memories") -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in found]
 
 
+def with_text(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows that are memories: those that say something."""
+    return [row for row in rows if any(name.casefold() == "content" and str(value or "").strip() for name, value in row.items())]
+
+
 def _is_utf8(raw: bytes) -> bool:
     try:
         raw.decode()

@@ -227,8 +227,8 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
 def _database(name: str, inspection: Inspection) -> list[Finding]:
     if inspection.faults:
         return [Finding("wrong", name, f"{DATABASE_NAME} is damaged: {'; '.join(inspection.faults)}. {RESTORE}. {RECOVER}.")]
-    if inspection.newer:
-        return [Finding("wrong", name, inspection.newer)]
+    if inspection.refused:
+        return [Finding("wrong", name, inspection.refused)]
     if inspection.malformed:
         rows = "; ".join(f"{key} ({', '.join(columns)})" for key, columns in inspection.malformed)
         how = "They are recalled and exported without these. Correct them, or restore a backup"

@@ -32,6 +32,7 @@ from memory_mcp.store.files.encryption_keys import Keys, PersonaKey, is_encrypte
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.graph.entities.names import KnownNames
+from memory_mcp.store.inspection import refuse_unknown
 from memory_mcp.store.legacy import original_files
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
@@ -44,6 +45,8 @@ OPEN_LIMIT = 128
 # blocking the threads that other personas need.
 OPENING_SECONDS = 2.0
 NO_KEYS = Keys()
+# Of rows that aren't adopted, so many are named.
+ROWS_LISTED = 10
 # How long exclusive access waits for running calls.
 ALONE_SECONDS = 10.0
 
@@ -253,6 +256,7 @@ class Personas:
             refuse_shared_database(directory, DATABASE_NAME, IDENTITY_NAME)
             stored_name = checked_identity(directory, name)
             key = self._key(directory)
+            refuse_unknown(directory / DATABASE_NAME)
             database = Database(directory / DATABASE_NAME, key)
             try:
                 database.prepare(lambda connection: self._migrate(connection, name, directory))
@@ -295,6 +299,9 @@ class Personas:
         if adopted:
             self.log.append(name, adopted)
             logger.info("%s: %s memories of an older server were adopted", name, f"{adopted.metadata['memories']:,}")
+            if left := adopted.metadata["without_text"]:
+                listed = ", ".join(left[:ROWS_LISTED])
+                logger.warning("%s: %s rows of an older server have no text and stay in its table: %s", name, f"{len(left):,}", listed)
 
 
 def names_in(directory: Path) -> list[str]:
@@ -323,7 +330,7 @@ def _should_reopen(persona: Persona | None) -> bool:
 def prepare(connection: apsw.Connection) -> Operation | None:
     """Apply pending migrations and rebuild an outdated full-text index; an up-to-date file isn't written to. Returns the operation to
     log if an older server's tables were adopted."""
-    migrations.check_version(connection)
+    migrations.check_schema(connection, Path(connection.filename).name)
     if not (migrations.pending(connection) or bm25_index.is_outdated(connection)):
         return None
     connection.pragma("foreign_keys", False)  # rows of older tables may reference memories and must stay unchanged

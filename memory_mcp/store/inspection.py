@@ -1,5 +1,6 @@
 """Inspects a persona's database without changing a byte, for `doctor`, whether or not a server runs."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import apsw
 from memory_mcp.errors import StoreError
 from memory_mcp.store import memories, migrations
 from memory_mcp.store.files.encryption_keys import PersonaKey
+from memory_mcp.store.legacy import original_files, schemas
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import BUSY_TIMEOUT_MS
@@ -18,18 +20,20 @@ from memory_mcp.store.vectors import index_queue
 # SQLite lists up to 100 faults; the first few show their kind.
 FAULTS_SHOWN = 3
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The result of an inspection. `faults` is empty if the file is sound; `waiting` is the length of the index queue, `newer` the
-    refusal of a file that a newer version has written, `malformed` some rows with what can't be read of them."""
+    """The result of an inspection. `faults` is empty if the file is sound; `waiting` is the length of the index queue, `refused`
+    the refusal of a file that a newer version or an unknown program has written, `malformed` some rows with what can't be read of them."""
 
     faults: tuple[str, ...]
     memories: int = 0
     in_trash: int = 0
     waiting: int = 0
     outdated: bool = False
-    newer: str = ""
+    refused: str = ""
     malformed: tuple[tuple[str, list[str]], ...] = ()
 
 
@@ -72,9 +76,9 @@ def _inspect(connection: apsw.Connection) -> Inspection:
     if faults:
         return Inspection(faults)
     try:
-        migrations.check_version(connection)
+        migrations.check_schema(connection, Path(connection.filename).name)
     except StoreError as error:
-        return Inspection((), newer=str(error))
+        return Inspection((), refused=str(error))
     if migrations.pending(connection):
         stored = connection.execute("SELECT count(*) FROM memories").get if connection.table_exists(None, "memories") else 0
         return Inspection((), memories=stored, outdated=True)
@@ -99,10 +103,29 @@ def latest_texts(path: Path, limit: int) -> list[str]:
         return []
 
 
+def refuse_unknown(path: Path) -> None:
+    """Refuse the file of an unknown program before it is opened for writing, which changes it.
+
+    Raises:
+        StoreError: no table of it is known to contain memories.
+    """
+    if not cipher.is_plain(path):
+        return
+    try:
+        with _opened(path, quiet=True) as connection:
+            is_ours = migrations.is_migrated(connection)
+        if not is_ours:
+            with original_files.unchanged(path) as connection:
+                migrations.check_schema(connection, path.name)
+    except apsw.Error as error:
+        logger.debug("%s can't be inspected, and opening it says why: %s", path.name, error)
+
+
 def is_from_older_server(path: Path) -> bool:
-    """Whether opening this database would adopt tables of an older server. False if it can't be read."""
+    """Whether opening this database would adopt tables of another program, or refuse them. False if it can't be read."""
     try:
         with _opened(path, quiet=not _is_open_elsewhere(path), wait_ms=0) as connection:
-            return migrations.touches_older_tables(connection)
+            is_foreign = not migrations.is_migrated(connection) and bool(schemas.columns_of(connection))
+            return is_foreign or migrations.touches_older_tables(connection)
     except apsw.Error:
         return False

@@ -5,6 +5,7 @@ themselves only see tables of ours.
 """
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import apsw
@@ -12,8 +13,8 @@ import apsw
 from memory_mcp.errors import StoreError
 from memory_mcp.store import operations, timestamps
 from memory_mcp.store.graph import schema as graph_schema
-from memory_mcp.store.legacy import table_adoption
-from memory_mcp.store.legacy.table_adoption import MEMORIES
+from memory_mcp.store.legacy import schemas, table_adoption
+from memory_mcp.store.legacy.table_adoption import MEMORIES, Converted
 from memory_mcp.store.operations import Operation
 
 _MEMORIES = """
@@ -285,18 +286,26 @@ def pending(connection: apsw.Connection) -> list[str]:
     return [name for name, _ in MIGRATIONS if name not in done]
 
 
-def check_version(connection: apsw.Connection) -> None:
-    """Refuse a file that a newer version has written, before anything in it is changed.
+def check_schema(connection: apsw.Connection, file_name: str) -> None:
+    """Refuse a file that a newer version or an unknown program has written, before anything in it is changed.
 
     Raises:
-        StoreError: it has migrations that this version doesn't know.
+        StoreError: it has migrations that this version doesn't know, or no table that is known to contain memories.
     """
-    if further := sorted(_done(connection) - {name for name, _ in MIGRATIONS}):
+    done = _done(connection)
+    if not done and (unknown := schemas.refusal(connection, file_name)):
+        raise unknown
+    if further := sorted(done - {name for name, _ in MIGRATIONS}):
         raise StoreError(
             "the memories were written by a newer version",
             f"it made the change {further[0]!r}, which this one doesn't know",
             "Start that version again; nothing was changed",
         )
+
+
+def is_migrated(connection: apsw.Connection) -> bool:
+    """Whether any migration of ours, or of a newer version, was applied to this file."""
+    return bool(_done(connection))
 
 
 def our_tables() -> set[str]:
@@ -321,7 +330,6 @@ def migrate(connection: apsw.Connection) -> Operation | None:
     """
     todo = pending(connection)
     older = todo and touches_older_tables(connection)
-    before = connection.execute("SELECT count(*) FROM memories").get if MEMORIES in table_adoption.tables(connection) else 0
     needed = _created_by(todo) if older else set()
     dropped = table_adoption.drop_views_and_triggers(connection) if MEMORIES in needed else []
     renamed = table_adoption.rename_conflicting(connection, needed)
@@ -331,11 +339,10 @@ def migrate(connection: apsw.Connection) -> Operation | None:
         if name in todo:
             step(connection)
             connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, timestamps.to_text(now)))
-    if MEMORIES in renamed:
-        table_adoption.convert_memories(connection, renamed.pop(MEMORIES))
+    converted = table_adoption.convert_memories(connection, renamed.pop(MEMORIES)) if MEMORIES in renamed else Converted()
     if not older:
         return None
-    done = Operation("adopt", None, now, metadata={"memories": before, "renamed_tables": renamed, "dropped": dropped})
+    done = Operation("adopt", None, now, metadata={**asdict(converted), "renamed_tables": renamed, "dropped": dropped})
     operations.record(connection, done)
     return done
 

@@ -13,6 +13,7 @@ from memory_mcp.errors import InvalidPersonaName
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.store.legacy import foreign_tables, original_files
 from memory_mcp.store.operations import LOG_NAME
+from memory_mcp.store.sqlite import cipher
 
 FLAT_ENDING = ".sqlite"
 GLOBAL = ("vector_store", LOG_NAME)
@@ -77,13 +78,11 @@ def _holds(file: Path, keys: Sequence[str], texts: Sequence[str]) -> bool:
     wanted = {spelling.encode("utf-8", "surrogatepass") for text in [*texts, *keys] for spelling in foreign_tables.spellings(text)}
     if any(text in raw for text in wanted):
         return True
-    if not original_files.holds_memories(file):
+    if not cipher.is_plain(file):
         return False
-    connection = apsw.Connection(f"{file.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
-        return foreign_tables.contain_any(connection, keys, texts)
+        with original_files.unchanged(file) as connection:
+            return foreign_tables.contain_any(connection, keys, texts)
     except apsw.Error as error:
         logger.warning("%s can't be searched (%s): it may contain erased content", file.name, type(error).__name__)
         return True
-    finally:
-        connection.close()

@@ -61,7 +61,7 @@ def preview(directory: Path) -> tuple[list[LegacyItem], dict[str, str]]:
     items = legacy_items(directory)
     stores = {str(path.parent.name): path for path in sorted(directory.glob(f"*/{DATABASE_NAME}"))}
     moved = {item.persona: directory / item.source for item in items if item.kind == "database" and not item.refused}
-    return items, {name: "" for name, path in {**stores, **moved}.items() if is_from_older_server(path)}
+    return items, {name: original_files.refusal(path) for name, path in {**stores, **moved}.items() if is_from_older_server(path)}
 
 
 def take_over_tables(personas: Personas, stopping: threading.Event) -> dict[str, str]:

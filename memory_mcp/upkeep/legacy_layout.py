@@ -60,6 +60,8 @@ def legacy_items(directory: Path) -> list[LegacyItem]:
     entries = sorted(directory.iterdir(), key=lambda entry: entry.name) if directory.is_dir() else []
     folders = [entry for entry in entries if entry.is_dir() and entry.name != original_files.KEPT_NAME]
     moves = _directories(folders)
+    left = {move.source for move in moves if move.refused}
+    folders = [entry for entry in folders if entry.name not in left]
     databases = {move.target for move in moves if not move.refused and (directory / move.source / DATABASE_NAME).exists()}
     databases |= {entry.name for entry in folders if (entry / DATABASE_NAME).exists()} - {move.source for move in moves}
     flat = [entry for entry in entries if entry.suffix == FLAT_ENDING and entry.is_file()]
@@ -86,7 +88,7 @@ def _directories(folders: list[Path]) -> list[LegacyItem]:
         target = directory_name(name)
         if target == entry.name or stated_name not in (None, name):
             continue
-        refused = _collision(name, target) if target in taken else ""
+        refused = _collision(name, target) if target in taken else _unreadable(entry / DATABASE_NAME)
         taken.add(target)
         items.append(LegacyItem("directory", entry.name, name, target, refused))
     return items
@@ -102,8 +104,8 @@ def _flat(files: list[Path], databases: set[str | None]) -> Iterator[LegacyItem]
             continue
         folder = directory_name(name)
         target = f"{folder}/{DATABASE_NAME}"
-        if not original_files.holds_memories(file) and not original_files.sidecars(file):
-            yield LegacyItem("database", file.name, name, target, "it contains no table of memories, or is damaged. Restore or remove it.")
+        if refused := original_files.refusal(file):
+            yield LegacyItem("database", file.name, name, target, refused)
         elif folder in databases:
             yield LegacyItem("database", file.name, name, target, _collision(name, folder))
         else:
@@ -111,17 +113,22 @@ def _flat(files: list[Path], databases: set[str | None]) -> Iterator[LegacyItem]
             yield LegacyItem("database", file.name, name, target)
 
 
+def _unreadable(database: Path) -> str:
+    return original_files.refusal(database) if database.exists() else ""
+
+
 def _permissions(folders: list[Path]) -> Iterator[LegacyItem]:
     for entry in folders:
         path = entry / DATABASE_NAME
-        if path.exists() and not (entry / IDENTITY_NAME).exists() and not path.stat().st_mode & stat.S_IWUSR:
+        is_read_only = path.exists() and not path.stat().st_mode & stat.S_IWUSR
+        if is_read_only and not (entry / IDENTITY_NAME).exists() and not original_files.refusal(path):
             yield LegacyItem("permissions", f"{entry.name}/{DATABASE_NAME}", entry.name)
 
 
 def _vectors(folders: list[Path]) -> Iterator[LegacyItem]:
     """Vector stores with a pickle. If the directory also contains a current index, only the pickle is set aside."""
     for folder in [*(entry / VECTORS_NAME for entry in folders), *(entry for entry in folders if entry.name == VECTORS_NAME)]:
-        if (folder / PICKLE_NAME).exists():
+        if (folder / PICKLE_NAME).exists() and not (folder not in folders and _unreadable(folder.with_name(DATABASE_NAME))):
             relative = folder.relative_to(folder.parents[0 if folder in folders else 1])
             item = relative / PICKLE_NAME if (folder / MANIFEST_NAME).exists() else relative
             yield LegacyItem("vectors", item.as_posix(), "" if folder in folders else folder.parent.name)

@@ -185,9 +185,9 @@ def test_one_unusable_time_does_not_cost_the_other(older, adopted):
     assert timestamps.to_text(memory.created_at) == timestamps.to_text(memory.updated_at) == "2025-10-30T03:00:00.000000+00:00"
 
 
-def test_a_memory_without_content_does_not_lock_the_others_away(older, adopted):
+def test_a_row_without_content_is_no_memory_and_does_not_lock_the_others_away(older, adopted):
     older(SEED.replace(" NOT NULL", ""), ("k1", None, *ROW[2:]), ROW)
-    assert {key: memory.content for key, memory in adopted("k1", ROW[0]).items()} == {"k1": "", ROW[0]: ROW[1]}
+    assert {key: memory.content for key, memory in adopted("k1", ROW[0]).items()} == {ROW[0]: ROW[1]}
 
 
 def test_every_older_memory_waits_for_its_vectors_in_one_chunk(older, personas):

@@ -18,6 +18,7 @@ from older_stores import (
     EVERYONE,
     NOON,
     STORES,
+    TEMPLE,
     TOKYO,
     OlderStore,
     adopt,
@@ -29,6 +30,7 @@ from older_stores import (
     rows_of,
     started,
     take_back,
+    with_text,
 )
 from unloaded_models import unloaded_models
 
@@ -36,6 +38,7 @@ from memory_mcp import cli
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Question
 from memory_mcp.errors import Overloaded, StoreError
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
@@ -100,6 +103,13 @@ def lost(row, line):
     return [(column, value) for column, value in row.items() if not is_told(value, said)]
 
 
+def rows_left(path):
+    """The older rows that are no memories, in the table that they have stayed in."""
+    with closing(sqlite3.connect(path)) as connection:
+        stayed = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'legacy_memories'").fetchone()
+    return rows_of(path, "legacy_memories") if stayed else []
+
+
 def snapshot(directory):
     """Every file that lasts, with its bytes and its time."""
     passing = {".server.lock", ".server.json"}
@@ -125,14 +135,18 @@ def test_no_row_and_no_value_of_an_older_store_is_lost(data_directory, figure):
     rows = {persona: rows_of(data_directory / persona / "memory.sqlite") for persona in personas_of}
     with started(data_directory) as personas:
         lines = {persona: exported(personas, persona) for persona in personas_of}
+    left = {persona: rows_left(database_of(data_directory, persona)) for persona in personas_of}
+    for persona, all_rows in rows.items():
+        assert left[persona] == [row for row in all_rows if row not in with_text(all_rows)]
     missing = {
-        personas_of[persona]: [lost(row, line) for row, line in zip(rows[persona], lines[persona], strict=True)] for persona in personas_of
+        personas_of[persona]: [lost(row, line) for row, line in zip(with_text(rows[persona]), lines[persona], strict=True)]
+        for persona in personas_of
     }
     figure("old table layouts adopted", len(STORES))
     figure("old rows", sum(map(len, rows.values())))
     figure("old values", sum(value is not None for some in rows.values() for row in some for value in row.values()))
     figure("rows or values lost", sum(len(values) for some in missing.values() for values in some))
-    assert missing == {name: [[] for _ in store.rows] for name, store in STORES.items()}
+    assert missing == {name: [[] for _ in with_text(store.rows)] for name, store in STORES.items()}
 
 
 @pytest.mark.parametrize("name", STORES)
@@ -145,7 +159,7 @@ def test_every_older_memory_can_be_fetched_found_changed_and_joined_by_a_new_one
                 stored = memories.by_keys(connection, keys)
             assert sorted(stored) == sorted(keys)
             for memory in stored.values():
-                assert not memory.content.strip() or memory.content in found(personas, "nilou", settings, memory.content)
+                assert memory.content in found(personas, "nilou", settings, memory.content)
             new = remember(persona, draft("新しい記憶", now=NOON, zone=zone), now=NOON, zone=zone, privacy=Privacy()).key
             assert new not in keys
         assert found(personas, "nilou", settings, "新しい記憶") == ["新しい記憶"]
@@ -156,11 +170,21 @@ def test_an_adopted_store_can_be_exported_and_brought_in_elsewhere(data_director
     make_store(data_directory / "nilou" / "memory.sqlite", STORES[name], utf16="UTF-16" in name)
     with started(data_directory) as personas:
         lines = exported(personas, "nilou")
-        wanted = [line for line in lines if line["content"].strip()]
-        numbered = [(number, json.dumps(line).encode()) for number, line in enumerate(wanted, start=1)]
+        numbered = [(number, json.dumps(line).encode()) for number, line in enumerate(lines, start=1)]
         result = import_lines(lambda: personas.writing("copy"), numbered, ImportOptions(NOON, zone, privacy=Privacy()))
-        assert (result.stored, result.errors) == (len(wanted), ())
-        assert exported(personas, "copy") == wanted
+        assert (result.stored, result.errors) == (len(lines), ())
+        assert exported(personas, "copy") == lines
+
+
+def test_whom_adopted_memories_name_is_in_the_graph(data_directory):
+    rows = [{**CURRY, "content": "田中さんと[[プロジェクトA|Concept]]の話をした"}, TEMPLE]
+    make_store(data_directory / "nilou" / "memory.sqlite", OlderStore(STORES["without tags"].columns, rows))
+    with started(data_directory) as personas, personas.writing("nilou") as persona:
+        while update_graph(persona, NOON):
+            pass
+        with persona.database.read() as connection:
+            entities = dict(connection.execute("SELECT name, extraction_count FROM entities"))
+    assert {name: entities[name] for name in ("田中", "プロジェクトA")} == {"田中": 1, "プロジェクトA": 1}
 
 
 @pytest.mark.parametrize("name", STORES)

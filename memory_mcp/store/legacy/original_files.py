@@ -5,6 +5,9 @@ import glob
 import os
 import shutil
 import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -12,7 +15,8 @@ import apsw
 
 from memory_mcp.errors import StoreError
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory
-from memory_mcp.store.sqlite.cipher import SQLITE_MAGIC
+from memory_mcp.store.legacy import schemas
+from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import immediate
 from memory_mcp.store.sqlite.errors import translated_errors
 
@@ -81,19 +85,33 @@ def _publish(temporary: Path, target: Path) -> None:
     sync_directory(target.parent)
 
 
-def holds_memories(path: Path) -> bool:
-    """Whether the file is an SQLite database with a table of memories. Doesn't change a byte."""
-    try:
-        with path.open("rb") as file:
-            if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
-                return False
-        connection = apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+@contextmanager
+def unchanged(path: Path) -> Iterator[apsw.Connection]:
+    """A connection that reads a database without changing a byte. With a log or journal, which contain changes that aren't in the file
+    yet, a copy is read."""
+    open_files = sidecars(path)
+    with tempfile.TemporaryDirectory(prefix="memory-mcp-") as directory:
+        for file in (path, *open_files) if open_files else ():
+            shutil.copyfile(file, Path(directory, file.name))
+        location = str(Path(directory, path.name)) if open_files else f"{path.absolute().as_uri()}?immutable=1"
+        flags = apsw.SQLITE_OPEN_READWRITE if open_files else apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(location, flags=flags)
         try:
-            return connection.table_exists(None, "memories")
+            yield connection
         finally:
             connection.close()
-    except (OSError, apsw.Error):
-        return False
+
+
+def refusal(path: Path) -> str:
+    """Why a plain database isn't one whose memories can be read; empty if it is. Doesn't change a byte."""
+    if not cipher.is_plain(path):
+        return "It is not a database, or it is damaged. Restore or remove it."
+    try:
+        with unchanged(path) as connection:
+            unknown = schemas.refusal(connection, path.name)
+            return str(unknown) if unknown else "" if schemas.schema_of(connection) else "It contains no table. Restore or remove it."
+    except (OSError, apsw.Error) as error:
+        return f"It is damaged: {error}. Restore or remove it."
 
 
 def sidecars(path: Path) -> list[Path]:

@@ -6,9 +6,8 @@ column or into the memory's `metadata.legacy`, so that erasing a memory erases e
 
 import json
 import logging
-import shutil
-import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ import apsw
 from memory_mcp.domain import Draft
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.store import timestamps
-from memory_mcp.store.legacy import original_files, row_conversion
+from memory_mcp.store.graph import relation_queue
+from memory_mcp.store.legacy import original_files, row_conversion, schemas
 from memory_mcp.store.legacy.row_conversion import Undecodable
 from memory_mcp.store.memories import write_digest
 from memory_mcp.text.micro_summary import micro_summary
@@ -69,8 +69,16 @@ def drop_views_and_triggers(connection: apsw.Connection) -> list[str]:
     return [str(sql) for _, _, sql in definitions]
 
 
-def convert_memories(connection: apsw.Connection, table: str, *, ours: bool = False) -> int:
-    """Move every row of an older table of memories into `memories`, and drop the older table. Returns the number of rows.
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """The number of memories, and the keys or numbers of the rows without text, which aren't memories."""
+
+    memories: int = 0
+    without_text: tuple[str, ...] = ()
+
+
+def convert_memories(connection: apsw.Connection, table: str, *, ours: bool = False) -> Converted:
+    """Move every row of an older table of memories into `memories`. Rows without text stay in the older table; without any, it is dropped.
 
     `ours`: the table was created by this server and has additional columns; its rows keep their ids, chunks, and vectors.
     """
@@ -78,10 +86,14 @@ def convert_memories(connection: apsw.Connection, table: str, *, ours: bool = Fa
     sql = f"INSERT INTO memories({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     taken: set[str] = set()
     undated: list[str] = []
+    without_text: dict[int, dict[str, Any]] = {}
     now = datetime.now(UTC)
     for number, row in enumerate(rows(connection, table), start=1):
         kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": number}
         converted = row_conversion.convert(row, taken, number, now, columns)
+        if not ours and not converted.values["content"].strip():
+            without_text[number] = row
+            continue
         values = {
             "write_digest": _digest(converted.values),
             "micro_summary": micro_summary(converted.values["content"]),
@@ -91,23 +103,39 @@ def convert_memories(connection: apsw.Connection, table: str, *, ours: bool = Fa
         taken.add(values["key"])
         undated += [] if converted.dated else [values["key"]]
         connection.execute(sql, [values.get(column) for column in columns])
-    connection.execute(f"DROP TABLE {quoted(table)}")
+    _keep_only(connection, table, list(without_text.values()))
     if undated:
         named = ", ".join(undated[:UNDATED_LISTED])
         further = f" and {len(undated) - UNDATED_LISTED:,} more" if len(undated) > UNDATED_LISTED else ""
         logger.warning("no usable time in the older store for %s%s: %s is taken instead", named, further, timestamps.to_text(now))
     if not ours:
-        _queue_for_vectors(connection)
-    return len(taken)
+        _queue(connection)
+    return Converted(len(taken), tuple(_name_of(row, number) for number, row in without_text.items()))
 
 
-def _queue_for_vectors(connection: apsw.Connection) -> None:
+def _name_of(row: Mapping[str, Any], number: int) -> str:
+    """What a row is called in messages: its key, or its number."""
+    return str(row.get("key") or f"row {number}")
+
+
+def _keep_only(connection: apsw.Connection, table: str, kept: Sequence[Mapping[str, Any]]) -> None:
+    """Replace a table by one with these rows only; without any, drop it."""
+    copied = _unused(connection, table)
+    connection.execute(f"CREATE TABLE {quoted(copied)} AS SELECT * FROM {quoted(table)} LIMIT 0; DROP TABLE {quoted(table)}")
+    for row in kept:
+        connection.execute(f"INSERT INTO {quoted(copied)} VALUES ({', '.join('?' * len(row))})", list(row.values()))
+    connection.execute(f"ALTER TABLE {quoted(copied)} RENAME TO {quoted(table)}" if kept else f"DROP TABLE {quoted(copied)}")
+
+
+def _queue(connection: apsw.Connection) -> None:
+    """Queue all memories for their vectors, and to be searched for entities."""
     connection.execute(
         'INSERT INTO chunks(memory_id, start, "end") SELECT id, 0, length(content) FROM memories ORDER BY id;'
         'INSERT INTO chunks(memory_id, start, "end", question) SELECT m.id, 0, 0, q.value FROM memories m, json_each(m.questions) q '
         "WHERE m.questions IS NOT NULL ORDER BY m.id, q.key;"
         "INSERT INTO index_queue(memory_id) SELECT id FROM memories ORDER BY id"
     )
+    relation_queue.enqueue_unnamed(connection, [row[0] for row in connection.execute("SELECT id FROM memories")])
 
 
 def rows(connection: apsw.Connection, table: str) -> Iterator[dict[str, Any]]:
@@ -171,19 +199,15 @@ def quoted(name: str) -> str:
 def read_memories(path: Path) -> Iterator[dict[str, Any]]:
     """Read the memories of any older or current database, as rows for an import with the fields of a JSON line, without empty ones.
 
-    The file isn't touched: a copy is read.
+    The file isn't touched.
 
     Raises:
         InvalidInput: there is no table `memories`, or the database is damaged; rows returned before are valid.
     """
-    with tempfile.TemporaryDirectory(prefix="memory-mcp-") as directory:
-        # With log and journal, which contain changes that aren't in the file yet.
-        for file in (path, *original_files.sidecars(path)):
-            shutil.copyfile(file, Path(directory, file.name))
-        connection = apsw.Connection(str(Path(directory, path.name)))
-        try:
-            if not connection.table_exists(None, MEMORIES):
-                raise InvalidInput(f"{path.name} has no table of memories", "", "Choose the database of a memory server")
+    try:
+        with original_files.unchanged(path) as connection:
+            if unknown := schemas.refusal(connection, path.name):
+                raise InvalidInput(unknown.what, unknown.why, unknown.do)
             now = datetime.now(UTC)
             taken: set[str] = set()
             for number, row in enumerate(rows(connection, MEMORIES), start=1):
@@ -193,7 +217,5 @@ def read_memories(path: Path) -> Iterator[dict[str, Any]]:
                 values = row_conversion.convert(row, taken, number, now, _OPTIONAL_COLUMNS).values
                 taken.add(values["key"])
                 yield {name: json.loads(value) if name in _JSON_COLUMNS else value for name, value in values.items() if value is not None}
-        except apsw.Error as error:
-            raise InvalidInput(f"{path.name} can't be read", str(error), "Run `PRAGMA integrity_check` on a copy of it") from error
-        finally:
-            connection.close()
+    except apsw.Error as error:
+        raise InvalidInput(f"{path.name} can't be read", str(error), "Run `PRAGMA integrity_check` on a copy of it") from error
