@@ -128,7 +128,9 @@ def _models(arguments: argparse.Namespace) -> dict[str, Any]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", action="append", dest="sets", metavar="corpus|DIR", required=True, help="may be given several times")
+    parser.add_argument(
+        "--set", action="append", dest="sets", metavar="corpus|everyday|DIR", required=True, help="may be given several times"
+    )
     parser.add_argument(
         "--variants", nargs="+", choices=(*VARIANTS, *SUMMARISED), default=(*VARIANTS, *SUMMARISED), help="the first one is compared with"
     )

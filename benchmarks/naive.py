@@ -189,7 +189,7 @@ if __name__ == "__main__":
     parser.add_argument("--saves", type=int, default=100)
     parser.add_argument("--recalls", type=int, default=64)
     parser.add_argument("--clients", type=int, default=8)
-    parser.add_argument("--set", metavar="corpus|DIR", help="measure quality on this set instead of speed")
+    parser.add_argument("--set", metavar="corpus|everyday|DIR", help="measure quality on this set instead of speed")
     parser.add_argument("--languages", nargs="+", help="with --set: what the model knows (ja, en), if it doesn't say")
     parser.add_argument("--script-alone", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -6,7 +6,7 @@
     python -m benchmarks.quality --set corpus --mode graph
     python -m benchmarks.quality --compare before.jsonl after.jsonl
 
-`corpus` is the repository's own set. Any other is a directory with a corpus.jsonl and a queries.jsonl: see benchmarks/sets.py.
+`corpus` and `everyday` are the repository's own sets. Any other is a directory with a corpus.jsonl and a queries.jsonl: see benchmarks/sets.py.
 Without a model everything is found by its words. Every figure is one JSON line, every question another.
 """
 
@@ -118,9 +118,9 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", action="append", dest="sets", metavar="corpus|DIR", help="may be given several times")
+    parser.add_argument("--set", action="append", dest="sets", metavar="corpus|everyday|DIR", help="may be given several times")
     parser.add_argument("--mode", help="of recall, for every variant that does not change it: graph, keyword, semantic")
-    parser.add_argument("--half", choices=("both", "development", "held-out"), default="both", help="of the questions of `corpus`")
+    parser.add_argument("--half", choices=("both", "development", "held-out"), default="both", help="of the questions of an own set")
     parser.add_argument("--embedder", metavar="DIR")
     parser.add_argument("--reranker", metavar="DIR")
     parser.add_argument("--languages", nargs="+", help="what the models know (ja, en), if they don't say")

@@ -122,9 +122,10 @@ def _changes(answers: Sequence[Answer]) -> Iterator[Line]:
 
 
 def _abstention(answers: Sequence[Answer]) -> Iterator[Line]:
-    """How well the best score separates answerable questions from unanswerable ones."""
+    """How well the best score separates answerable questions from unanswerable ones, and how many hits the latter have on average."""
     have = [answer.best_score for answer in answers if answer.question.relevant]
-    lack = [answer.best_score for answer in answers if not answer.question.relevant]
+    unanswerable = [answer for answer in answers if not answer.question.relevant]
+    lack = [answer.best_score for answer in unanswerable]
     if have and lack:
         separated = separation(have, lack)
         spread = {
@@ -137,6 +138,7 @@ def _abstention(answers: Sequence[Answer]) -> Iterator[Line]:
             "auroc": separated.auroc,
             "accuracy": separated.accuracy,
             "threshold": separated.threshold,
+            "noise": round(float(np.mean([len(answer.ranked) for answer in unanswerable])), 2),
             "quartiles": spread,
         }
 

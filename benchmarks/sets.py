@@ -1,4 +1,4 @@
-"""Sets of memories and questions: the repository's own corpus, and any directory with a corpus.jsonl and a queries.jsonl."""
+"""Sets of memories and questions: the repository's own, and any directory with a corpus.jsonl and a queries.jsonl."""
 
 import json
 import re
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-CORPUS = Path(__file__).parent / "corpus"
+CORPUS, EVERYDAY = (Path(__file__).parent / name for name in ("corpus", "everyday"))
+OWN = {directory.name: directory for directory in (CORPUS, EVERYDAY)}
 QUESTION_FILES = ("questions.jsonl", "multi_hop.jsonl")
 # Guessed answers, written without knowing the right ones; and which questions are answered by the memories.
 GUESSES_FILE, ANSWERED_FILE = "guesses.jsonl", "answered.jsonl"
@@ -57,32 +58,32 @@ class RetrievalSet:
 
 
 def loaded(name: str) -> RetrievalSet:
-    """The set `corpus`, or the one in a directory.
+    """The own set of that name, or the one in a directory.
 
     Raises:
         SystemExit: there is no such set.
     """
-    if name == "corpus":
-        return own_corpus()
+    if name in OWN:
+        return own_set(OWN[name])
     directory = Path(name)
     if not (directory / "queries.jsonl").exists():
         raise SystemExit(f"{name} is no set: it has no queries.jsonl")
     return foreign_set(directory)
 
 
-def own_corpus(directory: Path = CORPUS) -> RetrievalSet:
-    """The repository's own memories and questions. An even number in a question's id makes it one of the development half."""
+def own_set(directory: Path) -> RetrievalSet:
+    """One of the repository's own sets. An even number in a question's id makes it one of the development half."""
     now = json.loads((directory / "set.json").read_text(encoding="utf-8"))["now"]
-    guesses = {row["id"]: row["guess"] for row in lines(directory / GUESSES_FILE)}
-    answered = {row["key"]: {"questions": row["questions"]} for row in lines(directory / ANSWERED_FILE)}
+    guesses = {row["id"]: row["guess"] for row in _lines_if_any(directory / GUESSES_FILE)}
+    answered = {row["key"]: {"questions": row["questions"]} for row in _lines_if_any(directory / ANSWERED_FILE)}
     memories: dict[str, list[Row]] = {}
     questions: list[Asked] = []
     for character in sorted(path for path in directory.iterdir() if path.is_dir()):
         rows = [row for file in sorted(character.glob("*.jsonl")) if file.name not in QUESTION_FILES for row in lines(file)]
         memories[character.name] = [{**row, **answered.get(row["key"], {})} for row in rows]
-        asked = [row for name in QUESTION_FILES for row in lines(character / name)]
+        asked = [row for name in QUESTION_FILES for row in _lines_if_any(character / name)]
         questions += [_question({**row, "guess": guesses.get(row["id"])}, row.get("now", now)) for row in asked]
-    return RetrievalSet("corpus", memories, questions)
+    return RetrievalSet(directory.name, memories, questions)
 
 
 def foreign_set(directory: Path) -> RetrievalSet:
@@ -103,6 +104,10 @@ def lines(file: Path) -> Iterator[dict[str, Any]]:
     """The objects of a file of JSON lines."""
     with file.open(encoding="utf-8") as rows:
         yield from (json.loads(row) for row in rows)
+
+
+def _lines_if_any(file: Path) -> Iterator[dict[str, Any]]:
+    return lines(file) if file.exists() else iter(())
 
 
 def _question(row: Row, now: str | None, half: str | None = None) -> Asked:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.asking import Answer
 from benchmarks.compare import ratios
-from benchmarks.report import compared, processor
+from benchmarks.report import compared, processor, summary
 from benchmarks.scores import of_question, paired_bootstrap, rank_of, separation
+from benchmarks.sets import NONE, Asked
 
 
 def ranked(*keys: str) -> list[set[str]]:
@@ -123,3 +125,13 @@ def test_a_result_names_the_processor_as_far_as_the_system_tells_it(tmp_path: Pa
     if told:
         (tmp_path / "cpuinfo").write_text(told)
     assert processor(tmp_path / "cpuinfo") == platform.machine() + said
+
+
+def test_noise_is_how_many_hits_questions_without_an_answer_have_on_average():
+    def answer(question_id: str, category: str, relevant: tuple[str, ...], hits: int) -> Answer:
+        hit_ids = tuple(frozenset({f"m{rank}"}) for rank in range(hits))
+        return Answer(Asked(question_id, "s", "?", relevant, category), hit_ids, 0.5, "keyword", False, ())
+
+    answers = [answer("q1", "detail", ("m0",), 9), answer("q2", NONE, (), 3), answer("q3", NONE, (), 0)]
+    (abstention,) = (line for line in summary("s", "full", answers) if line["what"] == "abstention")
+    assert (abstention["n"], abstention["noise"]) == (2, 1.5)
