@@ -132,7 +132,8 @@ def _change(
         chunks.replace(connection, memory.id, split(content), base.questions)
         bm25_index.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
-        entity_linking.relink_entities(connection, names, memory.id, content, now)
+        if memory.kind != "summary":
+            entity_linking.relink_entities(connection, names, memory.id, content, now)
     if content != memory.content or (revision.privacy_level == "secret" and memory.privacy_level != "secret"):
         withhold_summaries(connection, [memory], now)
     labelled = [name for name in ("category", "privacy_level") if getattr(revision, name) is not None]

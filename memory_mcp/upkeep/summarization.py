@@ -99,7 +99,9 @@ def _settle(
     known = summary_rows.registered(connection, subject)
     summary = memories.by_keys(connection, [known.key]).get(known.key) if known else None
     done: list[Operation] = []
-    if draft:
+    if draft and summary and _is_as(draft, summary):  # as an import brought it
+        summary_rows.register(connection, summary.key, subject, fingerprint(sources), [memory.key for memory in sources])
+    elif draft:
         done = [_store(connection, subject, summary, sources, draft, now, zone)]
     elif not sources and summary and summary.deleted_at is None:
         done = [Operation("delete", summary.key, now, metadata={"reason": "nothing is left of what it summarised"})]
@@ -109,6 +111,13 @@ def _settle(
     for operation in done:
         operations.record(connection, operation)
     return done
+
+
+def _is_as(draft: Draft, summary: Memory) -> bool:
+    """Whether this is what the summary says already."""
+    return summary.deleted_at is None and all(
+        getattr(draft, name) == getattr(summary, name) for name in ("content", "occurred_at", "metadata", "privacy_level")
+    )
 
 
 def _store(

@@ -16,18 +16,25 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
+from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import persona_merge
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.graph.entities import entity_merges, names, records
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
 from memory_mcp.transfer.obsidian_export import files
+from memory_mcp.upkeep.summarization import step
 
 ALL = ExportOptions(deleted=True, secret=True, versions=True)
 
 
 def woven(persona, now):
     while update_graph(persona, now):
+        pass
+
+
+def summarized(persona, now, settings):
+    while step(persona, now, settings):
         pass
 
 
@@ -147,6 +154,35 @@ def test_a_graph_moves_with_its_memories_and_a_second_export_equals_the_first(to
     with sakura.database.read() as connection:
         (kept,) = records.by_name(connection, "たなっち")
         assert (kept.name, records.by_name(connection, "だいちゃん")[0].attributes) == ("田中", {"色": "茶", "x": [1]})
+
+
+def test_summaries_move_as_they_are_and_stay_so_when_their_sources_are_read_again(told, sakura, say, read, now, settings):
+    for number in range(6):
+        say(f"10月17日の田中さんとの話、その{number}は長かった。", session_id="旅", source="健太")
+    revise(told, say("九月の予定", session_id="旅").key, Revision(content="十月の予定", reason="直した"), now=now, privacy=Privacy())
+    later = now + timedelta(days=1)
+    woven(told, now)
+    summarized(told, later, settings)
+    forget(told, [say("忘れてほしい一言").key], reason=None, dry_run=False, now=later, privacy=Privacy())
+    first = exported(told)
+    assert sum(json.loads(line).get("kind") == "summary" for line in first) == 2
+    assert read(sakura, *first).refused == 0
+    assert exported(sakura) == first
+    woven(sakura, later)
+    summarized(sakura, later + timedelta(days=1), settings)
+    assert exported(sakura) == first
+    assert summed_up(sakura) == summed_up(told)
+
+
+def test_a_corrected_summary_moves_without_an_entity_for_its_date(nilou, sakura, say, read, now, settings):
+    for number in range(6):
+        say(f"長い話の続き、その{number}。", session_id="旅")
+    summarized(nilou, now + timedelta(hours=1), settings)
+    key = next(row["key"] for row in map(json.loads, exported(nilou)) if row.get("kind") == "summary")
+    revise(nilou, key, Revision(content="2025-10-30 · 話の続き"), now=now, privacy=Privacy())
+    first = exported(nilou)
+    read(sakura, *first)
+    assert exported(sakura) == first
 
 
 def test_two_whose_merge_was_undone_are_not_proposed_again_after_an_import(nilou, sakura, say, read, now):

@@ -28,9 +28,9 @@ STATED_WEIGHT = 0.8
 
 
 def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
-    """Stores the mentions of a new memory, and the relations that its writer states."""
+    """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already."""
     happened = draft.occurred_at or draft.restored.created_at or now
-    linked = _linked(connection, names, draft.content, _local_day(happened, now), now)
+    linked = [] if draft.kind == "summary" else _linked(connection, names, draft.content, _local_day(happened, now), now)
     mentions.add(connection, memory_id, linked, now)
     if draft.restored.deleted_at is None:
         mentions.count_new_memory(connection, {entity for entity, _ in linked}, happened)
