@@ -125,14 +125,18 @@ def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
 
 
 def _import_rows(server: "Connection", path: Path, kind: Format, me: str | None, dry_run: bool) -> None:
-    from memory_mcp.transfer.formats.readers import READERS, json_lines  # noqa: PLC0415  as above
+    from memory_mcp.transfer.formats.import_rows import LeftOut  # noqa: PLC0415  as above
+    from memory_mcp.transfer.formats.readers import READERS, json_lines  # noqa: PLC0415
 
     refused: list[ImportItem] = []
+    left_out = LeftOut()
     origins: list[str] = []
     rows = READERS[kind].read(path, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True))
     with progress(f"importing {kind}", None) as advance:
-        lines = json_lines(rows, refused.append, origins.append)
+        lines = json_lines(rows, refused.append, origins.append, left_out.add)
         counts = server.import_rows(lines, advance, on_known=READERS[kind].clash, dry_run=dry_run)
+    if sentence := left_out.sentence():
+        typer.echo(sentence)
     if not origins and not refused:
         raise InvalidInput(f"{path} has nothing to import", f"no text was found in the format {kind}", "Check the path, or set --format")
     counts["refused"] += len(refused)

@@ -15,6 +15,8 @@ _WORDS = {
     "Document": "文書 書類 資料 ファイル 本 書籍 作品 file book record",
     "Technology": "技術 テクノロジー ツール システム 道具 tool system software",
 }
+# As `type_of_word` takes them: display names, of which there are none here, by type.
+STANDARD_TYPES: Mapping[str, str] = dict.fromkeys(_WORDS, "")
 _TYPES = {word: type_ for type_, words in _WORDS.items() for word in words.split()}
 
 

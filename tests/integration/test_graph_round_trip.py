@@ -21,6 +21,8 @@ from memory_mcp.store import persona_merge
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.graph.entities import entity_merges, names, records
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.transfer.formats import knowledge_graph, mem0
+from memory_mcp.transfer.formats.sources import source_of
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
 from memory_mcp.transfer.obsidian_export import files
 from memory_mcp.upkeep.summarization import step
@@ -130,6 +132,28 @@ def summed_up(persona):
         found = {(*sorted([row[:2], row[3:5]]), *row[2:3], *row[5:]) for row in rows}
         counted = connection.execute("SELECT name, type, extraction_count FROM entities WHERE merged_into IS NULL ORDER BY name, type")
         return found, counted.fetchall()
+
+
+def test_relations_of_the_reference_server_and_of_mem0_are_relations_here(nilou, read, now, tmp_path):
+    told = [
+        {"type": "entity", "name": "ツミキ", "entityType": "person", "observations": ["積み木が好き"]},
+        {"type": "entity", "name": "Aki_Lab", "entityType": "company", "observations": []},
+        {"type": "relation", "from": "ツミキ", "to": "Aki_Lab", "relationType": "works at"},
+    ]
+    (tmp_path / "memory.json").write_text("".join(json.dumps(line) + "\n" for line in told))
+    relations = [{"source": "Aki_Lab", "relationship": "located_in", "target": "京都"}]
+    (tmp_path / "mem0.json").write_text(json.dumps({"results": [], "relations": relations}))
+    for name, reader in (("memory.json", knowledge_graph), ("mem0.json", mem0)):
+        rows = [item.row for item in reader.read(source_of(tmp_path / name), None)]
+        assert read(nilou, *rows, clash="keep").refused == 0
+        first = exported(nilou)
+        assert read(nilou, *rows, clash="keep").stored == 0
+        assert exported(nilou) == first
+    woven(nilou, now)
+    pairs, counted = summed_up(nilou)
+    kinds = {relation[2] for relation in pairs}
+    assert {"works_at", "located_in"} <= kinds
+    assert {("ツミキ", "Person", 2), ("Aki_Lab", "Organization", 2)} <= set(counted)
 
 
 def test_a_graph_moves_with_its_memories_and_a_second_export_equals_the_first(told, sakura, read, now):

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from memory_mcp.transfer.formats import chatgpt, claude, slack
+from memory_mcp.transfer.formats import Format, chatgpt, claude, slack
 from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import Source, source_of
 
 Reader = Callable[[Source, str | None], Iterator[ImportItem]]
@@ -228,7 +229,87 @@ def test_a_conversation_of_claude_is_its_text_without_thoughts_and_tools(tmp_pat
 def test_a_conversation_of_claude_without_messages_is_refused(tmp_path: Path) -> None:
     rows, refused = read(claude.read, written(tmp_path / "conversations.json", [{"uuid": "x"}, CLAUDE]))
     assert len(rows) == 3
-    assert [one.where for one in refused] == ["conversations.json, conversation 1"]
+    assert [one.where for one in refused] == ["conversations.json, entry 1"]
+
+
+PROJECT = {
+    "uuid": "p-1",
+    "name": "旅の計画",
+    "description": "京都へ行く",
+    "prompt_template": "いつも日本語で答える。\n\n費用も書く。",
+    "docs": [
+        {"uuid": "d-1", "filename": "宿.md", "content": "宿は金閣寺の近く。", "created_at": "2025-10-02T00:00:00Z"},
+        {"filename": "図.pdf"},
+    ],
+    "created_at": "2025-10-01T00:00:00Z",
+}
+KEPT_IN_MIND = {
+    "conversations_memory": "**仕事**\n\n健太は図書館で働く。\n\n**好み**\n\n苺が好き。",
+    "project_memories": {"p-1": "春に行く予定。", "p-2": "別の話。", "p-3": None},
+    "account_uuid": "me",
+}
+
+
+def test_what_claude_keeps_in_mind_and_its_projects_are_facts_and_what_is_left_out_is_named(tmp_path: Path) -> None:
+    written(tmp_path / "conversations.json", [CLAUDE])
+    written(tmp_path / "memories.json", [KEPT_IN_MIND])
+    written(tmp_path / "projects.json", [PROJECT, {**PROJECT, "uuid": "p-0", "is_starter_project": True}])
+    written(tmp_path / "users.json", [{"uuid": "me", "full_name": "健太"}])
+    assert detect_format(tmp_path) is Format.CLAUDE
+    found = list(claude.read(source_of(tmp_path), "健太"))
+    facts = [one.row for one in found if one.row and one.row["kind"] == "fact"]
+    assert [(row["content"], row["tags"], row.get("session_id")) for row in facts] == [
+        ("**仕事**\n健太は図書館で働く。", ["claude"], None),
+        ("**好み**\n苺が好き。", ["claude"], None),
+        ("春に行く予定。", ["claude", "旅の計画"], None),
+        ("別の話。", ["claude", "p-2"], None),
+        ("京都へ行く", ["claude", "旅の計画"], "p-1"),
+        ("いつも日本語で答える。", ["claude", "旅の計画"], "p-1"),
+        ("費用も書く。", ["claude", "旅の計画"], "p-1"),
+        ("宿は金閣寺の近く。", ["claude", "旅の計画"], "p-1"),
+    ]
+    assert facts[-1]["metadata"]["origin"] == {"format": "claude", "project": "旅の計画", "file": "宿.md"}
+    assert sorted(one.left_out for one in found if one.left_out) == [
+        "contents of attachments",
+        "contents of attachments",
+        "memories without a text",
+        "other files",
+        "project files without a text",
+        "projects that every account has",
+        "results of tools",
+        "thoughts",
+        "uses of tools",
+    ]
+    assert [one for one in found if one.refused] == []
+
+
+def test_an_export_of_claude_without_conversations_is_known_by_its_memories(tmp_path: Path) -> None:
+    written(tmp_path / "conversations.json", [])
+    written(tmp_path / "memories" / "me.json", {**KEPT_IN_MIND, "memory_files": [{"path": "旅.md", "content": "長い旅。"}]})
+    written(tmp_path / "projects" / "p-1.json", PROJECT)
+    assert detect_format(tmp_path) is Format.CLAUDE
+    rows, refused = read(claude.read, tmp_path)
+    assert {row["content"] for row in rows} >= {"春に行く予定。", "長い旅。", "京都へ行く"}
+    assert refused == []
+
+
+def test_a_later_memory_of_claude_adds_what_changed_and_knows_the_rest(tmp_path: Path) -> None:
+    first, _ = read(claude.read, written(tmp_path / "memories.json", [KEPT_IN_MIND]))
+    changed = {**KEPT_IN_MIND, "conversations_memory": "**仕事**\n\n健太は書店で働く。\n\n**好み**\n\n苺が好き。"}
+    second, _ = read(claude.read, written(tmp_path / "memories.json", [changed]))
+    known = {row["key"] for row in first}
+    assert [row["content"] for row in second if row["key"] not in known] == ["**仕事**\n健太は書店で働く。"]
+
+
+def test_what_is_left_out_of_chatgpt_and_slack_is_named(tmp_path: Path) -> None:
+    picture = node("a", "root", "user", "")
+    picture["message"]["content"] = {"content_type": "multimodal_text", "parts": [{"content_type": "image_asset_pointer"}, "見て"]}
+    branches = {"a": picture, "b": node("b", "a", "assistant", "はい"), "c": node("c", "a", "assistant", "別の答え")}
+    chats = {"title": "", "id": "c", "mapping": branches, "current_node": "b"}
+    found = list(chatgpt.read(source_of(written(tmp_path / "conversations.json", [chats])), None))
+    assert [one.left_out for one in found if one.left_out] == ["messages of branches that are not shown", "pictures and files"]
+    found = list(slack.read(source_of(workspace(tmp_path / "slack")), None))
+    assert [one.left_out for one in found if one.left_out] == ["notices", "contents of files"]
 
 
 def workspace(place: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Exports of other memory servers become facts: mem0, OpenMemory, the reference server's memory.json."""
+"""Exports of other memory servers become facts and relations: mem0, OpenMemory, the reference server's memory.json, mcp-memory-service."""
 
 import gzip
 import json
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats import Format, knowledge_graph, mem0
-from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats import Format, knowledge_graph, mem0, memory_service
+from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 
@@ -55,6 +55,24 @@ def test_what_mem0_answers_is_read_as_facts(tmp_path: Path, wrap: Any) -> None:
         }
     ]
     assert refused == []
+
+
+def test_relations_of_mem0_are_lines_of_the_graph_and_what_has_no_field_is_kept(tmp_path: Path) -> None:
+    memory = {**MEMORY, "expiration_date": "2026-01-01", "immutable": True, "embedding": [0.1], "score": None}
+    told = [
+        {"source": "kenta", "relationship": "likes", "target": "苺", "user_id": "kenta"},
+        {"source": "苺", "relationship": "grows_in", "destination": "栃木"},
+        {"source": "x"},
+    ]
+    found = list(mem0.read(source_of(write(tmp_path / "mem0.json", {"results": [memory], "relations": told})), "健太"))
+    (fact, *relations) = [one.row for one in found if one.row]
+    assert fact["metadata"]["mem0"] == {"expiration_date": "2026-01-01", "immutable": True, "place": "京都"}
+    assert relations == [
+        {"relation": "likes", "source": "健太", "target": "苺"},
+        {"relation": "grows_in", "source": "苺", "target": "栃木"},
+    ]
+    assert [one.left_out for one in found if one.left_out] == ["vectors"]
+    assert [one.where for one in found if one.refused] == ["mem0.json, relation 4"]
 
 
 def test_the_list_of_openmemory_has_its_times_in_seconds(tmp_path: Path) -> None:
@@ -143,12 +161,16 @@ def lines(*told: Any) -> str:
 
 def test_the_graph_of_the_reference_server_becomes_facts(tmp_path: Path) -> None:
     rows, refused = read(knowledge_graph.read, write(tmp_path / "memory.json", lines(*GRAPH)))
+    entities, rows = [row for row in rows if "entity" in row], [row for row in rows if "content" in row]
+    assert entities == [{"entity": "健太", "type": "Person"}, {"entity": "南禅寺"}]
     assert [(row["content"], row.get("tags")) for row in rows] == [
         ("健太: 苺が好き", ["人"]),
         ("健太: 京都に住む", ["人"]),
         ("南禅寺 (寺)", ["寺"]),
         ("健太 訪れた 南禅寺", None),
     ]
+    assert rows[3]["relations"] == ["健太 > 訪れた > 南禅寺"]
+    assert rows[1]["metadata"]["mcp-memory"] == {"at": 1}
     assert rows[3]["metadata"] == {"origin": {"format": "mcp-memory", "relation": {"from": "健太", "type": "訪れた", "to": "南禅寺"}}}
     assert refused == []
 
@@ -164,7 +186,72 @@ def test_lines_that_are_neither_entity_nor_relation_are_refused_by_number(tmp_pa
     odd = ["{oops", {"type": "entity", "observations": ["x"]}, {"type": "relation", "from": "a"}, [1], {"type": "other"}, GRAPH[1]]
     rows, refused = read(knowledge_graph.read, write(tmp_path / "memory.json", lines(*odd)))
     assert [one.where for one in refused] == [f"memory.json, line {number}" for number in (1, 2, 3, 4, 5)]
-    assert len(rows) == 1
+    assert [row.get("content") for row in rows] == [None, "南禅寺 (寺)"]
+
+
+def test_what_the_graph_can_not_hold_stays_a_fact_and_is_named(tmp_path: Path) -> None:
+    odd = {"type": "relation", "from": "A > B", "to": "C", "relationType": "知る", "since": 2020}
+    found = list(knowledge_graph.read(source_of(write(tmp_path / "memory.json", lines(GRAPH[0], odd))), None))
+    (fact,) = [one.row for one in found if one.row and "relation" in one.row.get("metadata", {}).get("origin", {})]
+    assert ("relations" in fact, fact["metadata"]["mcp-memory"]) == (False, {"since": 2020})
+    told = LeftOut()
+    for one in found:
+        if one.left_out:
+            told.add(one)
+    assert told.sentence() == (
+        "left out: 2 observations without a text (memory.json, line 1; …), "
+        "1 relations that the graph can't hold and a fact tells (memory.json, line 2)"
+    )
+
+
+SERVICE = {
+    "export_metadata": {"source_machine": "書斎", "total_memories": 2, "exporter_version": "6.2.4"},
+    "memories": [
+        {
+            "content": "宿は金閣寺の近く",
+            "content_hash": "abc",
+            "tags": ["旅", "宿"],
+            "created_at": 1_760_660_000.0,
+            "updated_at": 1_760_660_100.5,
+            "memory_type": "decision",
+            "metadata": {"project": "京都", "quality": {"score": 0.9}},
+            "embedding": [0.1, 0.2],
+            "superseded_by": "def",
+        },
+        {"content_hash": "none"},
+    ],
+}
+
+
+def test_memories_of_mcp_memory_service_keep_their_tags_type_time_and_metadata(tmp_path: Path) -> None:
+    path = write(tmp_path / "export.json", SERVICE)
+    assert detect_format(path) is Format.MEMORY_SERVICE
+    found = list(memory_service.read(source_of(path), None))
+    (row,) = [one.row for one in found if one.row]
+    assert row.pop("key").startswith("mcp-memory-service_")
+    assert row == {
+        "content": "宿は金閣寺の近く",
+        "created_at": "2025-10-17T00:13:20+00:00",
+        "updated_at": "2025-10-17T00:15:00.500000+00:00",
+        "kind": "fact",
+        "category": "decision",
+        "tags": ["旅", "宿"],
+        "metadata": {
+            "mcp-memory-service": {"superseded_by": "def", "project": "京都", "quality": {"score": 0.9}},
+            "origin": {"format": "mcp-memory-service", "hash": "abc", "machine": "書斎"},
+        },
+    }
+    assert [(one.where, one.left_out) for one in found if one.left_out] == [("export.json, memory 1", "vectors")]
+    assert [one.where for one in found if one.refused] == ["export.json, memory 2"]
+
+
+@pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"memories": rows, "total": 1}])
+def test_what_the_api_of_mcp_memory_service_lists_is_the_same(tmp_path: Path, wrap: Any) -> None:
+    listed = {**SERVICE["memories"][0], "created_at": None, "created_at_iso": "2025-10-17T00:13:20Z", "tags": "旅,宿"}
+    path = write(tmp_path / "listed.json", wrap([listed]))
+    assert detect_format(path) is Format.MEMORY_SERVICE
+    (row,), _ = read(memory_service.read, path)
+    assert (row["tags"], row["created_at"]) == (["旅", "宿"], "2025-10-17T00:13:20+00:00")
 
 
 def make(place: Path, files: dict[str, Any]) -> Path:

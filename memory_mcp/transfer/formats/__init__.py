@@ -17,4 +17,5 @@ class Format(StrEnum):
     SLACK = "slack"
     MEM0 = "mem0"
     MCP_MEMORY = "mcp-memory"
+    MEMORY_SERVICE = "mcp-memory-service"
     DATABASE = "database"

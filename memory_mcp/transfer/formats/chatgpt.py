@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
-from memory_mcp.transfer.formats.json_stream import read_conversations
+from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, read_entries
 from memory_mcp.transfer.formats.sources import Source
 
 FORM = "chatgpt"
@@ -18,7 +18,7 @@ NAME = "ChatGPT"
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:
     """Yields a row for each message. `me` is the name of the user; default `user`."""
-    yield from read_conversations(source, lambda conversation, where: _conversation(conversation, where, me))
+    yield from read_entries(source, lambda conversation, where: _conversation(conversation, where, me), CONVERSATIONS)
 
 
 def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[ImportItem]:
@@ -29,6 +29,7 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
     if messages is None:
         yield ImportItem(where, refused="It has neither a tree of messages (mapping) nor a list of them (messages).")
         return
+    yield from _left_out(conversation, where, len(messages))
     title = text_in(conversation.get("title"))
     conversation_id = next((text_in(conversation[name]) for name in ("conversation_id", "id") if text_in(conversation.get(name))), "")
     session = conversation_id or import_rows.key_of(FORM, title, str(conversation.get("create_time")))
@@ -36,6 +37,8 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
         role = _role(message)
         text = _text(message) if role in ("user", "assistant") and _is_shown(message) else ""
         model = message.get("metadata", {}).get("model_slug") if isinstance(message.get("metadata"), dict) else None
+        if kind := _kind_left_out(role, message, text):
+            yield ImportItem(f"{where}, message {number}", left_out=kind)
         yield from import_rows.memory_rows(
             f"{where}, message {number}",
             FORM,
@@ -65,6 +68,24 @@ def _shown(conversation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]
         path[node_id] = nodes[node_id]
         node_id = nodes[node_id].get("parent")
     return [(name, node["message"]) for name, node in reversed(path.items()) if isinstance(node.get("message"), dict)]
+
+
+def _left_out(conversation: Mapping[str, Any], where: str, shown: int) -> Iterator[ImportItem]:
+    mapping = conversation.get("mapping")
+    nodes = mapping.values() if isinstance(mapping, dict) else ()
+    for _ in range(sum(isinstance(node, dict) and isinstance(node.get("message"), dict) for node in nodes) - shown):
+        yield ImportItem(where, left_out="messages of branches that are not shown")
+
+
+def _kind_left_out(role: str, message: Mapping[str, Any], text: str) -> str | None:
+    """The kind of a message that is left out whole, or of what is left out of it; None where nothing is."""
+    content = message.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    if isinstance(parts, list) and any(isinstance(part, dict) and not text_in(part.get("text")) for part in parts):
+        return "pictures and files"
+    if text.strip() or not (content or message.get("text")) or parts in ([], [""]):
+        return None
+    return "system and hidden messages" if role in ("system", "user") else "thoughts and tools"
 
 
 def _time(node: Mapping[str, Any]) -> str:

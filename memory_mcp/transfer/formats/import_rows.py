@@ -6,7 +6,7 @@ import, therefore recognizes every memory that is already stored.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -21,15 +21,38 @@ Row = dict[str, Any]
 Report = Callable[[str], None]
 
 _LARGEST_SECONDS = 100_000_000_000
+# The places that are named of what is left out, of each kind.
+PLACES_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ImportItem:
-    """One entry of a file: a row to store, or the reason why it was refused. `where` locates the entry for messages."""
+    """One entry of a file: a row to store, the reason why it was refused, or the kind of what is left out of it on purpose, in the plural
+    ("pictures"). `where` locates the entry for messages."""
 
     where: str
     row: Row | None = None
     refused: str = ""
+    left_out: str = ""
+
+
+class LeftOut:
+    """What an import leaves out: by kind, how many and where the first of them are."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, tuple[int, list[str]]] = {}
+
+    def add(self, item: ImportItem) -> None:
+        count, places = self._kinds.get(item.left_out, (0, []))
+        self._kinds[item.left_out] = (count + 1, places if len(places) == PLACES_NAMED or item.where in places else [*places, item.where])
+
+    def sentence(self) -> str:
+        """Such as `left out: 2 templates (a.md; b.md), 14 thoughts (…)`; empty where nothing is left out."""
+        kinds = [
+            f"{count} {kind} ({'; '.join(places)}{'; …' if count > len(places) else ''})"
+            for kind, (count, places) in sorted(self._kinds.items())
+        ]
+        return f"left out: {', '.join(kinds)}" if kinds else ""
 
 
 def memory_rows(
@@ -62,6 +85,11 @@ def memory_rows(
 def key_of(form: str, *identity: str) -> str:
     """The key of the entry that another program identifies by `identity`."""
     return f"{form}_{hashlib.sha256(chr(31).join(map(storable, identity)).encode()).hexdigest()[:24]}"
+
+
+def unread(fields: Mapping[str, Any], read: Set[str]) -> dict[str, Any]:
+    """The fields of an entry that a reader has no place for and that say something. They are kept in the metadata."""
+    return {name: value for name, value in fields.items() if name not in read and value not in (None, "", [], {})}
 
 
 def tags(values: list[Any]) -> list[str]:

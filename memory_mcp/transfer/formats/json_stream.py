@@ -12,6 +12,8 @@ from memory_mcp.transfer.formats.sources import Source, blocks
 
 CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 
+OTHER_FILES = "other files"
+
 ITEM_LIMIT_CHARACTERS = 128 * 1024 * 1024
 _BETWEEN = " \t\r\n,"
 
@@ -51,18 +53,21 @@ def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
         yield number + 1, rest
 
 
-def read_conversations(source: Source, read: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
-    """What `read` yields for each conversation of the files of conversations, given the conversation and a label for messages.
+def read_entries(
+    source: Source, read: Callable[[Any, str], Iterator[ImportItem]], files: re.Pattern[str], noun: str = "conversation"
+) -> Iterator[ImportItem]:
+    """What `read` yields for each entry of the matching files, given the entry and a label for messages. A single file always matches.
 
-    A file that can't be read becomes a refused item with its name.
+    A file that can't be read becomes a refused item with its name; files of other names are left out.
     """
     names = source.names()
     for name in names:
-        if len(names) > 1 and not CONVERSATIONS.fullmatch(name):
+        if len(names) > 1 and not files.fullmatch(name):
+            yield ImportItem(name, left_out=OTHER_FILES)
             continue
         try:
-            for number, conversation in enumerate(items(blocks(source, name), name), start=1):
-                yield from read(conversation, f"{name}, conversation {number}")
+            for number, entry in enumerate(items(blocks(source, name), name), start=1):
+                yield from read(entry, f"{name}, {noun} {number}")
         except InvalidInput as error:
             yield ImportItem(name, refused=str(error))
 

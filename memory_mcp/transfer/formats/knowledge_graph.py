@@ -1,4 +1,4 @@
-"""Reads memory.json of the MCP reference memory server: each observation and each relation becomes a fact.
+"""Reads memory.json of the MCP reference memory server: each entity, each observation as a fact, and each relation as a fact that states it.
 
 langchain-community has no loader for it.
 """
@@ -7,7 +7,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
+from memory_mcp.text.entity_types import STANDARD_TYPES, type_of_word
+from memory_mcp.text.names import NAME_LIMIT
+from memory_mcp.text.relation_notation import format_relation
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, objects, text_in
 from memory_mcp.transfer.formats.json_stream import lines
@@ -50,11 +54,18 @@ def _entity(entity: dict[str, Any], where: str) -> Iterator[ImportItem]:
     if not name:
         yield ImportItem(where, refused="The entity has no name.")
         return
+    type_ = type_of_word(kind, STANDARD_TYPES) if kind else None
+    if len(name) <= NAME_LIMIT:  # a longer one would be no name in a text
+        yield ImportItem(where, {"entity": name, **({"type": type_} if type_ else {})})
+    further = import_rows.unread(entity, {"type", "name", "entityType", "observations"})
     listed = entity.get("observations")
     # An observation is a string, or an object with the string as `content`.
-    texts = [text_in(entry.get("content") if isinstance(entry, dict) else entry) for entry in listed] if isinstance(listed, list) else []
-    observations = [text for text in texts if text.strip()]
-    for observation in observations or [""]:
+    entries = [entry if isinstance(entry, dict) else {"content": entry} for entry in listed] if isinstance(listed, list) else []
+    observations = [entry for entry in entries if text_in(entry.get("content")).strip()]
+    for _ in range(len(entries) - len(observations)):
+        yield ImportItem(where, left_out="observations without a text")
+    for entry in observations or [{}]:
+        observation, own = text_in(entry.get("content")), import_rows.unread(entry, {"content"})
         content = f"{name}: {observation}" if observation else f"{name} ({kind})" if kind else name
         yield from import_rows.memory_rows(
             where,
@@ -63,6 +74,7 @@ def _entity(entity: dict[str, Any], where: str) -> Iterator[ImportItem]:
             content,
             kind="fact",
             tags=[kind],
+            metadata={FORM: {**further, **own}} if further or own else None,
             origin={"entity": name, "entity_type": kind},
         )
 
@@ -72,12 +84,17 @@ def _relation(relation: dict[str, Any], where: str) -> Iterator[ImportItem]:
     if not all(parts):
         yield ImportItem(where, refused="The relation lacks from, relationType or to.")
         return
+    stated = format_relation(StatedRelation(parts[0], "_".join(parts[1].split()), parts[2]))
+    further = import_rows.unread(relation, {"type", "from", "relationType", "to"})
+    if not stated:
+        yield ImportItem(where, left_out="relations that the graph can't hold and a fact tells")
     yield from import_rows.memory_rows(
         where,
         FORM,
         ("relation", *parts),
         " ".join(parts),
         kind="fact",
-        tags=[],
+        relations=[stated] if stated else None,
+        metadata={FORM: further} if further else None,
         origin={"relation": dict(zip(("from", "type", "to"), parts, strict=True))},
     )

@@ -1,6 +1,6 @@
 """Reads an export of mem0 or OpenMemory: its memories as facts. langchain-community has no loader for them.
 
-It reads the answer of mem0's `get_all` (an object with `results`, or a list), the list of OpenMemory's API (`items`), and
+It reads the answer of mem0's `get_all` (an object with `results` and the `relations` of its graph, or a list), the list of OpenMemory's API (`items`), and
 OpenMemory's backup: a zip with memories.jsonl.gz, which has the names of apps and categories, or memories.json, which has their ids.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
-from memory_mcp.transfer.formats.json_stream import items, lines
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES, items, lines
 from memory_mcp.transfer.formats.sources import Source, blocks, blocks_of
 
 FORM = "mem0"
@@ -21,6 +21,12 @@ PACKED, PLAIN = "memories.jsonl.gz", "memories.json"
 LISTS = ("results", "memories", "items", "data")
 DECOMPRESSED_LIMIT_BYTES = 1024**3
 DELETED_STATES = frozenset({"deleted"})
+VECTORS = frozenset({"vector", "embedding", "embeddings"})
+# What has a field here, or is kept in `origin`; of the rest, nothing is left out but vectors and earlier states.
+_READ = frozenset(
+    "id hash memory content text user_id run_id agent_id created_at updated_at deleted_at state metadata metadata_ app app_id app_name "
+    "categories category_ids history score".split()
+)
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:
@@ -30,10 +36,15 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:
     chosen = packed or [name for name in names if len(names) == 1 or PurePosixPath(name).name == PLAIN]
     if not chosen:
         yield ImportItem(source.label, refused=f"It has neither {PACKED} nor {PLAIN}.")
+    for name in names:
+        if name not in chosen and PurePosixPath(name).name != PLAIN:
+            yield ImportItem(name, left_out=OTHER_FILES)
     for name in chosen:
         try:
             for number, memory in enumerate(_memories(source, name), start=1):
-                yield from _memory(memory, f"{name}, memory {number}", me)
+                is_relation = isinstance(memory, dict) and "source" in memory and not _text(memory)
+                read_entry = _relation if is_relation else _memory
+                yield from read_entry(memory, f"{name}, {'relation' if is_relation else 'memory'} {number}", me)
         except (InvalidInput, EOFError, OSError) as error:
             yield ImportItem(name, refused=str(error))
 
@@ -50,6 +61,7 @@ def _memories(source: Source, name: str) -> Iterator[Any]:
             yield value
         else:
             yield from _with_names(value, listed)
+            yield from objects(value.get("relations"))
 
 
 def _loaded(line: str, name: str, number: int) -> Any:
@@ -78,9 +90,25 @@ def _with_names(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
         yield {"categories": category_names, **app, **memory, **({"user_id": user_id} if user_id else {})}
 
 
+def _text(fields: Mapping[str, Any]) -> str | None:
+    return next((fields[name] for name in ("memory", "content", "text") if isinstance(fields.get(name), str)), None)
+
+
+def _relation(relation: Mapping[str, Any], where: str, me: str | None) -> Iterator[ImportItem]:
+    """A relation of mem0's graph, which it drew from the memories itself."""
+    user = text_in(relation.get("user_id"))
+    ends = [text_in(relation.get("source")), text_in(relation.get("target")) or text_in(relation.get("destination"))]
+    kind = text_in(relation.get("relationship")) or text_in(relation.get("relation"))
+    if not (all(ends) and kind):
+        yield ImportItem(where, refused="The relation lacks source, relationship or target.")
+        return
+    source, target = (me if me and end in (user, "user_id") else end for end in ends)
+    yield ImportItem(where, {"relation": kind, "source": source, "target": target})
+
+
 def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     fields = memory if isinstance(memory, dict) else {}
-    text = next((fields[name] for name in ("memory", "content", "text") if isinstance(fields.get(name), str)), None)
+    text = _text(fields)
     if text is None:
         yield ImportItem(where, refused="It has no text (memory or content).")
         return
@@ -91,6 +119,10 @@ def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
         yield ImportItem(where, refused="It is deleted, without a time of deletion.")
         return
     metadata = next((fields[name] for name in ("metadata", "metadata_") if isinstance(fields.get(name), dict) and fields[name]), None)
+    metadata = {**import_rows.unread(fields, _READ | VECTORS), **(metadata or {})}
+    for kind, named in (("vectors", VECTORS), ("earlier states", {"history"})):
+        if any(fields.get(name) for name in named):
+            yield ImportItem(where, left_out=kind)
     app = text_in(fields.get("app")) or text_in(fields.get("app_name"))
     categories = fields.get("categories")
     yield from import_rows.memory_rows(

@@ -10,7 +10,18 @@ from typing import Any
 from memory_mcp.domain import Clash
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import table_adoption
-from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, chatgpt, claude, knowledge_graph, mem0, obsidian, slack, text_files
+from memory_mcp.transfer.formats import (
+    ZIP_SUFFIX,
+    Format,
+    chatgpt,
+    claude,
+    knowledge_graph,
+    mem0,
+    memory_service,
+    obsidian,
+    slack,
+    text_files,
+)
 from memory_mcp.transfer.formats.import_rows import ImportItem, Report
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items
 from memory_mcp.transfer.formats.sources import Source, blocks, source_of
@@ -50,6 +61,7 @@ READERS = {
     Format.SLACK: Reader(_of_source(slack.read), "keep"),
     Format.MEM0: Reader(_of_source(mem0.read), "revise"),
     Format.MCP_MEMORY: Reader(_of_source(knowledge_graph.read), "keep"),
+    Format.MEMORY_SERVICE: Reader(_of_source(memory_service.read), "keep"),
     Format.DATABASE: Reader(lambda path, me, report: _database(path), "refuse"),
 }
 
@@ -89,9 +101,10 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
 def _of_many(source: Source, path: Path) -> Format | None:
     names = source.names()
     base_names = {PurePosixPath(name).name for name in names}
-    conversations = [name for name in names if CONVERSATIONS.fullmatch(name)]
-    if conversations:
-        return _of_json(source, conversations[0])
+    told = [name for name in names if CONVERSATIONS.fullmatch(name)]
+    for name in (*told[:1], *(name for name in names if told and claude.FILES.fullmatch(name))):
+        if found := _of_json(source, name):
+            return found
     if "users.json" in base_names and any(slack.DAY_FILE.fullmatch(name) for name in names):
         return Format.SLACK
     if mem0.PACKED in base_names:
@@ -99,8 +112,9 @@ def _of_many(source: Source, path: Path) -> Format | None:
     suffixes = {PurePosixPath(name).suffix.lower() for name in names}
     if obsidian.SUFFIX in suffixes:
         return Format.OBSIDIAN
-    if mem0.PLAIN in base_names:
-        return _of_json(source, next(name for name in names if PurePosixPath(name).name == mem0.PLAIN))
+    for name in names:
+        if (PurePosixPath(name).name == mem0.PLAIN or claude.FILES.fullmatch(name)) and (found := _of_json(source, name)):
+            return found
     # Text files are read only from disk, where they have modification times.
     return Format.TEXT if suffixes & text_files.TEXT_SUFFIXES and path.is_dir() else None
 
@@ -133,8 +147,10 @@ def _of_json(source: Source, name: str) -> Format | None:
     first = next(items(blocks(source, name), name), None)
     if not isinstance(first, dict):
         return None
-    if "chat_messages" in first:
+    if "chat_messages" in first or claude.MEMORY_FIELDS & first.keys() or claude.is_project(first):
         return Format.CLAUDE
+    if memory_service.is_export(first):
+        return Format.MEMORY_SERVICE
     if "mapping" in first or ("messages" in first and "title" in first):
         return Format.CHATGPT
     if any(isinstance(first.get(name), list) for name in mem0.LISTS) or _is_memory(first):
@@ -147,12 +163,16 @@ def _is_memory(first: dict[str, Any]) -> bool:
 
 
 def json_lines(
-    items_read: Iterator[ImportItem], on_refused: Callable[[ImportItem], None], on_line: Callable[[str], None]
+    items_read: Iterator[ImportItem],
+    on_refused: Callable[[ImportItem], None],
+    on_line: Callable[[str], None],
+    on_left_out: Callable[[ImportItem], None],
 ) -> Iterator[bytes]:
-    """Yields the rows as JSON lines. Calls `on_refused` for refused items, and `on_line` with the origin of each line before yielding it."""
+    """Yields the rows as JSON lines. Calls `on_refused` and `on_left_out` for items without one, and `on_line` with the origin of each line
+    before yielding it."""
     for item in items_read:
         if item.row is None:
-            on_refused(item)
+            (on_left_out if item.left_out else on_refused)(item)
         else:
             on_line(item.where)
             yield json.dumps(item.row, ensure_ascii=False).encode(errors="replace")  # a file's name may not be valid text

@@ -12,11 +12,12 @@ from typing import Any
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
-from memory_mcp.transfer.formats.json_stream import items
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES, items
 from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
 
 FORM = "slack"
 DAY_FILE = re.compile(r"(?:.*/)?[^/]+/\d{4}-\d{2}-\d{2}\.json")
+LISTS = frozenset({"users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json"})
 # Subtypes of messages with text from a person or a bot; the others, such as channel_join, are notices.
 TEXT_SUBTYPES = frozenset({None, "", "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment"})
 _MARKED = re.compile(r"<([^<>]+)>")
@@ -30,6 +31,8 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
     channels = _channels(source, names, people)
     for name in names:
         if not DAY_FILE.fullmatch(name):
+            if PurePosixPath(name).name not in LISTS:
+                yield ImportItem(name, left_out=OTHER_FILES)
             continue
         channel = PurePosixPath(name).parent.name
         try:
@@ -44,7 +47,12 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
 
 def _message(message: Mapping[str, Any], where: str, channel: str, people: Mapping[str, str]) -> Iterator[ImportItem]:
     if message.get("type", "message") != "message" or message.get("subtype") not in TEXT_SUBTYPES:
+        yield ImportItem(where, left_out="notices")
         return
+    for _ in objects(message.get("reactions")):
+        yield ImportItem(where, left_out="reactions")
+    for _ in objects(message.get("files")):
+        yield ImportItem(where, left_out="contents of files")
     stamp, thread = text_in(message.get("ts")), text_in(message.get("thread_ts"))
     if not stamp:
         yield ImportItem(where, refused="It has no time (ts).")

@@ -35,7 +35,9 @@ def read(path: Path) -> Iterator[ImportItem]:
     if path.is_dir():
         for file in _files(path):
             name = file.relative_to(path).as_posix()
-            if leads_out(path, file):
+            if file.suffix.lower() not in TEXT_SUFFIXES:
+                yield ImportItem(name, left_out="other files")
+            elif leads_out(path, file):
                 yield ImportItem(name, refused=str(refused_link(name)))
             else:
                 yield from _read_file(file, name)
@@ -131,8 +133,8 @@ def _read_file(path: Path, session: str) -> Iterator[ImportItem]:
 
 
 def _files(directory: Path) -> list[Path]:
-    """The text files below a directory in a stable order, without hidden ones such as those in .git."""
-    paths = (path for path in directory.rglob("*") if path.suffix.lower() in TEXT_SUFFIXES and path.is_file())
+    """The files below a directory in a stable order, without hidden ones such as those in .git."""
+    paths = (path for path in directory.rglob("*") if path.is_file())
     return sorted(path for path in paths if not any(part.startswith(".") for part in path.relative_to(directory).parts))
 
 

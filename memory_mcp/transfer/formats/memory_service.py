@@ -1,0 +1,71 @@
+"""Reads the JSON export of mcp-memory-service, or what its API lists: each memory as a fact, its type as the category.
+
+langchain-community has no loader for it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.text.labels import LABEL_LIMIT
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, moment, text_in
+from memory_mcp.transfer.formats.json_stream import items
+from memory_mcp.transfer.formats.sources import Source, blocks
+
+FORM = "mcp-memory-service"
+LIST, HASH = "memories", "content_hash"
+_READ = frozenset(
+    {"content", HASH, "tags", "memory_type", "metadata", "created_at", "created_at_iso", "updated_at", "updated_at_iso", "embedding"}
+)
+
+
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  the export has no authors
+    """Yields a row for each memory. Its hash identifies it."""
+    for name in source.names():
+        try:
+            for value in items(blocks(source, name), name):
+                listed = value.get(LIST) if isinstance(value, dict) and HASH not in value else [value]
+                machine = _machine(value)
+                for number, memory in enumerate(listed if isinstance(listed, list) else [], start=1):
+                    yield from _memory(memory, f"{name}, memory {number}", machine)
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+
+
+def is_export(first: object) -> bool:
+    """Whether this is the export, or an entry of its list."""
+    if not isinstance(first, dict):
+        return False
+    listed = first.get(LIST)
+    return HASH in first or (isinstance(listed, list) and ("export_metadata" in first or is_export(next(iter(listed), None))))
+
+
+def _machine(value: Any) -> str:
+    about = value.get("export_metadata") if isinstance(value, dict) else None
+    return text_in(about.get("source_machine")) if isinstance(about, dict) else ""
+
+
+def _memory(memory: Any, where: str, machine: str) -> Iterator[ImportItem]:
+    if not isinstance(memory, dict) or not text_in(memory.get("content")).strip():
+        yield ImportItem(where, refused="It has no text (content).")
+        return
+    if memory.get("embedding"):
+        yield ImportItem(where, left_out="vectors")
+    told, hash_ = memory.get("metadata"), text_in(memory.get(HASH))
+    further = {**import_rows.unread(memory, _READ), **(told if isinstance(told, dict) else {})}
+    listed = memory.get("tags")
+    created = moment(memory.get("created_at")) or moment(memory.get("created_at_iso"))
+    yield from import_rows.memory_rows(
+        where,
+        FORM,
+        (hash_ or memory["content"],),
+        memory["content"],
+        created_at=created,
+        updated_at=(moment(memory.get("updated_at")) or moment(memory.get("updated_at_iso"))) if created else None,
+        kind="fact",
+        category=text_in(memory.get("memory_type")).strip()[:LABEL_LIMIT],
+        tags=listed if isinstance(listed, list) else text_in(listed).split(","),
+        metadata={FORM: further} if further else None,
+        origin={"hash": hash_, "machine": machine},
+    )
