@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -49,6 +50,9 @@ def import_memories(
     path: Annotated[Path, typer.Argument(help="A file, a directory, a zip, or - for JSON lines on stdin.", metavar="FILE|DIR")],
     format_: Annotated[Format, typer.Option("--format", help="auto detects it from the name and the content.")] = Format.AUTO,
     me: Annotated[str | None, typer.Option("--me", help="Your name in imported chats, instead of 'user'.", metavar="NAME")] = None,
+    forget_deleted: Annotated[
+        bool, typer.Option("--forget-deleted", help="Move memories of notes that are no longer in the vault to the trash.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be stored, already known or refused.")] = False,
     persona: PersonaName = None,
     url: Url = None,
@@ -67,7 +71,7 @@ def import_memories(
     if kind is Format.JSON_LINES:
         _import_lines(server, path, dry_run)
     else:
-        _import_rows(server, path, kind, me, dry_run)
+        _import_rows(server, path, kind, me, dry_run, forget_deleted)
 
 
 def export_memories(
@@ -124,7 +128,7 @@ def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
         raise typer.Exit(1)
 
 
-def _import_rows(server: "Connection", path: Path, kind: Format, me: str | None, dry_run: bool) -> None:
+def _import_rows(server: "Connection", path: Path, kind: Format, me: str | None, dry_run: bool, forget_deleted: bool) -> None:
     from memory_mcp.transfer.formats.import_rows import LeftOut  # noqa: PLC0415  as above
     from memory_mcp.transfer.formats.readers import READERS, json_lines  # noqa: PLC0415
 
@@ -132,11 +136,19 @@ def _import_rows(server: "Connection", path: Path, kind: Format, me: str | None,
     left_out = LeftOut()
     origins: list[str] = []
     rows = READERS[kind].read(path, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True))
+    if forget_deleted and kind is not Format.OBSIDIAN:
+        raise InvalidInput(f"{kind} has no notes that could be deleted", "", "Remove --forget-deleted")
+    if forget_deleted:
+        rows = _forgetting(rows)
     with progress(f"importing {kind}", None) as advance:
         lines = json_lines(rows, refused.append, origins.append, left_out.add)
         counts = server.import_rows(lines, advance, on_known=READERS[kind].clash, dry_run=dry_run)
     if sentence := left_out.sentence():
         typer.echo(sentence)
+    for gone in counts.get("deleted_notes", []):
+        typer.echo(f"{gone['note']} is no longer in the vault: {', '.join(gone['keys'])}")
+    if counts.get("deleted_notes"):
+        typer.echo("To move these memories to the trash, import the vault again with --forget-deleted")
     if not origins and not refused:
         raise InvalidInput(f"{path} has nothing to import", f"no text was found in the format {kind}", "Check the path, or set --format")
     counts["refused"] += len(refused)
@@ -145,6 +157,11 @@ def _import_rows(server: "Connection", path: Path, kind: Format, me: str | None,
         typer.echo(item.refused if item.refused.startswith(item.where) else f"{item.where}: {item.refused}", err=True)
     if counts["refused"]:
         raise typer.Exit(1)
+
+
+def _forgetting(rows: "Iterator[ImportItem]") -> "Iterator[ImportItem]":
+    for item in rows:
+        yield replace(item, row={**item.row, "forget": True}) if item.row and "notes_of" in item.row else item
 
 
 def _report(counts: dict[str, Any], origins: Iterable[str]) -> None:

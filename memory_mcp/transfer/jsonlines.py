@@ -1,8 +1,8 @@
 """Imports and exports memories as JSON lines: an export of imported lines equals them.
 
 A line is one memory: `content` and any other field of `FIELDS`. Other kinds of lines are recognized by their first field:
-`version_of` (an earlier version of a memory), `persona_context`, `pieces_of` (the current number of pieces of a note), and those
-of `graph_lines`. An invalid line is refused with its number; the import continues.
+`version_of` (an earlier version of a memory), `persona_context`, `pieces_of` (the current number of pieces of a note), `notes_of` (the
+vault of all notes before it), and those of `graph_lines`. An invalid line is refused with its number; the import continues.
 """
 
 import json
@@ -28,12 +28,12 @@ from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.relation_notation import format_relation
 from memory_mcp.transfer import graph_lines, non_memory_lines
 from memory_mcp.transfer.graph_lines import GraphLine
-from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, version_of
+from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, vault_of, version_of
 from memory_mcp.transfer.line_vectors import Generations, as_json
-from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VERSION, OtherLine
+from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VAULT, VERSION, DeletedNote, OtherLine, Vault
 
 EXPORT_PAGE = 200
-# This many refusals are listed; further ones are only counted.
+# This many refusals, and as many deleted notes, are listed; further ones are only counted.
 ERRORS_LISTED = 10_000
 
 # A longer line is written without its vectors: they can be computed again, and an import accepts lines of up to 2 MiB.
@@ -53,7 +53,7 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class ImportResult:
     """The counts of an import: memories, edited notes (`revised`) and their removed pieces (`dropped`), earlier versions, vectors that were
-    stored or ignored for lack of their model (`vectors_left`), and graph lines. Results can be added: `first + second`."""
+    stored or ignored for lack of their model (`vectors_left`), and graph lines; and the notes that are no longer in their vault. Results can be added: `first + second`."""
 
     stored: int = 0
     already_known: int = 0
@@ -68,6 +68,7 @@ class ImportResult:
     graph: int = 0
     redacted: Mapping[str, int] = field(default_factory=dict)
     flagged: Mapping[str, int] = field(default_factory=dict)
+    deleted_notes: tuple[DeletedNote, ...] = ()
 
     def __add__(self, other: "ImportResult") -> "ImportResult":
         return ImportResult(
@@ -84,13 +85,14 @@ class ImportResult:
             self.graph + other.graph,
             _total([self.redacted, other.redacted]),
             _total([self.flagged, other.flagged]),
+            (*self.deleted_notes, *other.deleted_notes)[:ERRORS_LISTED],
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """Options of an import. Times without an offset are in `zone`. With `dry_run` nothing is stored; without `may_delete` nothing is moved
-    to the trash."""
+    to the trash. `notes` collects the key prefixes of the notes of this import, and the keys by which renamed ones were recognized."""
 
     now: datetime
     zone: ZoneInfo
@@ -99,6 +101,7 @@ class ImportOptions:
     generations: Generations = field(default_factory=dict)
     dry_run: Foreseen | None = None
     may_delete: bool = True
+    notes: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +263,8 @@ def _other_line(row: Mapping[str, Any], zone: ZoneInfo) -> OtherLine | None:
         return version_of(row, zone)
     if PIECES in row:
         return pieces_of(row)
+    if VAULT in row:
+        return Vault(*vault_of(row))
     return non_memory_lines.checked_context(row) if CONTEXT in row else None
 
 
@@ -275,6 +280,9 @@ def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], opti
         Refusal(number, Redaction(options.privacy).text(outcome.reason))
         for (number, _), outcome in zip(numbered, outcomes, strict=True)
         if outcome.outcome == "refused"
+    )
+    options.notes.update(
+        outcome.key for outcome, draft in zip(outcomes, drafts, strict=True) if draft.restored.key not in (None, outcome.key)
     )
     names = [outcome.outcome for outcome in outcomes]
     new = [outcome for outcome in outcomes if outcome.outcome in ("stored", "revised")]
@@ -310,6 +318,11 @@ def _import_others(persona: Persona, others: Sequence[tuple[int, OtherLine]], op
     for number, other in others:
         redaction = Redaction(options.privacy)
         try:
+            if isinstance(other, Vault):
+                result += _deleted_notes(persona, other, options)
+                continue
+            if isinstance(other, tuple):
+                options.notes.add(other[0])
             line = non_memory_lines.redacted(other, redaction)
             imported = _result(non_memory_lines.import_line(persona, line, options.now, options.dry_run, options.may_delete))
             counts_redaction = imported.versions or imported.context
@@ -317,6 +330,13 @@ def _import_others(persona: Persona, others: Sequence[tuple[int, OtherLine]], op
         except InvalidInput as error:
             result += ImportResult(refused=1, errors=(Refusal(number, Redaction(options.privacy).text(str(error))),))
     return result
+
+
+def _deleted_notes(persona: Persona, vault: Vault, options: ImportOptions) -> ImportResult:
+    deleted = non_memory_lines.deleted_notes(persona, vault, options.notes)
+    if vault.forget:
+        return ImportResult(dropped=non_memory_lines.forget_notes(persona, deleted, options.now, options.dry_run, options.may_delete))
+    return ImportResult(deleted_notes=tuple(deleted[:ERRORS_LISTED]))
 
 
 def _result(counts: Mapping[str, int]) -> ImportResult:

@@ -100,6 +100,17 @@ def pieces_of(row: Mapping[str, Any]) -> tuple[str, int]:
     return _key(row["pieces_of"]), _count("pieces", row.get("pieces", 0), 0)
 
 
+def vault_of(row: Mapping[str, Any]) -> tuple[str, frozenset[str], Mapping[str, str], bool]:
+    """From a `notes_of` line: the name of a vault, the key prefixes of its unread notes, the names of exported notes that are deleted by the digests
+    of their keys, and whether to forget deleted ones.
+
+    Raises:
+        InvalidInput: the fields are invalid.
+    """
+    check_fields(row, VAULT_FIELDS)
+    return row["notes_of"], frozenset(row.get("unread", ())), row.get("deleted", {}), row.get("forget", False)
+
+
 def check_fields(row: Mapping[str, Any], fields: "Mapping[str, Check]") -> None:
     """Raises InvalidInput if a field is unknown or has a value of the wrong type."""
     for name, value in row.items():
@@ -199,6 +210,7 @@ TEXTS: Check = ("a list of strings", _is_texts)
 COUNT: Check = ("a whole number", _is_whole_number)
 SHARE: Check = ("a number from 0 to 1", _is_number)
 OBJECT: Check = ("an object of plain JSON", _is_plain_object)
+TEXT_BY_NAME: Check = ("an object of strings", _is_text_by_name)
 FLAG: Check = ("true or false", lambda value: isinstance(value, bool))
 
 # Every field of a memory line, in the order of the export, with its type.
@@ -213,7 +225,7 @@ FIELDS: Mapping[str, Check] = {
     "source": TEXT,
     "session_id": TEXT,
     "kind": TEXT,
-    "state": ("an object of strings", _is_text_by_name),
+    "state": TEXT_BY_NAME,
     "questions": TEXTS,
     "relations": TEXTS,
     "revision": COUNT,
@@ -238,6 +250,7 @@ VERSION_FIELDS: Mapping[str, Check] = {
     "privacy_level": TEXT,
 }
 PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": TEXT, "pieces": COUNT}
+VAULT_FIELDS: Mapping[str, Check] = {"notes_of": TEXT, "unread": TEXTS, "deleted": TEXT_BY_NAME, "forget": FLAG}
 _DRAFT_FIELDS = frozenset(
     "content source session_id kind tags importance occurred_at questions relations state supersedes category privacy_level".split()
 )

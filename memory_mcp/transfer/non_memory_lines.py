@@ -1,10 +1,10 @@
-"""The lines of an import that are not memories: earlier versions, the persona's context, the number of pieces of a note.
+"""The lines of an import that are not memories: earlier versions, the persona's context, the number of pieces of a note, the name of a vault.
 
 The first field of a line determines its kind. Importing the same line again changes nothing.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -22,10 +22,11 @@ from memory_mcp.store import memories, versions
 from memory_mcp.store.files.persona_context import PEOPLE
 from memory_mcp.store.operations import Operation
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.transfer.formats.obsidian_notes import digest
 
-VERSION, CONTEXT, PIECES = "version_of", "persona_context", "pieces_of"
+VERSION, CONTEXT, PIECES, VAULT = "version_of", "persona_context", "pieces_of", "notes_of"
 CONTEXT_LIMIT = 200_000
-SHORTENED = "no longer in the note"
+SHORTENED, DELETED = "no longer in the note", "its note was deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,27 @@ class Context:
     fields: Mapping[str, Any]
 
 
-OtherLine = Version | Context | tuple[str, int]
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """The vault of the notes before this line. Those with the key prefixes `unread` are there and couldn't be read. `deleted`: exported notes that
+    are no longer there, by the digests of their keys. `forget`: the memories of notes that are no longer there are to be moved to the trash."""
+
+    name: str
+    unread: frozenset[str]
+    deleted: Mapping[str, str]
+    forget: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedNote:
+    """A note that is no longer in its vault, and the keys of its memories."""
+
+    note: str
+    keys: tuple[str, ...]
+
+
+MemoryLine = Version | Context | tuple[str, int]
+OtherLine = MemoryLine | Vault
 
 
 def checked_context(row: Mapping[str, Any]) -> Context:
@@ -59,7 +80,7 @@ def checked_context(row: Mapping[str, Any]) -> Context:
     return Context(fields)
 
 
-def redacted(other: OtherLine, redaction: Redaction) -> OtherLine:
+def redacted(other: MemoryLine, redaction: Redaction) -> MemoryLine:
     """A copy without private data; `redaction` counts what was removed.
 
     Raises:
@@ -77,7 +98,37 @@ def redacted(other: OtherLine, redaction: Redaction) -> OtherLine:
     return Context(redaction.tree(other.fields)) if isinstance(other, Context) else other
 
 
-def import_line(persona: Persona, other: OtherLine, now: datetime, dry_run: Foreseen | None, may_delete: bool) -> dict[str, int]:
+def deleted_notes(persona: Persona, vault: Vault, present: Set[str]) -> list[DeletedNote]:
+    """The notes of this vault with memories outside the trash, except those `present`: key prefixes of notes, or keys of memories."""
+    with persona.database.read() as connection:
+        stored = memories.of_vault(connection, vault.name)
+        if vault.deleted:
+            stored += [
+                (key, vault.deleted[of_key]) for key in memories.current_keys(connection) if (of_key := digest(key)) in vault.deleted
+            ]
+    notes: dict[str, list[str]] = {}
+    for key, note in stored:
+        if key not in present and key.rpartition("_")[0] not in present | vault.unread:
+            notes.setdefault(note, []).append(key)
+    return [DeletedNote(note, tuple(keys)) for note, keys in notes.items()]
+
+
+def forget_notes(persona: Persona, notes: Sequence[DeletedNote], now: datetime, dry_run: Foreseen | None, may_delete: bool) -> int:
+    """Moves the memories of deleted notes to the trash, or with `dry_run` only counts them.
+
+    Raises:
+        InvalidInput: the caller may not move memories to the trash.
+    """
+    keys = [key for note in notes for key in note.keys]
+    if keys and not may_delete:
+        why = "moving them to the trash requires the scope delete"
+        raise InvalidInput(f"{len(notes)} notes are no longer in the vault", why, "Use a token with that scope, or forget them")
+    if keys and not dry_run:
+        _drop(persona, keys, now, DELETED)
+    return len(keys)
+
+
+def import_line(persona: Persona, other: MemoryLine, now: datetime, dry_run: Foreseen | None, may_delete: bool) -> dict[str, int]:
     """Imports a line, or with `dry_run` only checks it. Returns the counts to add, by field of `ImportResult`.
 
     `may_delete`: whether the caller may move memories to the trash.
@@ -97,7 +148,7 @@ def import_line(persona: Persona, other: OtherLine, now: datetime, dry_run: Fore
         why = "moving them to the trash requires the scope delete"
         raise InvalidInput(f"{len(removed)} pieces are no longer in the note", why, "Use a token with that scope, or forget them")
     if removed and not dry_run:
-        _drop(persona, removed, now)
+        _drop(persona, removed, now, SHORTENED)
     return {"dropped": len(removed)}
 
 
@@ -137,9 +188,9 @@ def _import_version(persona: Persona, version: Version, dry_run: Foreseen | None
     return {"versions": 1} if added else {"already_known": 1}
 
 
-def _drop(persona: Persona, keys: Sequence[str], now: datetime) -> None:
+def _drop(persona: Persona, keys: Sequence[str], now: datetime, reason: str) -> None:
     def drop(connection: apsw.Connection) -> list[Operation]:
-        return forget_stored(connection, keys, SHORTENED, now)[1]
+        return forget_stored(connection, keys, reason, now)[1]
 
     for operation in persona.database.write(drop):
         persona.log.append(persona.name, operation)

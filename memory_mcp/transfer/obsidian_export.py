@@ -3,7 +3,6 @@
 Links are in the front matter, so that the body of a note is exactly the content of its memory.
 """
 
-import hashlib
 import io
 import re
 import unicodedata
@@ -18,7 +17,7 @@ from memory_mcp.domain import Memory, StatedRelation
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, versions
 from memory_mcp.store.graph import relations, visibility
-from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, MEMORY, format_note
+from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, MEMORY, digest, format_note
 from memory_mcp.transfer.jsonlines import EXPORT_PAGE, ExportOptions, row_of, row_of_version
 from memory_mcp.transfer.non_memory_lines import CONTEXT
 
@@ -154,7 +153,7 @@ def _path(memory: Memory, name: str) -> str:
 
 def _name(memory: Memory, zone: ZoneInfo) -> str:
     """A unique name: the date, the first words, and a digest of the key, such as `2025-10-30 its first words 0a1b2c3d4e`."""
-    return f"{memory.event_time.astimezone(zone):%Y-%m-%d} {_title(memory.content)} {_digest(memory.key)}"
+    return f"{memory.event_time.astimezone(zone):%Y-%m-%d} {_title(memory.content)} {digest(memory.key)}"
 
 
 def _title(content: str) -> str:
@@ -165,12 +164,8 @@ def _safe_label(label: str) -> str:
     """A file name that is unique for the label, also on file systems that ignore case."""
     safe = _safe(label, LABEL_CHARACTERS)
     is_plain = safe == label == label.casefold() and (len(label) >= SHORT_NAME or not label.isascii())
-    return safe if is_plain else f"{safe} {_digest(label)}".strip()
+    return safe if is_plain else f"{safe} {digest(label)}".strip()
 
 
 def _safe(text: str, characters: int) -> str:
     return _UNSAFE.sub(" ", unicodedata.normalize("NFC", text)).strip(". ")[:characters].strip(". ")
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -95,6 +95,22 @@ def test_texts_and_vaults_are_imported_once(shared_server: RunningServer, tmp_pa
     assert [hit["content"] for hit in hits] == ["湯豆腐の作り方"]
 
 
+def test_an_import_names_what_it_leaves_out_and_offers_to_forget_deleted_notes(shared_server: RunningServer, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    (vault / "Templates").mkdir(parents=True)
+    for name in ("Templates/日.md", "今.md", "昔.md"):
+        (vault / name).write_text(f"{name}の話 %%内緒%%", encoding="utf-8")
+    memory_mcp = shared_server.memory_mcp
+    first = ok(memory_mcp("import", str(vault), "-p", "keeper"))
+    assert first == "left out: 2 comments (今.md; 昔.md), 1 templates (Templates/日.md)\nkeeper: 2 stored, 0 known already, 0 refused\n"
+    (vault / "昔.md").unlink()
+    again = ok(memory_mcp("import", str(vault), "-p", "keeper")).splitlines()
+    assert re.fullmatch(r"昔\.md is no longer in the vault: obsidian_[0-9a-f]{24}_0", again[1])
+    assert "--forget-deleted" in again[2]
+    done = ok(memory_mcp("import", str(vault), "-p", "keeper", "--forget-deleted")).splitlines()
+    assert done[-1] == "keeper: 0 stored, 1 known already, 0 refused, 1 moved to the trash"
+
+
 def test_a_large_import_that_is_refused_at_once_says_why(tmp_path: Path) -> None:
     file = tmp_path / "large.jsonl"
     file.write_text(f'{{"content": "{"a" * 1_000}"}}\n' * 20_000)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -176,3 +177,63 @@ def test_a_vault_has_relations_and_no_earlier_state_that_was_secret(
     notes = [file.text for file in files(nilou, leaving, zone)]
     assert "隠していたこと" not in "".join(notes)
     assert any("田中 > works_on > プロジェクトA" in note for note in notes)
+
+
+def imported(into: Persona, place: Path, now: datetime, zone: ZoneInfo, **how: Any) -> ImportResult:
+    rows = [one.row for one in obsidian.read(source_of(place), print) if one.row]
+    rows[-1] |= how
+    lines = [json.dumps(row, ensure_ascii=False).encode() for row in rows]
+    return import_lines(lambda: nullcontext(into), list(enumerate(lines, start=1)), ImportOptions(now, zone, Privacy(), "revise"))
+
+
+def test_a_vault_imported_again_is_refreshed_and_deleted_notes_are_offered_for_forgetting(
+    nilou: Persona, tmp_path: Path, now: datetime, zone: ZoneInfo
+) -> None:
+    place = tmp_path / "vault"
+    place.mkdir()
+    for name in ("母", "夕飯", "古い", "移す"):
+        (place / f"{name}.md").write_text(f"{name}の話", encoding="utf-8")
+    assert imported(nilou, place, now, zone).stored == 4
+    assert imported(nilou, place, now, zone) == ImportResult(already_known=4)
+    (place / "母.md").write_text("母は元気", encoding="utf-8")
+    (place / "古い.md").unlink()
+    (place / "人").mkdir()
+    (place / "移す.md").rename(place / "人" / "移した.md")
+    (place / "夕飯.md").write_bytes(b"\x81\x00\xfd\xfe\xff")  # can't be read, and isn't deleted for that
+    keys = {row["content"]: row["key"] for row in map(json.loads, export_lines(nilou))}
+    again = imported(nilou, place, now, zone)
+    assert (again.revised, again.stored, again.dropped) == (1, 1, 0)
+    assert [(gone.note, gone.keys) for gone in again.deleted_notes] == [("古い.md", (keys["古いの話"],)), ("移す.md", (keys["移すの話"],))]
+    assert len(list(export_lines(nilou))) == 5
+    assert imported(nilou, place, now, zone, forget=True).dropped == 2
+    assert imported(nilou, place, now, zone).deleted_notes == ()
+    assert {row["content"] for row in map(json.loads, export_lines(nilou))} == {"夕飯の話", "母は元気", "移すの話"}
+
+
+def test_an_exported_note_that_was_deleted_is_offered_for_forgetting(
+    eventful: Persona, unpacked: Any, say: Say, now: datetime, zone: ZoneInfo
+) -> None:
+    place = unpacked(eventful, ExportOptions())
+    say("書き出した後の話")
+    (note,) = [path for path in place.rglob("*.md") if "誕生日" in path.name]
+    key = next(json.loads(line)["key"] for line in export_lines(eventful) if "誕生日" in line)
+    note.unlink()
+    (moved,) = [path for path in place.rglob("*.md") if "フォンテーヌ" in path.name]
+    moved.rename(place / "住まい.md")
+    result = imported(eventful, place, now, zone)
+    assert [(gone.note, gone.keys) for gone in result.deleted_notes] == [(note.stem, (key,))]
+
+
+def test_a_note_is_no_person_for_its_title_and_a_link_with_a_path_is_whom_it_shows(
+    nilou: Persona, tmp_path: Path, now: datetime, zone: ZoneInfo
+) -> None:
+    place = tmp_path / "vault"
+    place.mkdir()
+    (place / "夕飯ノート.md").write_text("[[人/ダイズ|ダイズ]]と湯豆腐を食べた。", encoding="utf-8")
+    imported(nilou, place, now, zone)
+    while update_graph(nilou, now):
+        pass
+    with nilou.database.read() as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM entities")}
+    assert "ダイズ" in names
+    assert not {name for name in names if "夕飯" in name or "/" in name}

@@ -32,6 +32,7 @@ class Read:
     def __init__(self, path: Path) -> None:
         self.reported: list[str] = []
         found = list(obsidian.read(source_of(path), self.reported.append))
+        self.left_out = [(one.where, one.left_out) for one in found if one.left_out]
         self.refused = [(one.where, one.refused) for one in found if one.refused]
         self.rows = [one.row for one in found if one.row and "content" in one.row]
         self.lengths = [one.row["pieces"] for one in found if one.row and "pieces_of" in one.row]
@@ -52,7 +53,7 @@ def test_a_note_is_one_memory_with_its_tags_its_date_and_its_links(tmp_path: Pat
     assert key.startswith("obsidian_")
     assert key.endswith("_0")
     assert row == {
-        "content": "湯豆腐を作った #京都/夜 と #100 と [[豆腐|とうふ]]\n\n二段落目",
+        "content": "湯豆腐を作った #京都/夜 と #100 と [[豆腐|とうふ]]\n\n二段落目\n\nmood: 良い",
         "source": "夕飯",
         "session_id": "食/夕飯.md",
         "kind": "fact",
@@ -102,7 +103,7 @@ def test_a_front_matter_that_can_not_be_read_stays_in_the_text_and_is_reported(t
     found = Read(tmp_path)
     assert found.contents[0].startswith("---")
     assert found.contents[0].endswith("本文")
-    assert found.contents[1] == "別のノート"
+    assert found.contents[1] == "別のノート\n\nkind: fine"
     assert found.reported == ["a.md: its front matter can't be read and stays in the text"]
 
 
@@ -193,4 +194,61 @@ def test_a_front_matter_with_a_number_of_thousands_of_digits_costs_no_other_note
     write(tmp_path / "b.md", "---\nlap: 12\n---\n遅い。\n")
     rows = [one.row for one in obsidian.read(source_of(tmp_path), lambda _: None) if one.row]
     json.dumps(rows)  # as the client sends them
-    assert {"速い。", "遅い。"} <= {row["content"].splitlines()[-1] for row in rows if "content" in row}
+    contents = [row["content"] for row in rows if "content" in row]
+    assert any("速い。" in content for content in contents)
+    assert "遅い。\n\nlap: 12" in contents
+
+
+def test_what_the_front_matter_says_is_text_and_what_it_notes_of_the_file_is_not(tmp_path: Path) -> None:
+    front = "aliases: [とうふ, 豆腐]\nrating: 5\nplace: '[[店/南禅寺|寺]]'\ndone: true\nnested: {a: 1}\nupdated: 2025-10-01\ncssclasses: [wide]\n"
+    write(tmp_path / "a.md", f"---\n{front}long: {'あ' * 600}\n---\n本文\n")
+    write(tmp_path / "b.md", "---\nbirthday: 2000-01-02\n---\n")
+    (row, other) = Read(tmp_path).rows
+    assert row["content"] == "本文\n\naliases: とうふ, 豆腐\nrating: 5\nplace: [[南禅寺|寺]]"
+    assert set(row["metadata"]["front_matter"]) >= {"aliases", "nested", "long"}
+    assert other["content"] == "birthday: 2000-01-02"
+
+
+def test_templates_are_left_out_and_named_and_a_note_about_them_is_not(tmp_path: Path) -> None:
+    for folder in ("Templates", "99_templates", "その他/テンプレート"):
+        write(tmp_path / folder / "日記.md", "今日の予定")
+    write(tmp_path / "day.md", "---\ndate: {{date:YYYY-MM-DD}}\n---\n今日は")
+    write(tmp_path / "templater.md", '<%* await tp.file.move("x") -%>\n# <% tp.file.title %>')
+    write(tmp_path / "使い方.md", "`{{date}}` は日付になる。\n```\n<% tp.date.now() %>\n```\nTemplates の話")
+    write(tmp_path / "ours.md", format_note({"memory_mcp": "memory", "key": "k"}, "{{date}} の話"))
+    found = Read(tmp_path)
+    assert [row["content"] for row in found.rows] == [
+        "{{date}} の話",
+        "`{{date}}` は日付になる。\n```\n<% tp.date.now() %>\n```\nTemplates の話",
+    ]
+    assert sorted(found.left_out) == [
+        (name, "templates")
+        for name in sorted(["99_templates/日記.md", "Templates/日記.md", "day.md", "templater.md", "その他/テンプレート/日記.md"])
+    ]
+
+
+def test_comments_and_attachments_are_left_out_and_counted(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", "前 %%見えない%% 後\n\n%%\n二行の\n`code` のある\n%%\n`%%コード%%` と 100%%\n")
+    write(tmp_path / "写真" / "a.png", b"\x89PNG")
+    found = Read(tmp_path)
+    assert found.contents == ["前  後\n\n`%%コード%%` と 100%%"]
+    assert found.left_out == [("a.md", "comments"), ("a.md", "comments"), ("写真/a.png", "attachments")]
+
+
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("[[人/母|母]]", "[[母]]"),
+        ("[[人/母]]", "[[母]]"),
+        ("[[人/家族/田中太郎|田中さん]]", "[[田中太郎|田中さん]]"),
+        ("[[豆腐|とうふ]]", "[[豆腐|とうふ]]"),
+        ("[[人/母.md#誕生日|母の日]]", "[[母#誕生日|母の日]]"),
+        ("![[写真/a.png|300]]", "a.png"),
+        ("![[人/母]]", "![[母]]"),
+        ("`[[人/母|母]]`", "`[[人/母|母]]`"),
+        ("[[#見出し]]", "[[#見出し]]"),
+    ],
+)
+def test_a_link_names_the_note_without_its_folders(tmp_path: Path, link: str, shown: str) -> None:
+    write(tmp_path / "a.md", f"今日は{link}の話。")
+    assert Read(tmp_path).contents == [f"今日は{shown}の話。"]

@@ -53,6 +53,11 @@ class RefusedLine(TypedDict):
     reason: str
 
 
+class DeletedNoteView(TypedDict):
+    note: str
+    keys: list[str]
+
+
 class Imported(PersonaAnswer):
     """What became of the lines of an import."""
 
@@ -70,6 +75,7 @@ class Imported(PersonaAnswer):
     graph: NotRequired[Count]
     redacted: NotRequired[dict[str, Count]]
     flagged: NotRequired[dict[str, Count]]
+    deleted_notes: NotRequired[list[DeletedNoteView]]
 
 
 @operation(needs=["write"], route=Route("POST", "/api/import", body={JSON_LINES: {"schema": {"type": "string"}}}), answer=Imported)

@@ -179,10 +179,13 @@ def export_names(connection: apsw.Connection, deleted: bool, secret: bool) -> di
 
 
 def labels_of(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
-    """What these memories are filed under: their sources, as a Person, and their tags, without a type."""
+    """What these memories are filed under: their sources, as a Person, and their tags, without a type. The source of a note or of a text file is its
+    title, which names nobody by itself."""
     wanted = json.dumps(list(memory_ids))
     sources = connection.execute(
-        "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))", (wanted,)
+        "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?)) "
+        "AND NOT (json_valid(m.metadata) AND coalesce(json_extract(m.metadata, '$.origin.format') IN ('obsidian', 'text'), 0))",
+        (wanted,),
     ).fetchall()
     tags = connection.execute(
         "SELECT DISTINCT CAST(t.value AS TEXT) FROM memories m, json_each(CASE WHEN json_valid(m.tags) THEN m.tags ELSE '[]' END) t "

@@ -2,7 +2,8 @@
 
 An exported note is identified by the key in its front matter, even if it was moved or renamed; any other note by its path.
 An edited note becomes a revision of its memory. A note of up to `PIECE_CHARACTERS` is one memory, a longer one is split
-into pieces.
+into pieces. The last line names the vault: by it, the server finds the memories of notes that are no longer there.
+Of exported notes it knows those that a list names and that are nowhere in the vault.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,32 +14,66 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.deduplication import NOTES, ORIGIN
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, Report, Row, storable
-from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, READER_FIELDS, Note, links_in, parse_note, tags_in
+from memory_mcp.transfer.formats.obsidian_notes import (
+    INDEX,
+    MARK,
+    READER_FIELDS,
+    Note,
+    digest,
+    digests_in,
+    is_template,
+    links_in,
+    parse_note,
+    tags_in,
+    with_short_links,
+    without_comments,
+)
 from memory_mcp.transfer.formats.sources import Source, whole
 from memory_mcp.transfer.formats.text_files import decoded, file_fields, occurred_at_field, pieces
 from memory_mcp.transfer.line_fields import FIELDS, VERSION_FIELDS
-from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VERSION
+from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VAULT, VERSION
 
 SUFFIX = ".md"
 LINKS_KEPT = 100
+# Front matter with a place of its own, or about the file: no part of the text.
+NOT_SAID = frozenset("tags tag date created updated modified publish permalink id uid uuid".split()) | READER_FIELDS - {"aliases"}
+SAID_LIMIT = 500
+DELETED_NAMED = 1_000
 
 
 def read(source: Source, report: Report) -> Iterator[ImportItem]:
     """Yields the rows of all notes in the order of their paths. Calls `report` for defects that don't prevent an import."""
-    for name in source.names():
+    unread: list[str] = []
+    listed: dict[str, str] = {}
+    present: set[str] = set()
+    names = source.names()
+    for name in names:
         if PurePosixPath(name).suffix.lower() != SUFFIX:
+            yield ImportItem(name, left_out="attachments")
             continue
         try:
-            note = parse_note(decoded(whole(source, name), name))
+            text = decoded(whole(source, name), name)
+            note = parse_note(text)
         except InvalidInput as error:
+            unread.append(_stem(source, name))
             yield ImportItem(name, refused=str(error))
+            continue
+        if note.mark is None and is_template(name, text):
+            yield ImportItem(name, left_out="templates")
             continue
         if note.fields is None:
             report(f"{name}: its front matter can't be read and stays in the text")
         if note.mark is None:
             yield from _other_note(source, name, note)
-        elif note.mark != INDEX:
+        elif note.mark == INDEX:
+            listed |= digests_in(note.body)
+        else:
+            present.add(digest(str((note.fields or {}).get("key"))))
             yield _exported_note(name, note)
+    # A note that can't be read may be any of them.
+    deleted = {} if unread else {key: listed[key] for key in list(listed.keys() - present)[:DELETED_NAMED]}
+    if any(PurePosixPath(name).suffix.lower() == SUFFIX for name in names):
+        yield ImportItem(source.label, {VAULT: source.label, "unread": unread, "deleted": deleted})
 
 
 def _exported_note(name: str, note: Note) -> ImportItem:
@@ -56,13 +91,16 @@ def _exported_note(name: str, note: Note) -> ImportItem:
 
 
 def _other_note(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
-    fields, body = note.fields or {}, storable(note.body)
+    fields = note.fields or {}
+    body, comments = without_comments(storable(note.body))
+    for _ in range(comments):
+        yield ImportItem(name, left_out="comments")
     row_fields = {**file_fields(PurePosixPath(name).stem, source.changed(name), name), **_note_fields(fields, body)}
-    stem = import_rows.key_of(NOTES, source.label, name)
+    stem = _stem(source, name)
     links = links_in(body)[:LINKS_KEPT]
     origin = {"format": NOTES, "vault": source.label, "note": name, **({"links": links} if links else {})}
     index = 0
-    for piece in pieces(body):
+    for piece in pieces(with_short_links("\n\n".join(part for part in (body.strip("\n"), _said(fields)) if part))):
         if piece.strip():
             row: Row = {
                 "key": f"{stem}_{index}",
@@ -73,6 +111,21 @@ def _other_note(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
             yield ImportItem(name, row)
             index += 1
     yield ImportItem(name, {PIECES: stem, "pieces": index})
+
+
+def _stem(source: Source, name: str) -> str:
+    return import_rows.key_of(NOTES, source.label, name)
+
+
+def _said(fields: Mapping[str, Any]) -> str:
+    """The front matter that says something, as text: what is said there is found like what the note says."""
+    lines = []
+    for name, value in fields.items():
+        values = value if isinstance(value, list) else [value]
+        words = [str(word) for word in values if isinstance(word, str | int | float) and not isinstance(word, bool) and str(word).strip()]
+        if words and name not in NOT_SAID:
+            lines.append(storable(f"{name}: {', '.join(words)}"))
+    return "\n".join(line for line in lines if len(line) <= SAID_LIMIT)
 
 
 def _note_fields(fields: Mapping[str, Any], body: str) -> Row:

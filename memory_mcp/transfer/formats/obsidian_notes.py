@@ -4,6 +4,7 @@ langchain-community's ObsidianLoader is not used: it turns lists in the front ma
 tags, and fails for the whole vault at the first note that it can't parse.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -18,6 +19,9 @@ MARK = "memory_mcp"
 MEMORY, INDEX = "memory", "index"
 # Front matter for readers of the vault; an import ignores it.
 READER_FIELDS = frozenset({MARK, "date", "links", "aliases", "cssclasses"})
+# The name of an exported note ends with a digest of the key of its memory.
+_DIGEST_CHARACTERS = 10
+_NAME_WITH_DIGEST = re.compile(rf"(?:.* )?([0-9a-f]{{{_DIGEST_CHARACTERS}}})")
 FRONT_MATTER_LIMIT = 2 * 1024 * 1024
 
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -25,7 +29,20 @@ _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 LONGEST_NUMBER_BITS = 1024  # a float holds no more, and Python writes no more than 4,300 digits
 
-_CODE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
+_IN_CODE = (
+    r"^[ \t]*(?P<fence>```+|~~~+).*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)|(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"  # of either kind
+)
+_CODE = re.compile(_IN_CODE, re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(rf"(?P<comment>%%.*?%%)|{_IN_CODE}", re.MULTILINE | re.DOTALL)
+# ![[picture.png]] shows a file; [[人/母#誕生日|母]] names a note by its path, a heading in it, and what is shown.
+_NOTE_LINK = re.compile(
+    rf"(?P<shows>!?)\[\[(?P<path>[^\]\[|#^\n]+)(?P<place>[#^][^\]\[|\n]*)?(?:\|(?P<alias>[^\]\[\n]*))?\]\]|{_IN_CODE}",
+    re.MULTILINE | re.DOTALL,
+)
+_ATTACHMENT = re.compile(r"\.(?!md$)[A-Za-z0-9]{1,5}$")
+# Placeholders of Obsidian's own templates and of the plugin Templater.
+_PLACEHOLDER = re.compile(r"\{\{(?:date|time|title)(?::[^{}\n]*)?\}\}|<%.*?%>", re.DOTALL)
+_TEMPLATE_FOLDER = re.compile(r"[\W\d_]*(?:templates?|テンプレート|テンプレ)", re.IGNORECASE)
 # Obsidian allows letters of every script in a tag and requires one character that is not a digit.
 _TAG = re.compile(r"(?:(?<=\s)|^)#([\w/-]*[^\W\d][\w/-]*)", re.MULTILINE)
 _LINK = re.compile(r"\[\[([^\]\[|#^]+)")
@@ -81,6 +98,42 @@ def tags_in(body: str) -> list[str]:
 def links_in(body: str) -> list[str]:
     """The names of the notes that a text links to outside of code."""
     return list(dict.fromkeys(link.strip() for link in _LINK.findall(_CODE.sub(" ", body)) if link.strip()))
+
+
+def digest(text: str) -> str:
+    """What tells names of notes apart that are otherwise alike."""
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+
+
+def digests_in(body: str) -> dict[str, str]:
+    """The digests of the exported notes that a text links to, each with the name of the note."""
+    return {match[1]: name for name in links_in(body) if (match := _NAME_WITH_DIGEST.fullmatch(name))}
+
+
+def is_template(path: str, text: str) -> bool:
+    """Whether a note is a template for others: it is in a folder of templates, or has placeholders outside of code."""
+    return any(map(_TEMPLATE_FOLDER.fullmatch, path.split("/")[:-1])) or _PLACEHOLDER.search(_CODE.sub(" ", text)) is not None
+
+
+def without_comments(body: str) -> tuple[str, int]:
+    """A text without its %%comments%% outside of code, and how many there were."""
+    count = sum(match["comment"] is not None for match in _COMMENT.finditer(body))
+    return (_COMMENT.sub(lambda match: "" if match["comment"] else match[0], body), count) if count else (body, 0)
+
+
+def with_short_links(body: str) -> str:
+    """A text whose links name notes without their folders: [[人/母|母]] → [[母]]. Embedded files become plain names."""
+    return _NOTE_LINK.sub(_short_link, body)
+
+
+def _short_link(match: re.Match[str]) -> str:
+    if match["path"] is None:
+        return match[0]
+    name = match["path"].strip().rstrip("/").rpartition("/")[2].removesuffix(".md")
+    if match["shows"] and _ATTACHMENT.search(name):
+        return name
+    alias = (match["alias"] or "").strip()
+    return f"{match['shows']}[[{name}{match['place'] or ''}{f'|{alias}' if alias not in ('', name) else ''}]]"
 
 
 def _fields(front: str) -> dict[str, Any]:

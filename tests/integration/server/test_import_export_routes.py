@@ -77,6 +77,28 @@ def test_the_same_import_again_stores_nothing(send, export):
     assert export() == exported
 
 
+def test_notes_that_left_their_vault_are_named_and_only_forgotten_on_request(send, export):
+    def note(name):
+        key = f"obsidian_{name}"
+        row = {
+            "key": f"{key}_0",
+            "content": f"{name}の話",
+            "metadata": {"origin": {"format": "obsidian", "vault": "本棚", "note": f"{name}.md"}},
+        }
+        return row, {"pieces_of": key, "pieces": 1}
+
+    vault = {"notes_of": "本棚"}
+    assert "deleted_notes" not in send(lines_of(*note("a"), *note("b"), vault))
+    assert "deleted_notes" not in send(lines_of({"notes_of": "別の棚"}))
+    gone = [{"note": "b.md", "keys": ["obsidian_b_0"]}]
+    assert send(lines_of(*note("a"), vault))["deleted_notes"] == gone
+    assert "deleted_notes" not in send(lines_of(*note("a"), {**vault, "unread": ["obsidian_b"]}))
+    assert contents(export()) == ["aの話", "bの話"]
+    assert send(lines_of(*note("a"), {**vault, "forget": True}))["dropped"] == 1
+    assert contents(export()) == ["aの話"]
+    assert send(lines_of({"notes_of": 7}))["refused"] == 1
+
+
 def test_lines_that_can_not_be_used_are_refused_by_number_and_the_rest_is_stored(send, export):
     body = b"\n".join(
         [
