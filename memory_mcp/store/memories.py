@@ -144,11 +144,6 @@ def keys_with_prefix(connection: apsw.Connection, prefix: str) -> list[str]:
     return [row[0] for row in connection.execute("SELECT key FROM memories WHERE key >= ? AND key < ? ORDER BY key", (prefix, last))]
 
 
-def current_keys(connection: apsw.Connection) -> list[str]:
-    """The keys of all memories outside the trash, in the order in which they were stored."""
-    return [row[0] for row in connection.execute("SELECT key FROM memories WHERE deleted_at IS NULL ORDER BY id")]
-
-
 def of_vault(connection: apsw.Connection, vault: str) -> list[tuple[str, str]]:
     """The keys of memories outside the trash that an import of notes made from this vault, each with the path of its note, in the order of both."""
     rows = connection.execute(

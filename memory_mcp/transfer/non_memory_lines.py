@@ -103,12 +103,16 @@ def deleted_notes(persona: Persona, vault: Vault, present: Set[str]) -> list[Del
     with persona.database.read() as connection:
         stored = memories.of_vault(connection, vault.name)
         if vault.deleted:
+            exported = [key for key in memories.keys_with_prefix(connection, "") if digest(key) in vault.deleted]
             stored += [
-                (key, vault.deleted[of_key]) for key in memories.current_keys(connection) if (of_key := digest(key)) in vault.deleted
+                (key, vault.deleted[digest(key)])
+                for key, memory in memories.by_keys(connection, exported).items()
+                if memory.deleted_at is None
             ]
+    kept = present | vault.unread
     notes: dict[str, list[str]] = {}
     for key, note in stored:
-        if key not in present and key.rpartition("_")[0] not in present | vault.unread:
+        if kept.isdisjoint((key, key.rpartition("_")[0])):
             notes.setdefault(note, []).append(key)
     return [DeletedNote(note, tuple(keys)) for note, keys in notes.items()]
 
