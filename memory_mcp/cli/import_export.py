@@ -115,9 +115,11 @@ def export_memories(
             advance(1)
 
 
-def _report_left_out(count: int) -> None:
-    if count:
-        typer.echo(f"memory-mcp: {count} secret left out; use --include-secret to include them", err=True)
+def _report_left_out(secret: int, graph: int) -> None:
+    if secret:
+        typer.echo(f"memory-mcp: {secret} secret left out; use --include-secret to include them", err=True)
+    if graph:
+        typer.echo(f"memory-mcp: {graph} of the graph left out, which only memories in the trash or secret ones support", err=True)
 
 
 def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:

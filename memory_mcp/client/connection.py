@@ -95,10 +95,11 @@ class Connection:
             self._check(response)
             return self._object(response)
 
-    def export_lines(self, include: Iterable[str] = (), left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
+    def export_lines(self, include: Iterable[str] = (), left_out: Callable[[int, int], None] | None = None) -> Iterator[bytes]:
         """The persona's memories as JSON lines, each with its line feed, as they arrive.
 
-        `include` may contain deleted, secret, versions, vectors, context. `left_out` is called with the number of secret memories left out.
+        `include` may contain deleted, secret, versions, vectors, context. `left_out` is called with the numbers of secret memories and of
+        lines of the graph left out.
         """
         rest = b""
         # Split at line feeds only: iter_lines also splits at characters such as U+2028, which a memory may contain.
@@ -108,7 +109,7 @@ class Connection:
         if rest:
             raise ServerUnreachable("the export broke off", "its last line is incomplete", "Check the server's log and try again")
 
-    def export_blocks(self, form: str, include: Iterable[str] = (), left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
+    def export_blocks(self, form: str, include: Iterable[str] = (), left_out: Callable[[int, int], None] | None = None) -> Iterator[bytes]:
         """Yields an export as it arrives; `form` is jsonl, or markdown for a zip of notes."""
         yield from self._blocks("/api/export", {"format": form, **{f"include_{name}": "true" for name in include}}, left_out)
 
@@ -116,13 +117,13 @@ class Connection:
         """Yields the file of the persona's graph as it arrives; `form` is graphml or json."""
         yield from self._blocks("/api/graph/export", {"format": form, **({"include_secret": "true"} if include_secret else {})})
 
-    def _blocks(self, path: str, query: Mapping[str, str], left_out: Callable[[int], None] | None = None) -> Iterator[bytes]:
+    def _blocks(self, path: str, query: Mapping[str, str], left_out: Callable[[int, int], None] | None = None) -> Iterator[bytes]:
         with self._client() as client, client.stream("GET", path, params=query) as response:
             if response.is_error:
                 response.read()
             self._check(response)
             if left_out:
-                left_out(int(response.headers.get("X-Secret-Left-Out", 0)))
+                left_out(*(int(response.headers.get(f"X-{kind}-Left-Out", 0)) for kind in ("Secret", "Graph")))
             yield from response.iter_bytes()
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

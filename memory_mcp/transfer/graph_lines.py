@@ -151,6 +151,12 @@ def lines_before_memories(persona: Persona, *, deleted: bool, secret: bool) -> I
     yield from map(_line, rows)
 
 
+def left_out(persona: Persona, *, deleted: bool, secret: bool) -> int:
+    """The number of lines that are left out because only memories support them which the export leaves out."""
+    with persona.database.read() as connection:
+        return graph_export.withheld_rows(connection, deleted, secret)
+
+
 def lines_after_memories(persona: Persona, *, deleted: bool, secret: bool) -> Iterator[str]:
     """Yields what was stated about the entities and memories of earlier lines."""
     with persona.database.read() as connection:

@@ -23,6 +23,7 @@ from memory_mcp.store.graph.entities import entity_merges, names, records
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.transfer.formats import knowledge_graph, mem0
 from memory_mcp.transfer.formats.sources import source_of
+from memory_mcp.transfer.graph_lines import left_out
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, export_lines, import_lines
 from memory_mcp.transfer.obsidian_export import files
 from memory_mcp.upkeep.summarization import step
@@ -244,6 +245,28 @@ def test_lines_that_come_one_by_one_make_the_same_graph(told, sakura, read, now)
 def test_an_export_of_before_is_taken_as_ever(told, sakura, read):
     older = [line for line in exported(told) if "content" in json.loads(line)]
     assert read(sakura, *older) == ImportResult(stored=4)
+
+
+def test_a_name_that_only_a_secret_or_forgotten_memory_is_filed_under_is_in_no_export(nilou, say, now):
+    say("[[花子|Person]]が来た")
+    say("会った", privacy_level="secret", source="密偵")
+    key = say("会わない", tags=["陰謀"]).key
+    woven(nilou, now)
+
+    def merged(connection):
+        kept = records.by_name(connection, "花子")[0].id
+        for name in ("密偵", "陰謀"):
+            entity_merges.merge(connection, kept, records.by_name(connection, name)[0].id, None, now)
+
+    nilou.database.write(merged)
+    forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
+    for options, hidden in ((ExportOptions(), "密偵 陰謀"), (ExportOptions(deleted=True), "密偵"), (ExportOptions(secret=True), "陰謀")):
+        lines = "".join(exported(nilou, options))
+        assert not [name for name in hidden.split() if name in lines]
+        counted = left_out(nilou, deleted=options.deleted, secret=options.secret)
+        assert counted == len(said(nilou)) - len(said(nilou, options)) > 0
+    assert all(name in "".join(exported(nilou)) for name in ("密偵", "陰謀"))
+    assert left_out(nilou, deleted=True, secret=True) == 0
 
 
 def test_graph_of_secret_memories_is_exported_only_with_the_flag(nilou, say, now):

@@ -22,6 +22,7 @@ from memory_mcp.server.errors import http_refusal
 from memory_mcp.server.operation import Route, operation
 from memory_mcp.server.views import Count, PersonaAnswer
 from memory_mcp.store import memories
+from memory_mcp.transfer import graph_lines
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, Refusal, export_lines, import_lines
 from memory_mcp.transfer.obsidian_export import archive
 from memory_mcp.upkeep import fts_segments
@@ -32,7 +33,7 @@ LINE_LIMIT_BYTES = 2 * 1024 * 1024
 TOO_LONG = "the line has more than 2 MiB. Split its memory into several."
 JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
 FORMATS = ("jsonl", "markdown")
-LEFT_OUT_HEADER = "X-Secret-Left-Out"
+LEFT_OUT_HEADER, GRAPH_LEFT_OUT_HEADER = "X-Secret-Left-Out", "X-Graph-Left-Out"
 # In every answer; the other counts only where there is something to count.
 ALWAYS_COUNTED = frozenset({"stored", "already_known", "refused", "errors"})
 
@@ -129,9 +130,9 @@ async def export_memories(request: Request, arguments: ExportArguments) -> Respo
     blocks = _notes(call, options) if as_notes else _lines(call, options)
     # The first block is read before the status is sent, so that a persona that can't be read is refused.
     first = await run_in_threadpool(next, blocks, b"")
-    left_out = 0 if options.secret else await run_in_threadpool(_secret_count, call, options.deleted)
+    secret, graph = await run_in_threadpool(_left_out, call, options, as_notes)
     disposition = f'attachment; filename="memories.{"zip" if as_notes else "jsonl"}"'
-    headers = {"Content-Disposition": disposition, LEFT_OUT_HEADER: str(left_out)}
+    headers = {"Content-Disposition": disposition, LEFT_OUT_HEADER: str(secret), GRAPH_LEFT_OUT_HEADER: str(graph)}
     return StreamingResponse(itertools.chain([first], blocks), media_type=ZIP if as_notes else JSON_LINES, headers=headers)
 
 
@@ -168,9 +169,13 @@ def _counted(result: ImportResult) -> dict[str, Any]:
     return {name: count for name, count in counts.items() if count or name in ALWAYS_COUNTED}
 
 
-def _secret_count(call: Call, include_deleted: bool) -> int:
-    with call.reading() as persona, persona.database.read() as connection:
-        return memories.secret_count(connection, include_deleted)
+def _left_out(call: Call, options: ExportOptions, as_notes: bool) -> tuple[int, int]:
+    """How many secret memories, and how many lines of the graph, the export leaves out."""
+    with call.reading() as persona:
+        with persona.database.read() as connection:
+            secret = 0 if options.secret else memories.secret_count(connection, options.deleted)
+        is_whole = as_notes or (options.secret and options.deleted)
+        return secret, 0 if is_whole else graph_lines.left_out(persona, deleted=options.deleted, secret=options.secret)
 
 
 def _lines(call: Call, options: ExportOptions) -> Iterator[bytes]:

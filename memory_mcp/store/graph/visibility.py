@@ -9,7 +9,7 @@ Which memories are hidden depends on the reader. A caller never sees the trash. 
 unless it is asked for them; that a person changed an entity is no reason to export what only secret memories support.
 
 The rule is written as SQL fragments, not as views: the reader is a parameter. Only the comparison of names is Python's (`fold` and
-`bare`: width, case, honorifics). An export compares names letter by letter and ignores labels, because it looks at every name there is.
+`bare`: width, case, honorifics). An export compares the names in texts letter by letter, because it looks at every name there is.
 """
 
 import json
@@ -100,13 +100,16 @@ GROUP BY a.id HAVING min({MEMORY_HIDDEN}) AND (max({_WITHHELD}) OR NOT max(a.by_
 """
 # Many memories share their tags: each distinct list is parsed once.
 _LABELS = """
-SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.deleted_at {deleted}
-UNION ALL SELECT CAST(t.value AS TEXT) FROM (SELECT DISTINCT m.tags FROM memories m WHERE m.tags IS NOT NULL AND m.deleted_at {deleted}
-    UNION SELECT v.tags FROM {earlier} ON v.key = m.key WHERE v.tags IS NOT NULL AND m.deleted_at {deleted}) k
+SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND {which}
+UNION ALL SELECT CAST(t.value AS TEXT) FROM (SELECT DISTINCT m.tags FROM memories m WHERE m.tags IS NOT NULL AND {which}
+    UNION SELECT v.tags FROM {earlier} ON v.key = m.key WHERE v.tags IS NOT NULL AND {which}) k
 JOIN json_each(iif(json_valid(k.tags), k.tags, '[]')) t ON t.type <> 'null'
 """
-_LABELS_IN_TRASH = _LABELS.format(deleted="IS NOT NULL", earlier="memories m CROSS JOIN memory_versions v")
-_LABELS_OUTSIDE_TRASH = _LABELS.format(deleted="IS NULL", earlier="memory_versions v CROSS JOIN memories m")
+_FROM_VERSIONS = "memory_versions v CROSS JOIN memories m"
+_LABELS_IN_TRASH = _LABELS.format(which="m.deleted_at IS NOT NULL", earlier="memories m CROSS JOIN memory_versions v")
+_LABELS_OUTSIDE_TRASH = _LABELS.format(which="m.deleted_at IS NULL", earlier=_FROM_VERSIONS)
+_LABELS_NOT_EXPORTED = _LABELS.format(which=MEMORY_HIDDEN, earlier=_FROM_VERSIONS)
+_LABELS_EXPORTED = _LABELS.format(which=f"NOT {MEMORY_HIDDEN}", earlier=_FROM_VERSIONS)
 
 
 def hidden_entities(connection: apsw.Connection, entities: Iterable[int], *, alone: bool = False) -> set[int]:
@@ -147,8 +150,15 @@ def hidden_names(connection: apsw.Connection, entities: Iterable[int], matches: 
 def entities_withheld_from_export(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:
     """The entities that only memories support which an export leaves out, merged entities judged alone. `deleted` and `secret` are whether it
     contains the trash and secret memories."""
-    rows = connection.execute(_HIDDEN_ENTITIES.format(members=_EVERY_ENTITY, join="JOIN"), (deleted, secret))
-    return {root for root, in_hidden_memories in rows if in_hidden_memories}
+    reader = (deleted, secret)
+    unsupported = dict(connection.execute(_HIDDEN_ENTITIES.format(members=_EVERY_ENTITY, join="JOIN"), reader))
+    names: dict[int, set[str]] = {root: set() for root, in_hidden_memories in unsupported.items() if not in_hidden_memories}
+    for root, name in _rows(connection, _NAMES.format(members=_ALONE.format("?1")), list(names)):
+        names[root].add(name)
+    hidden = _labels_among(connection, _union(names.values()), _LABELS_NOT_EXPORTED, reader)
+    exported = _labels_among(connection, hidden, _LABELS_EXPORTED, reader)
+    by_label = {root for root in names if names[root] & hidden and names[root].isdisjoint(exported)}
+    return by_label | {root for root, in_hidden_memories in unsupported.items() if in_hidden_memories}
 
 
 def names_withheld_from_export(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, set[str]]:
@@ -201,9 +211,9 @@ def all_labels(connection: apsw.Connection) -> set[str]:
     return {bare(label) for label, _ in labels_of(connection, every_memory)}
 
 
-def _labels_among(connection: apsw.Connection, names: Set[str], labels: str) -> set[str]:
+def _labels_among(connection: apsw.Connection, names: Set[str], labels: str, reader: tuple[bool, ...] = ()) -> set[str]:
     """Those of these names, without honorifics, that are labels, or were before a memory's tags changed."""
-    return {name for (label,) in connection.execute(labels) if (name := bare(label)) in names} if names else set()
+    return {name for (label,) in connection.execute(labels, reader) if (name := bare(label)) in names} if names else set()
 
 
 def _names_in_trash(connection: apsw.Connection, asked: list[int], matches: Callable[[str], bool]) -> dict[int, dict[str, str]]:

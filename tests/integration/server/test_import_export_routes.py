@@ -272,6 +272,7 @@ def test_what_is_secret_leaves_only_when_asked_for_and_is_counted_otherwise(send
     assert send(lines_of(*SECRET))["stored"] == 2
     answers = [http.get("/api/export", params=query, headers={"X-Persona": name}) for query in ({}, {"include_secret": "true"})]
     assert [answer.headers["X-Secret-Left-Out"] for answer in answers] == ["1", "0"]
+    assert [answer.headers["X-Graph-Left-Out"] for answer in answers] == ["0", "0"]
     assert [len(contents(answer.content)) for answer in answers] == [1, 2]
     assert "鍵" not in answers[0].text
 

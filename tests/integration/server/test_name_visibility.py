@@ -45,8 +45,6 @@ class Hidden(Case):
     entity: str = ""
     other: str = "健太"
     merges: tuple[str, ...] = ()
-    # Doors that reveal it all the same: an export doesn't look at sources and tags.
-    open_doors: tuple[str, ...] = ()
     # Whether refusals are those for a name that no memory ever contained.
     like_unknown: bool = False
 
@@ -95,7 +93,6 @@ HIDDEN = {
             entity="花子",
             other="花子",
             merges=(SOURCE,),
-            open_doors=("export of memories",),
         ),
         "a former tag": Hidden(
             filed(level), (("revise", {"key": "{1}", "tags": []}),), name=TAG, asked=TAG, entity=TAG, other="花子", like_unknown=True
@@ -270,7 +267,7 @@ def test_what_only_the_trash_supports_is_hidden_at_every_door_until_it_is_restor
         "merge": persona.refusal("merge_entities", entity=case.name, into=case.other),
         "unrelate": persona.refusal("unrelate", relation=f"{case.name} > knows > {case.other}"),
     }
-    assert revealing(case, while_forgotten) == list(case.open_doors)
+    assert revealing(case, while_forgotten) == []
     assert json.loads(get("/api/graph/entities", query=case.name))["in_all"] == 0
     persona("revise", key=key, restore=True)
     after = doors(case)

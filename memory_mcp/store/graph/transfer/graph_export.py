@@ -100,6 +100,15 @@ def type_rows(connection: apsw.Connection) -> Iterator[Row]:
         yield {**row, "directed": bool(row["directed"])}
 
 
+def withheld_rows(connection: apsw.Connection, deleted: bool, secret: bool) -> int:
+    """The number of rows that the export leaves out because only memories support them which it leaves out."""
+    if connection.execute(f"SELECT 1 FROM memories m WHERE {MEMORY_HIDDEN} LIMIT 1", (deleted, secret)).get is None:
+        return 0
+    return len([*entity_rows(connection, True, True), *stated_rows(connection, True, True)]) - len(
+        [*entity_rows(connection, deleted, secret), *stated_rows(connection, deleted, secret)]
+    )
+
+
 def entity_rows(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
     """Entities with anything that texts don't contain, that rows of `stated_rows` refer to, or that share a name. `deleted` and `secret` are
     whether the export contains the trash and secret memories."""
