@@ -4,6 +4,7 @@ An export leaves out entities, names and rejections that only memories support w
 """
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -101,18 +102,19 @@ def type_rows(connection: apsw.Connection) -> Iterator[Row]:
 
 
 def withheld_rows(connection: apsw.Connection, deleted: bool, secret: bool) -> int:
-    """The number of rows that the export leaves out because only memories support them which it leaves out."""
+    """The number of rows about entities that the export leaves out because only memories support them which it leaves out."""
     if connection.execute(f"SELECT 1 FROM memories m WHERE {MEMORY_HIDDEN} LIMIT 1", (deleted, secret)).get is None:
         return 0
-    return len([*entity_rows(connection, True, True), *stated_rows(connection, True, True)]) - len(
-        [*entity_rows(connection, deleted, secret), *stated_rows(connection, deleted, secret)]
-    )
+    exported = _Exported(connection, deleted, secret)
+    for rows in (entity_rows(connection, deleted, secret, exported), stated_rows(connection, deleted, secret, exported)):
+        deque(rows, maxlen=0)
+    return exported.rows_withheld
 
 
-def entity_rows(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
+def entity_rows(connection: apsw.Connection, deleted: bool, secret: bool, exported: "_Exported | None" = None) -> Iterator[Row]:
     """Entities with anything that texts don't contain, that rows of `stated_rows` refer to, or that share a name. `deleted` and `secret` are
     whether the export contains the trash and secret memories."""
-    exported = _Exported(connection, deleted, secret)
+    exported = exported or _Exported(connection, deleted, secret)
     pairs: list[Any] = connection.execute(
         "SELECT kept, merged FROM entity_merges UNION SELECT one, other FROM entity_distinctions"
     ).fetchall()
@@ -131,9 +133,9 @@ def entity_rows(connection: apsw.Connection, deleted: bool, secret: bool) -> Ite
         }
 
 
-def stated_rows(connection: apsw.Connection, deleted: bool, secret: bool) -> Iterator[Row]:
+def stated_rows(connection: apsw.Connection, deleted: bool, secret: bool, exported: "_Exported | None" = None) -> Iterator[Row]:
     """Relations that persons stated or rejected, merges of entities and distinct ones, links that aren't derived, and merges of memories."""
-    exported = _Exported(connection, deleted, secret)
+    exported = exported or _Exported(connection, deleted, secret)
     for row in _rows(connection.execute(_RELATIONS, (deleted, secret)), exported, ("source", "target")):
         yield _ordered_relation(row)
     yield from _rows(connection.execute(_MERGES), exported, ("merged_entity", "into_entity"))
@@ -168,6 +170,8 @@ class _Exported:
         self.withheld_names = visibility.names_withheld_from_export(connection, deleted, secret)
         self._replacements = visibility.replacement_names(connection, self.withheld_names)
 
+        self.rows_withheld = 0
+
     def contains(self, entities: Iterable[int]) -> bool:
         return self._withheld.isdisjoint(entities)
 
@@ -186,6 +190,8 @@ def _rows(cursor: apsw.Cursor, exported: _Exported | None = None, ends: Sequence
         if exported is None or exported.contains(ids):
             row = dict(zip(columns[:width], values[:width], strict=True))
             yield {**row, **{end: exported.name(id_, row[end]) for end, id_ in zip(ends, ids, strict=True) if exported}}
+        else:
+            exported.rows_withheld += 1
 
 
 @dataclass(frozen=True, slots=True)
