@@ -71,7 +71,7 @@ def serve(
     keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
     encryption.refuse_without_key(data_directory, keys)
     # Listening starts before the imports below, which take a second: clients that connect meanwhile wait instead of being refused.
-    with _listening(*address) as listener, _opened(data_directory, keys) as personas, _adopting(personas) as adopt:
+    with _listening(*address) as listener, _opened(data_directory, keys, settings) as personas, _adopting(personas) as adopt:
         _run(listener, config, personas, adopt, clock)
 
 
@@ -246,8 +246,8 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _opened(data_directory: Path, keys: Keys) -> Iterator[Personas]:
-    personas = Personas(data_directory, keys=keys)
+def _opened(data_directory: Path, keys: Keys, settings: Settings) -> Iterator[Personas]:
+    personas = Personas(data_directory, keys=keys, log_rotation=settings.operations_log.rotation)
     try:
         yield personas
     finally:

@@ -78,6 +78,16 @@ class Upkeep(Group):
     )
 
 
+class OperationsLog(Group):
+    """memory_operations.log, which says what was done to which memory, and never what a memory says."""
+
+    rotation: Literal["drop", "archive", "off"] = Field(
+        "drop",
+        description="What becomes of the log when it has 10 MiB. `drop`: five older files are kept. `archive`: every older file is kept, compressed. "
+        "`off`: it grows. Needs a restart.",
+    )
+
+
 Days = Annotated[float, Field(gt=0, le=36_500)]
 
 
@@ -295,6 +305,7 @@ class Settings(Group):
     )
     calls: Calls = Field(Calls(), description="How many calls run at the same time, and how many may wait.")
     backup: Backup = Field(Backup(), description="Backups of each persona, once a day.")
+    operations_log: OperationsLog = Field(OperationsLog(), description="The log of all operations.")
     encryption: Encryption = Field(Encryption(), description="Encryption at rest.")
     privacy: Privacy = Field(Privacy(), description="What happens to private data in a text before it is stored.")
     summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
@@ -310,7 +321,7 @@ class Settings(Group):
         return ZoneInfo(self.timezone)
 
 
-NEEDS_RESTART = frozenset({"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts", "encryption"})
+NEEDS_RESTART = frozenset({"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts", "operations_log", "encryption"})
 
 
 def restart_needed(old: Settings, new: Settings) -> list[str]:

@@ -36,7 +36,7 @@ from memory_mcp.store.inspection import refuse_unknown
 from memory_mcp.store.legacy import original_files
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
-from memory_mcp.store.operations import Operation, OperationsLog
+from memory_mcp.store.operations import Operation, OperationsLog, Rotation
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import DATABASE_NAME, Database, immediate
 
@@ -85,6 +85,7 @@ class Personas:
         opening_seconds: float = OPENING_SECONDS,
         alone_seconds: float = ALONE_SECONDS,
         keys: Keys = NO_KEYS,
+        log_rotation: Rotation = "drop",
     ) -> None:
         """Create the directory if necessary, lock it, and finish interrupted operations. `keys` open encrypted personas.
 
@@ -101,7 +102,7 @@ class Personas:
         self._server_lock = locked(directory)
         finish_unfinished(directory)
         atomic_replace.finish_interrupted(directory)
-        self.log = OperationsLog(directory)
+        self.log = OperationsLog(directory, log_rotation)
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Persona]:

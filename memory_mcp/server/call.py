@@ -5,6 +5,7 @@ header, else the token if it allows exactly one, else from `on_missing_persona`.
 used is an error, never a reason to serve another persona.
 """
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from datetime import datetime
 from typing import Literal
 from urllib.parse import unquote
 
+import apsw
 from fastmcp.server.dependencies import get_http_request
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -22,18 +24,22 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.dates.format import Language, language_of
 from memory_mcp.domain import Hit
 from memory_mcp.encoders.models import Models
-from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
+from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, NotAllowed, Overloaded, PersonaConflict, PersonaRequired
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.rerank import rerank_deadline
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
+from memory_mcp.store import memories, operations
+from memory_mcp.store.operations import Operation
 
 HEADER = "x-persona"
 PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
 ARRIVED = "memory_mcp.arrived"  # and the moment at which the request came in, by `time.monotonic`
 TURN = "memory_mcp.turn"  # … and what a call that streams its body waits for before each part of its work
 DEFAULT_PERSONA = "default"
+
+logger = logging.getLogger(__name__)
 
 _LANGUAGES: tuple[Language, ...] = ("ja", "en")
 
@@ -124,6 +130,28 @@ class Call:
                 yield persona
             finally:
                 self._wake(persona)
+
+    def note_failure(self, operation: str, error: Exception, key: str | None = None) -> None:
+        """Records that a change of the persona failed: the kind of the error, never its words, which may quote a memory.
+
+        A call that was turned away is none: it began nothing, and the log of refusals has it where it was not allowed.
+        """
+        if isinstance(error, NotAllowed | Overloaded):
+            return
+
+        def record(connection: apsw.Connection) -> Operation:
+            # A key that no memory has may be anything.
+            known = key if isinstance(key, str) and memories.by_keys(connection, [key]) else None
+            failed = Operation(operation, known, self.now, error=type(error).__name__)
+            operations.record(connection, failed)
+            return failed
+
+        try:
+            with self.reading() as persona:
+                if persona.exists:
+                    persona.log.append(persona.name, persona.database.write(record))
+        except MemoryMCPError as unrecorded:
+            logger.debug("a failed %s isn't recorded: %s", operation, unrecorded)
 
     def note_use(self, persona: Persona, hits: Iterable[Hit]) -> None:
         """These memories answered the caller's question. Nothing is written here."""

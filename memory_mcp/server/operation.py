@@ -82,8 +82,23 @@ class Operation:
         """Whether the function takes the HTTP request and answers with a response."""
         return inspect.iscoroutinefunction(self.function)
 
+    @property
+    def name(self) -> str:
+        """The name by which callers know it."""
+        return self.tool.name if self.tool else self.route.name if self.route else self.function.__name__
+
+    @property
+    def changes_persona(self) -> bool:
+        """Whether it changes the persona of the request."""
+        return not self.needs.isdisjoint(("write", "delete")) and (self.route is None or self.route.of_persona)
+
     def __call__(self, call: Any, arguments: Arguments) -> Json:
-        answer: Json = self.function(call, arguments)
+        try:
+            answer: Json = self.function(call, arguments)
+        except Exception as error:
+            if self.changes_persona:
+                call.note_failure(self.name, error, getattr(arguments, "key", None))
+            raise
         return answer
 
 

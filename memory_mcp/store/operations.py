@@ -1,21 +1,23 @@
 """The record of operations on memories: a table in each persona's database, and a log shared by all personas.
 
 A row is written in the transaction of the change, with the content before and after. A log line is written after the commit and
-never contains content.
+never contains content. A change that failed has a row and a line with the kind of the error.
 """
 
+import gzip
 import json
 import logging
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import apsw
 
@@ -25,12 +27,16 @@ LOG_NAME = "memory_operations.log"
 LOG_BYTES = 10 * 1024 * 1024
 LOGS_KEPT = 5
 
+# What becomes of a full log: files beyond LOGS_KEPT are dropped, each is compressed and kept, or it is never full.
+Rotation = Literal["drop", "archive", "off"]
+
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change. `before`, `after`, `error`, and `metadata` are stored only in the persona's table, because they may quote a memory."""
+    """One change, or with `error`, the kind of an error, one that failed. `before`, `after`, and `metadata` are stored only in the persona's
+    table, because they may quote a memory."""
 
     operation: str
     key: str | None
@@ -38,9 +44,12 @@ class Operation:
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    success: bool = True
     error: str | None = None
     operation_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def success(self) -> bool:
+        return self.error is None
 
 
 def record(connection: apsw.Connection, operation: Operation) -> None:
@@ -87,6 +96,20 @@ class _TolerantHandler(RotatingFileHandler):
 
     _failure_logged = False
 
+    def __init__(self, path: Path, rotation: Rotation) -> None:
+        self._rotation = rotation
+        size = 0 if rotation == "off" else LOG_BYTES
+        super().__init__(path, maxBytes=size, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
+
+    def doRollover(self) -> None:  # noqa: N802  the name is logging's
+        if self._rotation != "archive":
+            super().doRollover()
+            return
+        if self.stream:
+            self.stream.close()
+            self.stream = None  # the next line opens it again
+        _archive(Path(self.baseFilename))
+
     def _open(self) -> TextIOWrapper:
         """Open the log readable by its owner alone, because it names personas."""
         return cast(
@@ -103,8 +126,8 @@ class _TolerantHandler(RotatingFileHandler):
 class OperationsLog:
     """`memory_operations.log`: JSON lines, append-only, rotated, one for all personas."""
 
-    def __init__(self, directory: Path) -> None:
-        self._handler = _TolerantHandler(directory / LOG_NAME, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
+    def __init__(self, directory: Path, rotation: Rotation = "drop") -> None:
+        self._handler = _TolerantHandler(directory / LOG_NAME, rotation)
 
     def append(self, persona: str, operation: Operation) -> None:
         """Append a line: the operation, key, and persona, but no content."""
@@ -116,7 +139,7 @@ class OperationsLog:
             "key": operation.key,
             "success": operation.success,
         }
-        self._write(line)
+        self._write({**line, "error": operation.error} if operation.error else line)
 
     def append_refusal(self, timestamp: datetime, facts: Mapping[str, Any]) -> None:
         """Append a line for a refused call; `facts` describe caller, request, and reason."""
@@ -128,6 +151,20 @@ class OperationsLog:
 
     def close(self) -> None:
         self._handler.close()
+
+
+def _archive(path: Path) -> None:
+    """Compress a full log under a name of its own. After a crash in between, its lines are there twice, with the same operation ids."""
+    archived = datetime.now(UTC)
+    target = path.with_name(f"{path.stem}.{archived:%Y%m%dT%H%M%S.%fZ}.log.gz")
+    unfinished = target.with_name(f"{target.name}.part")
+    with path.open("rb") as full, open(unfinished, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        with gzip.GzipFile(filename="", fileobj=file, mode="wb") as packed:
+            shutil.copyfileobj(full, packed)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(target)
+    path.unlink()
 
 
 def _json(value: Mapping[str, Any] | None) -> str | None:

@@ -1,5 +1,6 @@
 """What is noted of every change: a row with its content beside the data, a line without it in the shared log."""
 
+import gzip
 import json
 import logging
 
@@ -110,6 +111,30 @@ def test_a_full_log_is_put_aside_and_a_new_one_begun(tmp_path, now, monkeypatch)
     assert f"{LOG_NAME}.1" in files
     assert len(files) <= operations.LOGS_KEPT + 1
     assert all(json.loads(line) for path in tmp_path.iterdir() for line in path.read_text().splitlines())
+
+
+def test_a_full_log_is_compressed_and_kept_where_that_is_wanted(tmp_path, now, monkeypatch):
+    monkeypatch.setattr(operations, "LOG_BYTES", 400)
+    log = OperationsLog(tmp_path, "archive")
+    for number in range(20):
+        log.append("nilou", Operation("create", f"k{number}", now))
+    log.close()
+    archived = sorted(path for path in tmp_path.iterdir() if path.name != LOG_NAME)
+    assert len(archived) > operations.LOGS_KEPT
+    assert {path.suffix for path in archived} == {".gz"}
+    assert {path.stat().st_mode & 0o777 for path in archived} == {0o600}
+    written = "".join(gzip.decompress(path.read_bytes()).decode() for path in archived) + (tmp_path / LOG_NAME).read_text()
+    assert [json.loads(line)["key"] for line in written.splitlines()] == [f"k{number}" for number in range(20)]
+
+
+def test_a_log_that_is_never_full_is_one_file(tmp_path, now, monkeypatch):
+    monkeypatch.setattr(operations, "LOG_BYTES", 400)
+    log = OperationsLog(tmp_path, "off")
+    for number in range(20):
+        log.append("nilou", Operation("create", f"k{number}", now))
+    log.close()
+    assert [path.name for path in tmp_path.iterdir()] == [LOG_NAME]
+    assert len((tmp_path / LOG_NAME).read_text().splitlines()) == 20
 
 
 def test_a_log_that_cannot_be_written_is_said_once_and_stops_nothing(say, ask, data_directory, caplog):

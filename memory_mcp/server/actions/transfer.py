@@ -94,6 +94,7 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
             async with request.scope[TURN]():
                 result += await run_in_threadpool(_store, call, batch, options)
     except MemoryMCPError as error:
+        await run_in_threadpool(call.note_failure, import_memories.name, error)
         # What was stored before stays, and the caller must know.
         return http_refusal(error, {"persona": name, **_counted(result)}, rules=call.settings.privacy)
     finally:

@@ -252,6 +252,9 @@ def test_what_an_import_had_stored_before_it_stopped_is_stored_and_said(own_serv
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["stored"] == 200
     assert own_http.get("/api/stats", headers={"X-Persona": "nilou"}).json()["memories"] == 200
+    with own_server.runtime.personas.reading("nilou") as persona, persona.database.read() as connection:
+        failures = connection.execute("SELECT operation, error FROM operations WHERE NOT success").fetchall()
+    assert failures == [("POST /api/import", "BodyLate")]
 
 
 @pytest.mark.parametrize("identity", ["1.5", "1e3", "null", "true", "{}", "[1]"])
