@@ -175,6 +175,7 @@ class Privacy(Group):
     url_credentials: PrivacyMode = Field("redact", description="The user and password in `scheme://user:password@host`.")
     credit_card: PrivacyMode = Field("redact", description="Credit card numbers.")
     my_number: PrivacyMode = Field("redact", description="マイナンバー.")
+    ssn: PrivacyMode = Field("redact", description="US social security numbers.")
     email: PrivacyMode = Field("flag", description="E-mail addresses.")
     phone: PrivacyMode = Field("flag", description="Telephone numbers.")
     ip_address: PrivacyMode = Field("off", description="IP addresses.")

@@ -11,7 +11,7 @@ from private_lines import lines
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.text.privacy.ascii_view import ascii_view
+from memory_mcp.text.privacy.ascii_view import ascii_view, lowered
 from memory_mcp.text.privacy.redaction import KINDS, Redaction, find, relations_redacted
 
 LINES = lines()
@@ -22,6 +22,7 @@ FLOORS = {
     "email": (0.97, 0.97),
     "credit_card": (0.97, 0.97),
     "my_number": (0.97, 0.97),
+    "ssn": (0.97, 0.97),
     "phone": (0.95, 0.95),
     "ip_address": (0.95, 0.95),
 }
@@ -94,6 +95,11 @@ def test_the_ascii_view_of_a_text_is_as_long_as_the_text(text):
     assert len(ascii_view(text)) == len(text)
 
 
+def test_in_lower_case_each_character_is_still_one_character():
+    characters = "".join(map(chr, range(0x110000)))
+    assert len(lowered(characters)) == len(characters)
+
+
 @given(st.text(alphabet="a0１:-.@+(/ あー＠=", max_size=200))
 def test_findings_are_in_order_and_apart(text):
     found = find(text, KINDS)
@@ -144,6 +150,35 @@ def test_what_nobody_sees_hides_nothing(secret: str, between: str) -> None:
         written = f"これは {secret[:place]}{between}{secret[place:]} です"
         redacted = Redaction(rules).text(written)
         assert redacted in {f"これは [REDACTED_{kind}] です" for kind in ("API_KEY", "CREDIT_CARD", "EMAIL")}
+
+
+@pytest.mark.parametrize(
+    "number", ["4532 0151\n1283 0366", "4532 0151 1283\r\n0366", "4532\u20090151\u20091283\u20090366", "4532 - 0151 - 1283 - 0366"]
+)
+def test_a_card_number_is_seen_however_it_is_laid_out(number: str) -> None:
+    assert Redaction(Privacy()).text(f"{number} です") == "[REDACTED_CREDIT_CARD] です"
+
+
+def test_a_column_of_numbers_is_a_card_only_if_it_is_called_so() -> None:
+    column = "4532\n0151\n1283\n0366"
+    assert Redaction(Privacy()).text(column) == column
+    assert Redaction(Privacy()).text(f"カード：{column}") == "カード：[REDACTED_CREDIT_CARD]"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\n  ", "\n> ", "\u00ad\n"])
+@pytest.mark.parametrize("secret", ["ghp_16C7e42F292c6912E7710c838347Ae178B4a", "glpat-1AbCdEf2GhIjKl34Mn5p"])
+def test_a_key_goes_as_a_whole_where_a_line_ends_inside_it(secret: str, line_end: str) -> None:
+    for place in (3, 8, len(secret) // 2, len(secret) - 2):
+        written = f"> key {secret[:place]}{line_end}{secret[place:]}\nthanks, 3rd try"
+        assert Redaction(Privacy()).text(written) == "> key [REDACTED_API_KEY]\nthanks, 3rd try"
+
+
+@pytest.mark.parametrize(
+    "next_line", ["2024年に作った", "please remember it", "KEY2=abc", "user2: bob", "ghp_1A6C7e42F292c6912E7710c838347Ae178B4"]
+)
+def test_what_follows_a_key_on_the_next_line_stays(next_line: str) -> None:
+    key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    assert Redaction(Privacy()).text(f"{key}\n{next_line}") == f"[REDACTED_API_KEY]\n{Redaction(Privacy()).text(next_line)}"
 
 
 @pytest.mark.parametrize(

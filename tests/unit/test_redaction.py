@@ -27,6 +27,7 @@ def test_the_kinds_of_the_settings_are_the_kinds_that_are_looked_for():
         (f"カードは{CARD}、期限は12/27", "カードは[REDACTED_CREDIT_CARD]、期限は12/27"),
         ("postgres://app:s3cr3t@db.example.com/app", "postgres://[REDACTED_URL_CREDENTIALS]@db.example.com/app"),
         ("マイナンバーは123456789018", "マイナンバーは[REDACTED_MY_NUMBER]"),
+        ("SSN: 536-22-8726", "SSN: [REDACTED_SSN]"),
         ("サーバーは192.168.1.10", "サーバーは[REDACTED_IP_ADDRESS]"),
         (f"{TOKEN}と{TOKEN}", "[REDACTED_API_KEY]と[REDACTED_API_KEY]"),
         ("健太は苺が好き", "健太は苺が好き"),

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from memory_mcp.config.settings import Privacy
 
 # Each character maps to one character, so that offsets in the view are offsets in the text.
-_ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}
+_ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(
+    [0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000], " "
+)
 # Katakana ー and the minus sign are used between digits as often as a hyphen. The hyphen is last, so that it is literal inside [ ].
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u30fc\uff70-"
 # Placeholders contain words such as PHONE or KEY, which must not make the following number a finding.
@@ -30,6 +32,11 @@ def without_invisible(text: str) -> tuple[str, Sequence[int]]:
         return text, range(len(text) + 1)
     offsets = [offset for offset, character in enumerate(text) if not _INVISIBLE.match(character)]
     return "".join(text[offset] for offset in offsets), [*offsets, len(text)]
+
+
+def lowered(text: str) -> str:
+    """The text in lower case, as long as the original: İ is the only letter that is longer in lower case."""
+    return text.replace("İ", "I").lower()
 
 
 def is_ascii_letter_or_digit(text: str, offset: int) -> bool:

@@ -1,4 +1,4 @@
-"""Patterns for telephone numbers, credit card numbers and マイナンバー (Japan's individual numbers).
+"""Patterns for telephone numbers, credit card numbers, マイナンバー (Japan's individual numbers) and US social security numbers.
 
 Digits are parsed into runs of groups (`090-1234-5678`) and each run is examined once, so that the time is linear in the text.
 """
@@ -18,8 +18,17 @@ Run = list[Span]
 _RUN = re.compile(rf"\(?[0-9]+(?:(?:[ .{DASHES}]|\) ?| ?\()[0-9]+)*")
 _GROUP = re.compile("[0-9]+")
 
-_CARD_SHAPES = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (14,), (15,), (16,), (19,), (6, 13), (4, 4, 4, 4, 3)})
-_BETWEEN_CARD_DIGITS = frozenset({" ", *DASHES})
+_CARD_SHAPES = frozenset({(4, 4, 4, 4), (8, 8), (4, 6, 5), (4, 6, 4), (14,), (15,), (16,), (19,), (6, 13), (4, 4, 4, 4, 3)})
+# As printed, copied out of a table, or wrapped: two spaces or the end of a line may stand between the groups of a card number.
+_CARD_RUN = re.compile(rf"(?<![0-9])[2-6][0-9]{{3,}}(?:(?:[ ._{DASHES}]|  | [{DASHES}] | ?\r?\n ?)[0-9]{{2,}})*")
+# How long the code on the back is that is told with the number, by the number's length.
+_CARD_CODE_LENGTH = {15: 4, 16: 3}
+# A number may follow these without a space: VISA4532…, card_4532…
+_CARD_WORD = re.compile(
+    r"(?<![A-Za-z])(?:visa|master|mastercard|amex|jcb|diners|discover|unionpay|(?:credit|debit)?[ _-]?card|cc|pan)(?:[ _-]?(?:no|num|number))?[-_/.:#=]{0,2}\Z",
+    re.IGNORECASE,
+)
+_ID = re.compile(r"id[.:=# ]*\Z", re.IGNORECASE)
 # Issuers: Visa, Mastercard (two ranges), American Express, JCB, Diners Club, Discover, UnionPay. Visa's old 13 digits are left out,
 # since the bar code of every Japanese product has that form.
 _ISSUER = re.compile(
@@ -27,11 +36,15 @@ _ISSUER = re.compile(
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|6(?:011|5[0-9]{2}|4[4-9][0-9])[0-9]{12}|62[0-9]{14}(?:[0-9]{3})?"
 )
 _MY_NUMBER_SHAPES = frozenset({(4, 4, 4), (12,)})
+_SSN_SHAPES = frozenset({(3, 2, 4), (9,)})
+# No number was ever given with these parts (SSA, POMS RM 10201.035); the last two are printed on sample cards.
+_SSN = re.compile(r"(?!000|666|9)[0-9]{3}(?!00)[0-9]{2}(?!0000)[0-9]{4}(?<!078051120)(?<!219099999)")
 _PHONE_DIGITS = range(8, 16)
 _JAPANESE_MOBILE = re.compile("0[5789]0[1-9][0-9]{7}")
 _COUNTING = frozenset({"0123456789", "01234567890"})
 
 _MY_NUMBER_NEAR = re.compile(r"マイナンバ|個人番号|マイナカード|my[ _]?number|individual number", re.IGNORECASE)
+_SSN_NEAR = re.compile(r"(?<![A-Za-z])ssn(?![A-Za-z])|social[ -]?security|社会保障番号|ソーシャル・?セキュリティ", re.IGNORECASE)
 _CARD_NEAR = re.compile(r"カード|card|クレカ|visa|master|amex|jcb|クレジット|credit", re.IGNORECASE)
 _PHONE_NEAR = re.compile(r"電話|tel|phone|携帯|連絡|mobile|cell|call|fax|ファックス|℡|☎|📞|かけて|ケータイ|スマホ", re.IGNORECASE)
 # Words directly before a number that make it something other than a telephone or card number.
@@ -47,7 +60,7 @@ _BEFORE, _AROUND = 20, 40
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Adjacent groups of a run that together may be a number."""
+    """Adjacent groups of a run that together may be a number. `is_part`: of a longer token, which `goes_on` after it."""
 
     start: int
     end: int
@@ -56,17 +69,31 @@ class _Window:
     separators: tuple[str, ...]
     before: str
     after: str
+    after_digits: str
+    is_part: bool
+    goes_on: bool
 
 
-def credit_cards(text: str, within: Iterable[Run]) -> Iterator[Span]:
-    """Numbers in the range and length of an issuer with a valid check digit (ISO/IEC 7812-1)."""
-    for window in _windows(text, within, (5, 4, 2, 3, 1), (14, 15, 16, 19), _begins_card):
-        alike = len(set(window.separators)) <= 1 and all(separator in _BETWEEN_CARD_DIGITS for separator in window.separators)
-        alone = window.before in ("", " ") and window.after in ("", " ", ".")
-        if not (alike and alone and window.shape in _CARD_SHAPES):
+def credit_cards(text: str) -> Iterator[Span]:
+    """Numbers in the range and length of an issuer with a valid check digit (ISO/IEC 7812-1), with the code that follows."""
+    found = (_GROUP.finditer(text, *run.span()) for run in _CARD_RUN.finditer(text))
+    for window in _windows(text, ([group.span() for group in groups] for groups in found), (5, 4, 2, 3, 1), (14, 15, 16, 19), _begins_card):
+        code = window.after.strip() and len(window.after_digits) == _CARD_CODE_LENGTH.get(len(window.digits))
+        alone = not window.before.strip() and (code or not window.after.strip(" \r\n."))
+        if not alone or window.shape not in _CARD_SHAPES or not _may_be_card(text, window):
             continue
-        if _ISSUER.fullmatch(window.digits) and _luhn(window.digits) and not _is_other_number(text, window, _CARD_NEAR):
-            yield window.start, window.end
+        if _ISSUER.fullmatch(window.digits) and _luhn(window.digits):
+            yield window.start, window.end + (len(window.after + window.after_digits) if code else 0)
+
+
+def _may_be_card(text: str, window: _Window) -> bool:
+    before = text[max(0, window.start - _BEFORE) : window.start]
+    if sum("\n" in separator for separator in window.separators) > 1 and not _CARD_NEAR.search(before):
+        return False  # a column of numbers
+    if window.is_part and (window.goes_on or not _CARD_WORD.search(before)):
+        return False
+    # Who writes a number in the groups of a card after "ID:" means a card.
+    return not _is_other_number(text, window, _CARD_NEAR) or (len(window.shape) > 1 and bool(_ID.search(before)))
 
 
 def my_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
@@ -76,17 +103,32 @@ def my_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
     """
     for window in _windows(text, within, (3, 1), (12,), lambda _text, _start, length: length in (4, 12)):
         # With another group on either side it is a longer number, such as a card number.
-        if window.shape not in _MY_NUMBER_SHAPES or (window.separators and {window.before, window.after} & set(window.separators)):
+        if (
+            window.is_part
+            or window.shape not in _MY_NUMBER_SHAPES
+            or (window.separators and {window.before, window.after} & set(window.separators))
+        ):
             continue
         near = text[max(0, window.start - _AROUND) : window.end + _BEFORE]
         if _has_check_digit(window.digits) and _MY_NUMBER_NEAR.search(near):
             yield window.start, window.end
 
 
+def social_security_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
+    """Nine digits in the ranges that were given out, near a word such as SSN."""
+    for window in _windows(text, within, (3, 1), (9,), lambda _text, _start, length: length in (3, 9)):
+        longer = {window.before, window.after} & {*DASHES, ".", *window.separators}
+        if window.is_part or window.shape not in _SSN_SHAPES or longer or len(set(window.separators)) > 1:
+            continue
+        near = text[max(0, window.start - _AROUND) : window.end + _AROUND]
+        if _SSN.fullmatch(window.digits) and _SSN_NEAR.search(near):
+            yield window.start, window.end
+
+
 def phones(text: str, within: Iterable[Run]) -> Iterator[Span]:
     """Telephone numbers: Japanese and North American ones in national notation, and any that begins with + and a country code."""
     for window in _windows(text, within, (6, 5, 4, 3, 2, 1), _PHONE_DIGITS, _begins_phone):
-        if _is_longer(text, window):
+        if window.is_part or _is_longer(text, window):
             continue
         if _is_phone(text, window) and not _is_other_number(text, window, _PHONE_NEAR):
             yield window.start - _has_plus(text, window), window.end
@@ -102,7 +144,7 @@ def _is_longer(text: str, window: _Window) -> bool:
 
 
 def _begins_card(text: str, start: int, length: int) -> bool:
-    return text[start] in "23456" and length in (4, 6, 14, 15, 16, 19)
+    return text[start] in "23456" and length in (4, 6, 8, 14, 15, 16, 19)
 
 
 def _begins_phone(text: str, start: int, length: int) -> bool:
@@ -144,7 +186,7 @@ def runs(text: str) -> list[Run]:
 def _windows(
     text: str, within: Iterable[Run], sizes: Sequence[int], total: Container[int], may_begin: Callable[[str, int, int], bool]
 ) -> Iterator[_Window]:
-    """Yields windows of adjacent groups that are not part of a longer token: `sizes` groups (largest first) with `total` digits.
+    """Yields windows of adjacent groups: `sizes` groups (largest first) with `total` digits.
 
     `may_begin(text, start, length)` decides whether a group can be the first of a number, which rules out most groups early.
     """
@@ -154,18 +196,15 @@ def _windows(
             for size in sizes if may_begin(text, start, end - start) else ():
                 last = first + size
                 if last <= len(groups) and counted[last] - counted[first] in total:
-                    window = _window(text, groups, first, last)
-                    if window:
-                        yield window
+                    yield _window(text, groups, first, last)
 
 
-def _window(text: str, groups: Run, first: int, last: int) -> _Window | None:
+def _window(text: str, groups: Run, first: int, last: int) -> _Window:
     chosen = groups[first:last]
     start, end = chosen[0][0], chosen[-1][1]
     before = text[groups[first - 1][1] : start] if first else ""
     after = text[end : groups[last][0]] if last < len(groups) else ""
-    if (not before and continues_left(text, start)) or (not after and continues_right(text, end)):
-        return None
+    goes_on = not after and continues_right(text, end)
     separators = tuple(text[left[1] : right[0]] for left, right in pairwise(chosen))
     opened = start > 0 and text[start - 1] == "(" and separators[:1] != () and separators[0].startswith(")")
     return _Window(
@@ -176,6 +215,9 @@ def _window(text: str, groups: Run, first: int, last: int) -> _Window | None:
         separators=separators,
         before=before,
         after=after,
+        after_digits=text[slice(*groups[last])] if last < len(groups) else "",
+        is_part=goes_on or (not before and continues_left(text, start)),
+        goes_on=goes_on,
     )
 
 

@@ -29,10 +29,11 @@ _TEXT_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {
     "api_key": secrets.api_keys,
     "url_credentials": addresses.url_credentials,
     "email": addresses.emails,
+    "credit_card": numbers.credit_cards,
 }
 _DIGIT_PATTERNS: Mapping[str, Callable[[str, list[numbers.Run]], Iterator[Span]]] = {
-    "credit_card": numbers.credit_cards,
     "my_number": numbers.my_numbers,
+    "ssn": numbers.social_security_numbers,
     "phone": numbers.phones,
 }
 KINDS = (*_TEXT_PATTERNS, *_DIGIT_PATTERNS, "ip_address")
