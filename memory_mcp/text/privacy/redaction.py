@@ -36,16 +36,19 @@ _DIGIT_PATTERNS: Mapping[str, Callable[[str, list[numbers.Run]], Iterator[Span]]
     "ssn": numbers.social_security_numbers,
     "phone": numbers.phones,
 }
+# What only looks like a kind. Found where no pattern of a kind finds something.
+_UNCERTAIN_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {"api_key": secrets.memorable_passwords}
 KINDS = (*_TEXT_PATTERNS, *_DIGIT_PATTERNS, "ip_address")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """text[start:end] is private data of this kind."""
+    """text[start:end] is private data of this kind, or may be: what is not certain is flagged and never replaced."""
 
     kind: str
     start: int
     end: int
+    certain: bool = True
 
 
 def find(text: str, kinds: Collection[str]) -> list[Finding]:
@@ -58,8 +61,11 @@ def find(text: str, kinds: Collection[str]) -> list[Finding]:
         findings += [Finding(kind, *span) for kind, spans in _DIGIT_PATTERNS.items() if kind in kinds for span in spans(normalized, runs)]
     if "ip_address" in kinds:
         findings += [Finding("ip_address", *span) for span in addresses.ip_addresses(normalized)]
+    findings += [
+        Finding(kind, *span, certain=False) for kind, spans in _UNCERTAIN_PATTERNS.items() if kind in kinds for span in spans(normalized)
+    ]
     if len(visible) < len(text):
-        findings = [Finding(one.kind, offsets[one.start], offsets[one.end - 1] + 1) for one in findings]
+        findings = [replace(one, start=offsets[one.start], end=offsets[one.end - 1] + 1) for one in findings]
     return _without_overlaps(findings) if len(findings) > 1 else findings
 
 
@@ -154,7 +160,7 @@ class Redaction:
         for finding in find(text, self._modes):
             if finding.start < begin:
                 continue
-            if self._modes[finding.kind] == "flag":
+            if self._modes[finding.kind] == "flag" or not finding.certain:
                 flagged[finding.kind] += 1
                 continue
             self.redacted[finding.kind] += 1

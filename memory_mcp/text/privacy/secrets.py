@@ -43,6 +43,9 @@ _LINE_END = re.compile(
     r"(?<=[A-Za-z0-9_/+-])[ \t]{0,8}\r?\n[ \t>]{0,8}(?=[A-Za-z0-9_/+=-]{0,80}?(?:[0-9][A-Za-z]|[A-Za-z][0-9]|[a-z][A-Z]))"
     r"(?![A-Za-z0-9_-]{1,80}[ \t]{0,2}[=:]{1,2}[ \t]{0,2}[^\s=])"
 )
+# A password that people can remember: a word and a number, such as sakura2024. Only after words that mean nothing else than a password.
+_PASSWORD_WORDS = re.compile(r"passwo?r?ds?|passphrase|pwd|パスワード|ﾊﾟｽﾜ-ﾄﾞ|ﾊﾟｽﾜｰﾄﾞ|パスフレーズ")
+_MEMORABLE = re.compile(r"(?=[^0-9]{0,40}[0-9])(?=[^A-Za-z]{0,40}[A-Za-z])[A-Za-z0-9_.!@#$%&*+-]{6,40}(?![A-Za-z0-9/])")
 _SENTENCE_ENDS = ".!,;:?*"
 # As Apple's passwords are: three groups of six, with one digit and one capital.
 _THREE_GROUPS = re.compile(r"(?=[^0-9]*[0-9][^0-9]*\Z)(?=[^A-Z]*[A-Z][^A-Z]*\Z)[A-Za-z0-9]{6}(?:-[A-Za-z0-9]{6}){2}")
@@ -85,6 +88,15 @@ def _across_lines(text: str, found: Sequence[Span]) -> Iterator[Span]:
         key = start + further_on[first_line], end + further_on[last_line]
         if first_line < last_line and keys_alone.isdisjoint(range(line_ends[first_line][1], key[1])):
             yield key
+
+
+def memorable_passwords(text: str) -> Iterator[Span]:
+    """Words with a number that are told as a password. Some are only said beside that word, so they may be flagged and not replaced."""
+    for word in _PASSWORD_WORDS.finditer(lowered(text)):
+        between = _BETWEEN.match(text, word.end())
+        value = _MEMORABLE.match(text, between.end()) if between and between.end() > word.end() else None
+        if value:
+            yield value.span()
 
 
 def private_keys(text: str) -> Iterator[Span]:

@@ -19,8 +19,8 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 Span = tuple[int, int]
 
 _FILES = ("gitleaks.toml", "further.toml")
-# Rules for source code and configuration that would take ordinary words for secrets, or read a text many times.
-_FOR_CODE = frozenset({"generic-api-key", "curl-auth-header", "curl-auth-user"})
+# Rules for source code that would take ordinary words or any commit for a secret, or read a text many times.
+_FOR_CODE = frozenset({"generic-api-key", "curl-auth-header", "curl-auth-user", "sourcegraph-access-token"})
 # `secrets` reads these itself, also without an end or without a signature.
 _READ_ELSEWHERE = frozenset({"private-key", "jwt"})
 # An identifier or public key opens nothing, and people are known by theirs: a Discord id has 18 digits.
@@ -32,6 +32,7 @@ _LEAST_ALTERNATIONS = 3
 # What gitleaks has before a service's name and after a key. In a sentence other signs than quotation marks and spaces follow a key.
 _ANY_BEFORE = r"[\w.-]{0,50}?"
 _KEY_ENDS, _NO_MORE_OF_IT = r"""(?:[\x60'"\s;]|\\[nr]|$)""", "(?![A-Za-z0-9_-])"
+_ENDS_BEFORE = re.compile(r"\(\?:\[\^([^]]+)\]\|\\z\)\Z")
 # An underscore may stand before a key, as in `_AKIA…`: only a letter or digit makes it a part of a word.
 _NOT_IN_A_WORD = "(?<![A-Za-z0-9])"
 # A repetition without an end gets one, so that no place of a text is visited more than this often by one attempt.
@@ -128,7 +129,7 @@ def translated(regex: str) -> str:
     """An expression of Go's RE2 as one of Python's `re`, for a sentence instead of source code, with an end to each repetition."""
     parts: list[str] = []
     closing = [""]  # for each open group what closes it beside its own parenthesis
-    for token in _TOKENS.finditer(regex.replace(_ANY_BEFORE, "").replace(_KEY_ENDS, _NO_MORE_OF_IT)):
+    for token in _TOKENS.finditer(_ENDS_BEFORE.sub(r"(?![\1])", regex.replace(_ANY_BEFORE, "").replace(_KEY_ENDS, _NO_MORE_OF_IT))):
         found = token[0]
         match token.lastgroup:
             case "escape":

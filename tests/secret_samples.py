@@ -1,0 +1,150 @@
+"""Secrets drawn from the expressions of rules, and texts that only look like some, both by a seed."""
+
+import base64
+import re
+import string
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from re import _constants, _parser
+from typing import Any
+
+from memory_mcp.text.privacy import service_keys
+
+_PRINTABLE = string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_{|}~ "
+_CATEGORIES = {
+    _constants.CATEGORY_DIGIT: string.digits,
+    _constants.CATEGORY_WORD: string.ascii_letters + string.digits + "_",
+    _constants.CATEGORY_SPACE: " ",
+    _constants.CATEGORY_NOT_SPACE: string.ascii_letters + string.digits,
+}
+# How often a repetition is drawn beyond its least.
+_MORE_OFTEN = 20
+
+_AROUND = [
+    ("", ""),
+    ("これを覚えておいて：", " です。"),
+    ("鍵は「", "」だよ"),
+    ("Please keep this for me: ", " and tell nobody."),
+    ("昨日のメモ\n\n    ", "\n\nここまで"),
+    ("Config:\n```\n", "\n```\nthat is all"),
+    ("(", ")"),
+    ("新しいのは", "、古いのは捨てた"),
+]
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A text with a secret in it, and what stands before and after the text of the rule."""
+
+    rule: str
+    text: str
+    secret: str
+    before: str
+    after: str
+
+
+def rules() -> list[service_keys.Rule]:
+    """All rules that are in use, by name."""
+    known = service_keys._rules()
+    used = {rule.name: rule for group in (known.everywhere, *known.of_keyword) for rule in group}
+    return [used[name] for name in sorted(used)]
+
+
+def secrets(rule: service_keys.Rule, count: int) -> Iterator[Secret]:
+    """Sentences with a key in the form of the rule."""
+    random = Random(rule.name)
+    tree = _parser.parse(rule.pattern.pattern, re.ASCII)
+    for number in range(count):
+        drawn: dict[int, str] = {}
+        text = _drawn(tree, random, drawn)
+        before, after = _AROUND[number % len(_AROUND)]
+        if rule.keywords and not any(keyword in text.lower() for keyword in rule.keywords):
+            before = f"{rule.keywords[0].capitalize()}！{before}"
+        group = rule.secret_group or next((group for group in sorted(drawn) if drawn[group]), 0)
+        yield Secret(rule.name, before + text + after, drawn[group] if group else text, before, after)
+
+
+def _drawn(tree: Sequence[Any], random: Random, groups: dict[int, str]) -> str:
+    return "".join(_one(operation, argument, random, groups) for operation, argument in tree)
+
+
+def _one(operation: Any, argument: Any, random: Random, groups: dict[int, str]) -> str:
+    match operation:
+        case _constants.LITERAL:
+            return chr(argument)
+        case _constants.NOT_LITERAL:
+            return random.choice(string.ascii_letters)
+        case _constants.ANY:  # meant as a dot wherever a rule has one outside of a set
+            return "."
+        case _constants.IN:
+            return random.choice(_members(argument))
+        case _constants.BRANCH:
+            return _drawn(random.choice(argument[1]), random, groups)
+        case _constants.MAX_REPEAT | _constants.MIN_REPEAT:
+            least, most, inner = argument
+            return "".join(_drawn(inner, random, groups) for _ in range(random.randint(least, min(int(most), least + _MORE_OFTEN))))
+        case _constants.SUBPATTERN:
+            group, _, _, inner = argument
+            text = _drawn(inner, random, groups)
+            if group is not None:
+                groups[group] = text
+            return text
+    return ""  # assertions
+
+
+def _members(members: Sequence[Any]) -> list[str]:
+    chosen: set[str] = set()
+    for operation, argument in members:
+        match operation:
+            case _constants.LITERAL:
+                chosen.add(chr(argument))
+            case _constants.RANGE:
+                chosen.update(map(chr, range(argument[0], argument[1] + 1)))
+            case _constants.CATEGORY:
+                chosen.update(_CATEGORIES[argument])
+    if (_constants.NEGATE, None) in members:
+        chosen = set(_PRINTABLE) - chosen
+    return sorted(chosen)
+
+
+def lookalikes(count: int) -> Iterator[str]:
+    """Ordinary sentences with a hash, an identifier, a picture or a number that opens nothing."""
+    random = Random("lookalikes")
+    for number in range(count):
+        before, after = _AROUND[number % len(_AROUND)]
+        yield before + _LOOKALIKES[number % len(_LOOKALIKES)](random) + after
+
+
+def _characters(random: Random, alphabet: str, count: int) -> str:
+    return "".join(random.choices(alphabet, k=count))
+
+
+def _words(random: Random, count: int) -> str:
+    return " ".join(random.choices(_WORDS, k=count))
+
+
+_WORDS = (
+    "the token of our friendship was a small ring and nobody knew which key opened it so we asked about her secret garden "
+    "discord dropbox twitter password github airtable heroku slack linear access open bearer basic auth client private public"
+).split()
+_HEX = "0123456789abcdef"
+_LOOKALIKES = [
+    lambda random: f"会話の ID は {uuid.UUID(int=random.getrandbits(128))}",
+    lambda random: f"commit {_characters(random, _HEX, 40)} を入れた",
+    lambda random: f"sha256:{_characters(random, _HEX, 64)}",
+    lambda random: f"md5 {_characters(random, _HEX, 32)} の画像",
+    lambda random: f"![花](data:image/png;base64,{base64.b64encode(random.randbytes(300)).decode()})",
+    lambda random: f"型番は{_characters(random, string.ascii_uppercase, 3)}-{_characters(random, string.digits, 5)}{_characters(random, string.ascii_uppercase, 1)}",
+    lambda random: f"JAN {_characters(random, string.digits, 13)}、ISBN 978-4-{_characters(random, string.digits, 8)}-0",
+    lambda random: f"https://example.com/p/{_characters(random, string.ascii_letters + string.digits, 11)}?t={random.randint(1, 999)}s",
+    lambda random: f"version {random.randint(0, 9)}.{random.randint(0, 40)}.{random.randint(0, 99)}-rc.{random.randint(1, 9)}",
+    lambda random: f"/var/log/{_characters(random, string.ascii_lowercase, 8)}/{random.randint(2001, 2030)}-{_characters(random, string.digits, 6)}.log",
+    lambda random: f"Discord の ID は {_characters(random, string.digits, 18)}",
+    lambda random: f"{_words(random, 9)}, {_words(random, 5)}.",
+    lambda random: f"{_words(random, 1)}: {_words(random, 4)}; {_words(random, 2)} = {_words(random, 2)}",
+    lambda random: f"パスワードは{random.choice(['忘れた', '紙に書いた', '明日変える', '教えない'])}。{_words(random, 3)}",
+    lambda random: f"注文番号: {_characters(random, string.digits, 4)}-{_characters(random, string.digits, 7)}-{_characters(random, string.digits, 7)}",
+    lambda random: f"memory_{_characters(random, string.digits, 14)}_{_characters(random, _HEX, 8)} を見て",
+]

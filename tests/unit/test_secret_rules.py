@@ -1,0 +1,58 @@
+"""Keys in the form of every rule are taken out of sentences, and what only looks like a key is left."""
+
+import re
+from re import _parser
+
+import pytest
+from secret_samples import lookalikes, rules, secrets
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.privacy.service_keys import translated
+
+EACH, ORDINARY = 4, 800
+LEAST_RECALL = 0.97
+
+
+def stored(text: str) -> str:
+    return Redaction(Privacy()).text(text)
+
+
+def test_a_key_of_any_service_is_not_stored(figure):
+    told = [secret for rule in rules() for secret in secrets(rule, EACH)]
+    kept = [secret for secret in told if secret.secret in stored(secret.text)]
+    figure("privacy: keys by rule", f"{len(told) - len(kept)} of {len(told)} taken out, {len(rules())} rules")
+    assert len(told) >= 600
+    assert len(kept) <= (1 - LEAST_RECALL) * len(told), kept
+
+
+def test_what_stands_around_a_key_stays():
+    for secret in (secret for rule in rules() for secret in secrets(rule, EACH)):
+        redacted = stored(secret.text)
+        assert redacted.startswith(secret.before)
+        assert redacted.endswith(secret.after)
+
+
+def test_what_only_looks_like_a_key_is_stored_as_it_is(figure):
+    texts = list(lookalikes(ORDINARY))
+    destroyed = [text for text in texts if stored(text) != text]
+    figure("privacy: ordinary texts", f"{len(destroyed)} of {len(texts)} destroyed")
+    assert destroyed == []
+
+
+def test_no_rule_reads_further_than_a_bound():
+    widths = {rule.name: _parser.parse(rule.pattern.pattern, re.ASCII).getwidth()[1] for rule in rules()}
+    assert max(widths.values()) < 20_000, widths
+
+
+@pytest.mark.parametrize(
+    ("go", "python"),
+    [
+        (r"a(?i)b(c|d)e", r"a(?i:b(c|d)e)"),
+        (r"(x-(?i)[a-z]{3})y", r"(x-(?i:[a-z]{3}))y"),
+        (r"(?i)a+[[:alnum:]]*\z", r"(?i:a{1,4000}[A-Za-z0-9]{0,4000}\Z)"),
+        (r"[+*(]{2,}", r"[+*(]{2,4000}"),
+    ],
+)
+def test_an_expression_of_go_is_one_of_python(go, python):
+    assert translated(go) == python
