@@ -57,13 +57,18 @@ def secrets(rule: service_keys.Rule, count: int) -> Iterator[Secret]:
     random = Random(rule.name)
     tree = _parser.parse(rule.pattern.pattern, re.ASCII)
     for number in range(count):
-        drawn: dict[int, str] = {}
-        text = _drawn(tree, random, drawn)
+        groups: dict[int, str] = {}
+        text = _drawn(tree, random, groups)
         before, after = _AROUND[number % len(_AROUND)]
         if rule.keywords and not any(keyword in text.lower() for keyword in rule.keywords):
             before = f"{rule.keywords[0].capitalize()}！{before}"
-        group = rule.secret_group or next((group for group in sorted(drawn) if drawn[group]), 0)
-        yield Secret(rule.name, before + text + after, drawn[group] if group else text, before, after)
+        group = rule.secret_group or next((group for group in sorted(groups) if groups[group]), 0)
+        yield Secret(rule.name, before + text + after, groups[group] if group else text, before, after)
+
+
+def drawn(pattern: re.Pattern[str], random: Random) -> str:
+    """A text that a regular expression matches."""
+    return _drawn(_parser.parse(pattern.pattern), random, {})
 
 
 def _drawn(tree: Sequence[Any], random: Random, groups: dict[int, str]) -> str:
@@ -136,15 +141,21 @@ _LOOKALIKES = [
     lambda random: f"sha256:{_characters(random, _HEX, 64)}",
     lambda random: f"md5 {_characters(random, _HEX, 32)} の画像",
     lambda random: f"![花](data:image/png;base64,{base64.b64encode(random.randbytes(300)).decode()})",
-    lambda random: f"型番は{_characters(random, string.ascii_uppercase, 3)}-{_characters(random, string.digits, 5)}{_characters(random, string.ascii_uppercase, 1)}",
+    lambda random: (
+        f"型番は{_characters(random, string.ascii_uppercase, 3)}-{_characters(random, string.digits, 5)}{_characters(random, string.ascii_uppercase, 1)}"
+    ),
     lambda random: f"JAN {_characters(random, string.digits, 13)}、ISBN 978-4-{_characters(random, string.digits, 8)}-0",
     lambda random: f"https://example.com/p/{_characters(random, string.ascii_letters + string.digits, 11)}?t={random.randint(1, 999)}s",
     lambda random: f"version {random.randint(0, 9)}.{random.randint(0, 40)}.{random.randint(0, 99)}-rc.{random.randint(1, 9)}",
-    lambda random: f"/var/log/{_characters(random, string.ascii_lowercase, 8)}/{random.randint(2001, 2030)}-{_characters(random, string.digits, 6)}.log",
+    lambda random: (
+        f"/var/log/{_characters(random, string.ascii_lowercase, 8)}/{random.randint(2001, 2030)}-{_characters(random, string.digits, 6)}.log"
+    ),
     lambda random: f"Discord の ID は {_characters(random, string.digits, 18)}",
     lambda random: f"{_words(random, 9)}, {_words(random, 5)}.",
     lambda random: f"{_words(random, 1)}: {_words(random, 4)}; {_words(random, 2)} = {_words(random, 2)}",
     lambda random: f"パスワードは{random.choice(['忘れた', '紙に書いた', '明日変える', '教えない'])}。{_words(random, 3)}",
-    lambda random: f"注文番号: {_characters(random, string.digits, 4)}-{_characters(random, string.digits, 7)}-{_characters(random, string.digits, 7)}",
+    lambda random: (
+        f"注文番号: {_characters(random, string.digits, 4)}-{_characters(random, string.digits, 7)}-{_characters(random, string.digits, 7)}"
+    ),
     lambda random: f"memory_{_characters(random, string.digits, 14)}_{_characters(random, _HEX, 8)} を見て",
 ]

@@ -13,7 +13,10 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+\.")
 _NO_DOMAIN = frozenset("png jpg jpeg gif svg webp pdf css js ts py service timer socket local localhost internal lan tgz whl".split())
 _MACHINE_USERS = frozenset({"git"})
 
-_CREDENTIALS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://([!-.0-9;=?A-~]{0,128}:[!-.0-~]{1,256})@")
+_CREDENTIALS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://([!-.0-9;=?A-~]{0,128}:[!#-&(-.0-~]{1,256})@")
+_CURL_USER = re.compile(
+    r"""(?<![A-Za-z0-9])curl(?=[ ])[^\n]{0,300}?[ ](?:-u[ ]?|--user[ =])["']?([^\s"':$<{][^\s"':]{0,63}:[^\s"'$<{][^\s"']{2,127})"""
+)
 
 _IPV4 = re.compile(r"(?<![0-9A-Za-z.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z]|\.[0-9A-Za-z])")
 _IPV6 = re.compile(r"(?<![0-9A-Za-z:.])[0-9A-Fa-f:]{6,39}(?![0-9A-Za-z:])")
@@ -36,9 +39,11 @@ def emails(text: str) -> Iterator[Span]:
 
 
 def url_credentials(text: str) -> Iterator[Span]:
-    """`user:password` in `scheme://user:password@host`, without the rest of the URL."""
+    """`user:password` in `scheme://user:password@host` and in `curl -u user:password`, without the rest."""
     if "://" in text and "@" in text:
         yield from (match.span(1) for match in _CREDENTIALS.finditer(text))
+    if "curl" in text:
+        yield from (match.span(1) for match in _CURL_USER.finditer(text))
 
 
 def ip_addresses(text: str) -> Iterator[Span]:

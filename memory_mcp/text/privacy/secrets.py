@@ -26,7 +26,7 @@ _WORDS = (
 _SECRET_WORDS = re.compile(_WORDS)  # in lower case: with IGNORECASE it takes twenty times as long
 _BETWEEN = re.compile(
     r"""[*_]{0,3}["'’”」』]?[*_]{0,3}[ \t]{0,4}(?:[(][^()\n]{1,20}[)][ \t]{0,4})?(?:(?<=[ ])(?:for|of|on)[ ](?:[A-Z0-9'-]{1,15}[ ]){1,4})?"""
-    r"""(?:(?<=[ \t])(?:is[ ]now|is|was|are|to|will[ ]be|should[ ]be)(?![A-Z0-9])|は|が|を|も|に|->|[:=>|→]{1,3}|「|『)?"""
+    r"""(?:(?<=[ \t])(?:is[ ]now|is|was|are|to|will[ ]be|should[ ]be)(?![A-Z0-9])|は|が|を|も|に|->|(?:string[ ])?[.?]?[:=>|→]{1,4}|「|『)?"""
     r"""(?:変わって|変えて|変更して|変更し)?[、,]?"""
     r"""[*_]{0,3}[ \t]{0,4}\n?[ \t]{0,4}["'‘“「『`<(*_]{0,3}""",
     re.IGNORECASE,
@@ -94,7 +94,7 @@ def memorable_passwords(text: str) -> Iterator[Span]:
     """Words with a number that are told as a password. Some are only said beside that word, so they may be flagged and not replaced."""
     for word in _PASSWORD_WORDS.finditer(lowered(text)):
         between = _BETWEEN.match(text, word.end())
-        value = _MEMORABLE.match(text, between.end()) if between and between.end() > word.end() else None
+        value = _MEMORABLE.match(text, between.end()) if between and between[0].strip() else None
         if value:
             yield value.span()
 

@@ -31,7 +31,7 @@ _LEAST_ALTERNATIONS = 3
 
 # What gitleaks has before a service's name and after a key. In a sentence other signs than quotation marks and spaces follow a key.
 _ANY_BEFORE = r"[\w.-]{0,50}?"
-_KEY_ENDS, _NO_MORE_OF_IT = r"""(?:[\x60'"\s;]|\\[nr]|$)""", "(?![A-Za-z0-9_-])"
+_KEY_ENDS, _NO_MORE_OF_IT = r"""(?:[\x60'"\s;]|\\[nr]|$)""", r"(?![A-Za-z0-9_(-]|\.[A-Za-z0-9])"
 _ENDS_BEFORE = re.compile(r"\(\?:\[\^([^]]+)\]\|\\z\)\Z")
 # An underscore may stand before a key, as in `_AKIA…`: only a letter or digit makes it a part of a word.
 _NOT_IN_A_WORD = "(?<![A-Za-z0-9])"
@@ -47,18 +47,25 @@ _REST_OF_TOKEN = re.compile("[A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One rule; `secret_group` is the group of its expression that is the secret, 0 for the first one that matched."""
+    """One rule; `secret_group` is the group of its expression that is the secret, 0 for the first one that matched; `examples`
+    are expressions for what has the form and is known to be none.
+    """
 
     name: str
     regex: str
     keywords: tuple[str, ...]
     entropy: float = 0.0
     secret_group: int = 0
+    examples: tuple[str, ...] = ()
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The expression, compiled when a text has a keyword: most rules never are."""
         return re.compile(translated(self.regex), re.ASCII)
+
+    @cached_property
+    def _examples(self) -> Sequence[re.Pattern[str]]:
+        return [re.compile(translated(example), re.ASCII) for example in self.examples]
 
     @cached_property
     def begins_with_keyword(self) -> bool:
@@ -71,6 +78,8 @@ class Rule:
         group = self.secret_group or next((number for number in range(1, (match.lastindex or 0) + 1) if match[number]), 0)
         start, end = match.span(group)
         if _entropy(match[group]) <= self.entropy or (_ASSIGNED in self.regex and not _mixes(match[group])):
+            return
+        if any(example.search(match[group]) for example in self._examples):
             return
         # A key that is longer than its rule knows goes as a whole.
         rest = _REST_OF_TOKEN.match(match.string, end)
@@ -122,7 +131,8 @@ def _read(told: Mapping[str, Any]) -> Iterator[Rule]:
     for rule in told["rules"]:
         if "path" not in rule and rule["id"] not in _FOR_CODE | _READ_ELSEWHERE and not _NOT_SECRET.search(rule["id"]):
             keywords = tuple(keyword.lower() for keyword in rule.get("keywords", ()))
-            yield Rule(rule["id"], rule["regex"], keywords, rule.get("entropy", 0.0), rule.get("secretGroup", 0))
+            examples = tuple(regex for allowed in rule.get("allowlists", ()) for regex in allowed.get("regexes", ()))
+            yield Rule(rule["id"], rule["regex"], keywords, rule.get("entropy", 0.0), rule.get("secretGroup", 0), examples)
 
 
 def translated(regex: str) -> str:
