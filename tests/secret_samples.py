@@ -10,6 +10,8 @@ from random import Random
 from re import _constants, _parser
 from typing import Any
 
+import phonenumbers
+
 from memory_mcp.text.privacy import service_keys
 
 _PRINTABLE = string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_{|}~ "
@@ -112,6 +114,65 @@ def _members(members: Sequence[Any]) -> list[str]:
     if (_constants.NEGATE, None) in members:
         chosen = set(_PRINTABLE) - chosen
     return sorted(chosen)
+
+
+def numbers(kind: str, count: int) -> Iterator[Secret]:
+    """Sentences with a number of a kind that people are known or pay by."""
+    random = Random(kind)
+    for number in range(count):
+        before, after = _AROUND[number % len(_AROUND)]
+        label, written, *rest = _NUMBERS[kind](random)
+        yield Secret(kind, before + label + written + "".join(rest) + after, written, before + label, after)
+
+
+def _card(random: Random) -> tuple[str, str]:
+    prefix, length = random.choice(_ISSUERS)
+    digits = prefix + _characters(random, string.digits, length - len(prefix) - 1)
+    total = sum(sum(divmod(int(digit) * (2 - place % 2), 10)) for place, digit in enumerate(reversed(digits)))
+    digits += str(-total % 10)
+    sizes = random.choice(_CARD_LAYOUTS[length])
+    separator = random.choice(["-", " ", "－", "ー", ".", "  ", "\u2009"]) if len(sizes) > 1 else ""
+    written = _grouped(digits, sizes, separator)
+    return random.choice(["", "カード ", "Visa/", "card_", "支払いは"]), written
+
+
+def _my_number(random: Random) -> tuple[str, str]:
+    digits = _characters(random, string.digits, 11)
+    remainder = sum(int(digit) * weight for digit, weight in zip(digits, (6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2), strict=True)) % 11
+    digits += str(0 if remainder <= 1 else 11 - remainder)
+    sizes = random.choice([(12,), (4, 4, 4)])
+    return random.choice(["マイナンバーは", "個人番号：", "my number: "]), _grouped(digits, sizes, random.choice("- －"))
+
+
+def _ssn(random: Random) -> tuple[str, str]:
+    area = random.choice([area for area in range(1, 900) if area != 666])
+    digits = f"{area:03}{random.randint(1, 99):02}{random.randint(1, 9999):04}"
+    sizes = random.choice([(9,), (3, 2, 4)])
+    return random.choice(["SSN: ", "social security number ", "社会保障番号は"]), _grouped(digits, sizes, random.choice("- －"))
+
+
+def _phone(random: Random) -> tuple[str, str]:
+    region = random.choice(sorted(phonenumbers.SUPPORTED_REGIONS))
+    number = phonenumbers.example_number_for_type(region, random.choice([0, 1])) or phonenumbers.example_number(region)
+    return random.choice(["", "電話は", "call "]), phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.INTERNATIONAL)
+
+
+def _in_url(random: Random) -> tuple[str, str, str]:
+    password = _characters(random, string.ascii_letters + string.digits + "!$%&*-_+", random.randint(4, 20))
+    return random.choice(["postgres://", "https://", "接続先は amqp://"]), f"{_words(random, 1)}:{password}", "@example.com/x"
+
+
+def _grouped(digits: str, sizes: Sequence[int], separator: str) -> str:
+    begins = [sum(sizes[:place]) for place in range(len(sizes))]
+    return separator.join(digits[begin : begin + size] for begin, size in zip(begins, sizes, strict=True))
+
+
+# ISO/IEC 7812 ranges that the issuers publish.
+_ISSUERS = [("4", 16), ("51", 16), ("55", 16), ("2221", 16), ("2720", 16), ("34", 15), ("37", 15), ("3528", 16), ("3589", 16)]
+_ISSUERS += [("300", 14), ("36", 14), ("38", 14), ("6011", 16), ("65", 16), ("644", 16), ("62", 16), ("62", 19)]
+_CARD_LAYOUTS = {14: [(14,), (4, 6, 4)], 15: [(15,), (4, 6, 5)], 16: [(16,), (4, 4, 4, 4), (8, 8)], 19: [(19,), (4, 4, 4, 4, 3)]}
+_NUMBERS = {"credit_card": _card, "my_number": _my_number, "ssn": _ssn, "phone": _phone, "url_credentials": _in_url}
+KINDS_OF_NUMBERS = tuple(_NUMBERS)
 
 
 def lookalikes(count: int) -> Iterator[str]:

@@ -1,28 +1,47 @@
-"""Keys in the form of every rule are taken out of sentences, and what only looks like a key is left."""
+"""Keys in the form of every rule, and numbers drawn at random, are taken out of sentences; what only looks like one is left."""
 
 import re
 from re import _parser
 
 import pytest
-from secret_samples import lookalikes, rules, secrets
+from secret_samples import KINDS_OF_NUMBERS, lookalikes, numbers, rules, secrets
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.privacy.redaction import KINDS, Redaction
 from memory_mcp.text.privacy.service_keys import translated
 
-EACH, ORDINARY = 4, 800
+EACH, NUMBERS, ORDINARY = 4, 200, 800
 LEAST_RECALL = 0.97
+DEFAULTS, EVERYTHING = Privacy(), Privacy(**dict.fromkeys(KINDS, "redact"))
 
 
-def stored(text: str) -> str:
-    return Redaction(Privacy()).text(text)
+def stored(text: str, privacy: Privacy = DEFAULTS) -> str:
+    return Redaction(privacy).text(text)
+
+
+def noted(figure, kind, told, kept):
+    figure(f"privacy: {kind} drawn at random", f"{len(told) - len(kept)} of {len(told)} taken out")
+    figure("secrets told in a sentence", len(told))
+    figure("secrets kept", len(kept))
 
 
 def test_a_key_of_any_service_is_not_stored(figure):
     told = [secret for rule in rules() for secret in secrets(rule, EACH)]
     kept = [secret for secret in told if secret.secret in stored(secret.text)]
-    figure("privacy: keys by rule", f"{len(told) - len(kept)} of {len(told)} taken out, {len(rules())} rules")
+    noted(figure, f"api_key, by {len(rules())} rules", told, kept)
     assert len(told) >= 600
+    assert {secret.rule for secret in told} == {secret.rule for secret in told if secret not in kept}
+    assert len(kept) <= (1 - LEAST_RECALL) * len(told), kept
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_NUMBERS)
+def test_a_number_that_is_private_is_not_stored(kind, figure):
+    told = list(numbers(kind, NUMBERS))
+    kept = [secret for secret in told if secret.secret in stored(secret.text, EVERYTHING)]
+    if getattr(DEFAULTS, kind) == "redact":
+        noted(figure, kind, told, kept)
+    else:
+        figure(f"privacy: {kind} drawn at random", f"{len(told) - len(kept)} of {len(told)} found")
     assert len(kept) <= (1 - LEAST_RECALL) * len(told), kept
 
 
@@ -36,7 +55,8 @@ def test_what_stands_around_a_key_stays():
 def test_what_only_looks_like_a_key_is_stored_as_it_is(figure):
     texts = list(lookalikes(ORDINARY))
     destroyed = [text for text in texts if stored(text) != text]
-    figure("privacy: ordinary texts", f"{len(destroyed)} of {len(texts)} destroyed")
+    figure("ordinary texts", len(texts))
+    figure("ordinary texts destroyed", len(destroyed))
     assert destroyed == []
 
 
