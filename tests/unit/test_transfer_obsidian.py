@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import obsidian
-from memory_mcp.transfer.formats.obsidian_notes import format_note, links_in, parse_note, tags_in
+from memory_mcp.transfer.formats.obsidian_notes import (
+    format_note,
+    is_template,
+    links_in,
+    parse_note,
+    tags_in,
+    with_short_links,
+    without_comments,
+)
 from memory_mcp.transfer.formats.sources import source_of
-from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
+from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, paragraphs
 
 CHANGED = datetime(2025, 10, 1, tzinfo=UTC)
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
@@ -148,13 +158,48 @@ def test_a_zip_is_read_like_a_directory_and_names_that_lead_elsewhere_are_left_o
     assert found.contents == ["ノートa.md"]
 
 
-def test_a_zip_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
+def test_a_zip_entry_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "v.zip", "w", zipfile.ZIP_DEFLATED) as vault_zip:
         vault_zip.writestr("bomb.md", b"a" * (32 * 1024 * 1024))
         vault_zip.writestr("good.md", "良い")
+        vault_zip.writestr("noise.bin", random.Random(0).randbytes(256 * 1024))
     found = Read(tmp_path / "v.zip")
     assert found.contents == ["良い"]
     assert "expands to 33,554,432 bytes" in found.refused[0][1]
+
+
+def test_a_zip_of_small_entries_that_unfold_without_end_is_refused_as_a_whole(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "v.zip", "w", zipfile.ZIP_DEFLATED) as vault_zip:
+        for number in range(5):
+            vault_zip.writestr(f"{number}.md", b"a " * (2 * 1024 * 1024))
+    with pytest.raises(InvalidInput, match="expands to 20,971,520 bytes"):
+        source_of(tmp_path / "v.zip")
+
+
+def test_code_between_backticks_ends_with_its_paragraph() -> None:
+    assert links_in("a ` [[一]]\n\n[[二]] ` b") == ["一", "二"]
+    assert links_in("a ` [[一]]\n[[二]] ` b [[三]]") == ["三"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`",
+        "".join("`" * number + " " for number in range(1, 1_500)),
+        "".join("a" + "`" * number for number in range(1_500, 0, -1)),
+        "<%",
+        "%%",
+        "[[a",
+        "# h\n\n",
+        "```\n````\n",
+    ],
+)
+def test_a_text_made_to_be_read_for_ever_is_read_to_its_end(text: str) -> None:
+    hostile = (text * (1_100_000 // len(text) + 1))[:1_100_000]
+    note = f"{hostile}\n\n"
+    for read in (links_in, tags_in, without_comments, with_short_links, lambda body: is_template("a.md", body)):
+        read(note)
+    assert len("\n".join(paragraphs(note)).split()) == len(note.split())
 
 
 def test_a_note_of_ours_has_every_field_again_and_what_is_for_readers_is_left_out(tmp_path: Path) -> None:

@@ -29,8 +29,10 @@ _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 LONGEST_NUMBER_BITS = 1024  # a float holds no more, and Python writes no more than 4,300 digits
 
+# Code between backticks ends within its paragraph, and within so many characters that a text of backticks alone is read in linear time.
 _IN_CODE = (
-    r"^[ \t]*(?P<fence>```+|~~~+).*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)|(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"  # of either kind
+    r"^[ \t]*(?P<fence>```+|~~~+).*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).){1,2000}?(?<!`)(?P=ticks)(?!`)"
 )
 _CODE = re.compile(_IN_CODE, re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(rf"(?P<comment>%%.*?%%)|{_IN_CODE}", re.MULTILINE | re.DOTALL)
@@ -41,7 +43,7 @@ _NOTE_LINK = re.compile(
 )
 _ATTACHMENT = re.compile(r"\.(?!md$)[A-Za-z0-9]{1,5}$")
 # Placeholders of Obsidian's own templates and of the plugin Templater.
-_PLACEHOLDER = re.compile(r"\{\{(?:date|time|title)(?::[^{}\n]*)?\}\}|<%.*?%>", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{\{(?:date|time|title)(?::[^{}\n]*)?\}\}|<%(?:[^<%]|<(?!%)|%(?!>)){0,2000}%>")
 _TEMPLATE_FOLDER = re.compile(r"[\W\d_]*(?:templates?|テンプレート|テンプレ)", re.IGNORECASE)
 # Obsidian allows letters of every script in a tag and requires one character that is not a digit.
 _TAG = re.compile(r"(?:(?<=\s)|^)#([\w/-]*[^\W\d][\w/-]*)", re.MULTILINE)

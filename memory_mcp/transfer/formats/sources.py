@@ -19,7 +19,7 @@ BLOCK_BYTES = 1024 * 1024
 FILES_LIMIT = 500_000
 FILE_LIMIT_BYTES = 8 * 1024**3
 TEXT_LIMIT_BYTES = 64 * 1024**2
-# Chats compress to about a twentieth. A large entry that compresses to less than a two-hundredth is taken for a zip bomb.
+# Chats compress to about a twentieth. A large entry, or zip, that compresses to less than a two-hundredth is taken for a zip bomb.
 COMPRESSION_RATIO_LIMIT = 200
 SMALL_BYTES = 16 * 1024**2
 _HIDDEN_PREFIXES = (".", "__MACOSX")
@@ -101,6 +101,9 @@ class Archive:
         except (OSError, zipfile.BadZipFile) as error:
             raise InvalidInput(f"{path.name} can't be read as a zip", str(error), "Fetch it again") from error
         _check_count(len(self._zip.infolist()))
+        expanded = sum(info.file_size for info in self._zip.infolist())
+        if _is_bomb(expanded, path.stat().st_size):
+            raise _refused_bomb(path.name, expanded)
         self._entries = {info.filename: info for info in self._zip.infolist() if not info.is_dir() and _is_visible(info.filename)}
 
     def names(self) -> list[str]:
@@ -110,8 +113,8 @@ class Archive:
     def open(self, name: str) -> BinaryIO:
         """Opens an entry; it is decompressed while it is read."""
         info = self._entries[name]
-        if info.file_size > SMALL_BYTES and info.file_size > COMPRESSION_RATIO_LIMIT * max(info.compress_size, 1):
-            raise InvalidInput(f"{name} is not read", f"it expands to {info.file_size:,} bytes", "Unpack the zip, and import what is in it")
+        if _is_bomb(info.file_size, info.compress_size):
+            raise _refused_bomb(name, info.file_size)
         try:
             return cast("BinaryIO", self._zip.open(info))
         except (
@@ -174,6 +177,14 @@ def whole(source: Source, name: str, limit: int = TEXT_LIMIT_BYTES) -> bytes:
         InvalidInput: the file can't be read, or is longer than `limit` bytes.
     """
     return b"".join(blocks(source, name, limit))
+
+
+def _is_bomb(expanded_bytes: int, packed_bytes: int) -> bool:
+    return expanded_bytes > SMALL_BYTES and expanded_bytes > COMPRESSION_RATIO_LIMIT * max(packed_bytes, 1)
+
+
+def _refused_bomb(name: str, expanded_bytes: int) -> InvalidInput:
+    return InvalidInput(f"{name} is not read", f"it expands to {expanded_bytes:,} bytes", "Unpack the zip, and import what is in it")
 
 
 def _check_count(count: int) -> None:

@@ -89,15 +89,15 @@ def paragraphs(text: str) -> list[str]:
         ]
         return [*blocks_so_far, *paragraphs(text[keys[-1][1] :])]
     blocks: list[str] = []
-    headings = ""
+    headings: list[str] = []
     for block in _BLANK_LINES.split(text):
-        whole = headings + block.strip("\n")
-        if _HEADINGS_ONLY.fullmatch(whole):
-            headings = f"{whole}\n"
-        elif whole.strip():
-            blocks.append(whole)
-            headings = ""
-    return [*blocks, headings] if headings else blocks
+        lines = block.strip("\n")
+        if _HEADINGS_ONLY.fullmatch(lines):
+            headings.append(lines)
+        elif lines.strip() or headings:
+            blocks.append("\n".join([*headings, lines]))
+            headings = []
+    return [*blocks, "\n".join([*headings, ""])] if headings else blocks
 
 
 def _cut(paragraph: str) -> list[str]:
