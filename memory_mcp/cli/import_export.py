@@ -57,21 +57,30 @@ def import_memories(
     persona: PersonaName = None,
     url: Url = None,
 ) -> None:
-    """Import a file or a directory. Importing it again stores nothing new. Exit status 1: something was refused."""
-    server = connection(url, persona)
+    """Import a file or a directory. Importing it again stores nothing new. Exit status 1: something was refused.
+
+    A database that says whose memories it has is imported into the personas of these names.
+    """
     if path == STANDARD_STREAM:
         if format_ not in (Format.AUTO, Format.JSON_LINES):
             raise InvalidInput("stdin is read as JSON lines only", "", "Name a file")
-        _import_lines(server, path, dry_run)
+        _import_lines(connection(url, persona), path, dry_run)
         return
     # Imported here: the other commands don't need the readers.
-    from memory_mcp.transfer.formats.readers import detect_format  # noqa: PLC0415
+    from memory_mcp.transfer.formats.readers import by_persona, detect_format  # noqa: PLC0415
 
     kind = detect_format(path, format_)
     if kind is Format.JSON_LINES:
-        _import_lines(server, path, dry_run)
-    else:
-        _import_rows(server, path, kind, me, dry_run, forget_deleted)
+        _import_lines(connection(url, persona), path, dry_run)
+        return
+    if forget_deleted and kind is not Format.OBSIDIAN:
+        raise InvalidInput(f"{kind} has no notes that could be deleted", "", "Remove --forget-deleted")
+    rows_of = by_persona(path, kind, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True), persona)
+    refused = [
+        _import_rows(connection(url, name), path, kind, _forgetting(rows) if forget_deleted else rows, dry_run) for name, rows in rows_of
+    ]
+    if any(refused):
+        raise typer.Exit(1)
 
 
 def export_memories(
@@ -130,18 +139,14 @@ def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
         raise typer.Exit(1)
 
 
-def _import_rows(server: "Connection", path: Path, kind: Format, me: str | None, dry_run: bool, forget_deleted: bool) -> None:
+def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator["ImportItem"], dry_run: bool) -> int:
+    """Imports the rows into one persona. Returns how many were refused."""
     from memory_mcp.transfer.formats.import_rows import LeftOut  # noqa: PLC0415  as above
     from memory_mcp.transfer.formats.readers import READERS, json_lines  # noqa: PLC0415
 
     refused: list[ImportItem] = []
     left_out = LeftOut()
     origins: list[str] = []
-    rows = READERS[kind].read(path, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True))
-    if forget_deleted and kind is not Format.OBSIDIAN:
-        raise InvalidInput(f"{kind} has no notes that could be deleted", "", "Remove --forget-deleted")
-    if forget_deleted:
-        rows = _forgetting(rows)
     with progress(f"importing {kind}", None) as advance:
         lines = json_lines(rows, refused.append, origins.append, left_out.add)
         counts = server.import_rows(lines, advance, on_known=READERS[kind].clash, dry_run=dry_run)
@@ -157,8 +162,7 @@ def _import_rows(server: "Connection", path: Path, kind: Format, me: str | None,
     _report(counts, [origins[error["line"] - 1] for error in counts["errors"]])
     for item in refused:
         typer.echo(item.refused if item.refused.startswith(item.where) else f"{item.where}: {item.refused}", err=True)
-    if counts["refused"]:
-        raise typer.Exit(1)
+    return int(counts["refused"])
 
 
 def _forgetting(rows: "Iterator[ImportItem]") -> "Iterator[ImportItem]":

@@ -303,6 +303,9 @@ class Personas:
             if left := adopted.metadata["without_text"]:
                 listed = ", ".join(left[:ROWS_LISTED])
                 logger.warning("%s: %s rows of an older server have no text and stay in its table: %s", name, f"{len(left):,}", listed)
+            if refused := adopted.metadata["refused"]:
+                listed = ", ".join(refused[:ROWS_LISTED])
+                logger.warning("%s: %s rows about the graph could not be adopted: %s", name, f"{len(refused):,}", listed)
 
 
 def names_in(directory: Path) -> list[str]:

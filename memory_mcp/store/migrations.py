@@ -13,7 +13,7 @@ import apsw
 from memory_mcp.errors import StoreError
 from memory_mcp.store import operations, timestamps
 from memory_mcp.store.graph import schema as graph_schema
-from memory_mcp.store.legacy import schemas, table_adoption
+from memory_mcp.store.legacy import further_rows, schemas, table_adoption
 from memory_mcp.store.legacy.table_adoption import MEMORIES, Converted
 from memory_mcp.store.operations import Operation
 
@@ -319,6 +319,8 @@ def touches_older_tables(connection: apsw.Connection) -> bool:
     tables = table_adoption.tables(connection) if todo else []
     if not tables:
         return False
+    if not is_migrated(connection) and schemas.schema_of(connection):
+        return True
     converts = "0005 further columns into metadata" in todo and MEMORIES in tables and has_further_columns(connection)
     return converts or not _created_by(todo).isdisjoint(tables)
 
@@ -330,6 +332,8 @@ def migrate(connection: apsw.Connection) -> Operation | None:
     """
     todo = pending(connection)
     older = todo and touches_older_tables(connection)
+    schema = None if is_migrated(connection) else schemas.schema_of(connection)
+    further = further_rows.read(connection, schema) if schema else []
     needed = _created_by(todo) if older else set()
     dropped = table_adoption.drop_views_and_triggers(connection) if MEMORIES in needed else []
     renamed = table_adoption.rename_conflicting(connection, needed)
@@ -339,7 +343,8 @@ def migrate(connection: apsw.Connection) -> Operation | None:
         if name in todo:
             step(connection)
             connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, timestamps.to_text(now)))
-    converted = table_adoption.convert_memories(connection, renamed.pop(MEMORIES)) if MEMORIES in renamed else Converted()
+    table = renamed.pop(schema.table, schema.table) if schema else ""
+    converted = table_adoption.convert_memories(connection, table, schema, further) if schema else Converted()
     if not older:
         return None
     done = Operation("adopt", None, now, metadata={**asdict(converted), "renamed_tables": renamed, "dropped": dropped})

@@ -51,6 +51,11 @@ GRAPH_FIELDS: Mapping[str, Mapping[str, Check]] = {
     "merged_entity": dict.fromkeys(("merged_entity", "type", "into_entity", "into_type", "reason", "merged_at", "undone_at"), TEXT),
     "distinct_entity": dict.fromkeys(("distinct_entity", "type", "from_entity", "from_type", "reason", "decided_at"), TEXT),
     "link": {**dict.fromkeys(("link", "source", "target", "method", "created_at"), TEXT), "weight": SHARE, "confidence": SHARE},
+    "mention": {
+        **dict.fromkeys(("mention", "type", "memory", "link_type", "created_at"), TEXT),
+        "relevance": SHARE,
+        "confidence": SHARE,
+    },
     MERGED_MEMORY: {MERGED_MEMORY: TEXT, "into_memory": TEXT},
 }
 _REQUIRED = {
@@ -58,10 +63,11 @@ _REQUIRED = {
     "merged_entity": ("into_entity",),
     "distinct_entity": ("from_entity",),
     "link": ("source", "target"),
+    "mention": ("memory",),
     MERGED_MEMORY: ("into_memory",),
 }
 # The fields that are keys of memories.
-_MEMORY_KEYS = {"link": ("source", "target"), MERGED_MEMORY: (MERGED_MEMORY, "into_memory")}
+_MEMORY_KEYS = {"link": ("source", "target"), "mention": ("memory",), MERGED_MEMORY: (MERGED_MEMORY, "into_memory")}
 _BEFORE_MEMORIES = frozenset({"entity_type", "relation_type", "entity"})
 _LONG = frozenset({"description", "notes", "reason"})
 _TIMES = frozenset({"created_at", "merged_at", "undone_at", "decided_at"})
@@ -116,6 +122,8 @@ def checked(kind: str, row: Mapping[str, Any], zone: ZoneInfo, now: datetime) ->
         fields = {"decided_at": to_text(now), **fields}
     if kind == "link":
         fields = {"method": "stated", "created_at": to_text(now), **fields}
+    if kind == "mention":
+        fields = {"created_at": to_text(now), **fields}
     return GraphLine(kind, fields)
 
 

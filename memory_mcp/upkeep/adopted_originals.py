@@ -16,7 +16,7 @@ from memory_mcp.store.operations import LOG_NAME
 from memory_mcp.store.sqlite import cipher
 
 FLAT_ENDING = ".sqlite"
-GLOBAL = ("vector_store", LOG_NAME)
+GLOBAL = ("vector_store", LOG_NAME, original_files.SHARED_NAME)
 
 logger = logging.getLogger(__name__)
 

@@ -12,15 +12,17 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from memory_mcp.errors import MemoryMCPError
+from memory_mcp.errors import MemoryMCPError, StoreError
+from memory_mcp.personas.atomic_replace import scratch
 from memory_mcp.personas.directories import IDENTITY_NAME
+from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store.files.durable_files import sync_directory, write_atomically
+from memory_mcp.store.files.durable_files import sync_directory, sync_file, write_atomically
 from memory_mcp.store.inspection import is_from_older_server
-from memory_mcp.store.legacy import original_files
+from memory_mcp.store.legacy import original_files, owners
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.upkeep.legacy_layout import LegacyItem, legacy_items
+from memory_mcp.upkeep.legacy_layout import ADOPTED_FROM, LegacyItem, adopted_from, legacy_items
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ def preview(directory: Path) -> tuple[list[LegacyItem], dict[str, str]]:
     items = legacy_items(directory)
     stores = {str(path.parent.name): path for path in sorted(directory.glob(f"*/{DATABASE_NAME}"))}
     moved = {item.persona: directory / item.source for item in items if item.kind == "database" and not item.refused}
-    return items, {name: original_files.refusal(path) for name, path in {**stores, **moved}.items() if is_from_older_server(path)}
+    return items, {name: original_files.recognize(path)[1] for name, path in {**stores, **moved}.items() if is_from_older_server(path)}
 
 
 def take_over_tables(personas: Personas, stopping: threading.Event) -> dict[str, str]:
@@ -116,6 +118,36 @@ def _move_database(directory: Path, item: LegacyItem, kept: Path) -> Path:
     return _renamed(source, target)
 
 
+def _copy_owner(directory: Path, item: LegacyItem, kept: Path) -> Path:
+    source, target = directory / item.source, directory / str(item.target)
+    original_files.close_properly(source, kept / original_files.SHARED_NAME)
+    schema = original_files.recognize(source)[0].schema
+    if schema is None:
+        raise StoreError(f"{item.source} has changed", "its table of memories is gone", "Start again")
+    with scratch(directory, target.parent.name) as unfinished:
+        copied = unfinished / DATABASE_NAME
+        owners.copy_rows(source, schema, item.persona, copied)
+        sync_file(copied)
+        original_files.make_private_directory(target.parent)
+        identity = {"name": item.persona, ADOPTED_FROM: original_files.digest(source)}
+        write_atomically(target.parent / IDENTITY_NAME, json.dumps(identity, ensure_ascii=False) + "\n")
+        return _renamed(copied, target)
+
+
+def _set_owners_aside(directory: Path, item: LegacyItem, kept: Path) -> Path:
+    missing = [
+        owner for owner in original_files.recognize(directory / item.source)[0].owners if not _is_copied(directory, item.source, owner)
+    ]
+    if missing:
+        raise StoreError(f"{item.source} stays where it is", f"the memories of {missing[0]} could not be copied", "Start again")
+    return _set_aside(directory, item, kept / original_files.SHARED_NAME)
+
+
+def _is_copied(directory: Path, source: str, owner: str) -> bool:
+    folder = directory / directory_name(owner)
+    return (folder / DATABASE_NAME).exists() and adopted_from(folder) == original_files.digest(directory / source)
+
+
 def _make_writable(directory: Path, item: LegacyItem, _kept: Path) -> Path:
     path = directory / item.source
     original_files.make_writable(path)
@@ -139,6 +171,8 @@ def _renamed(source: Path, target: Path) -> Path:
 _MOVES: dict[str, Callable[[Path, LegacyItem, Path], Path]] = {
     "directory": _move_directory,
     "database": _move_database,
+    "owner": _copy_owner,
+    "owners": _set_owners_aside,
     "permissions": _make_writable,
     "vectors": _set_aside,
     "log": _set_aside,

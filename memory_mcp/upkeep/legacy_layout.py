@@ -7,7 +7,7 @@ pickle, which is never read: vectors are computed again.
 import json
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,8 +25,10 @@ PICKLE_NAME = "index.pkl"
 MANIFEST_NAME = "manifest.json"
 FLAT_ENDING = ".sqlite"
 LOG_LINES_READ = 20
+# In persona.json: from which database the memories were copied, so that an interrupted copying goes on.
+ADOPTED_FROM = "adopted_from"
 
-Kind = Literal["directory", "database", "permissions", "vectors", "log"]
+Kind = Literal["directory", "database", "owner", "owners", "permissions", "vectors", "log"]
 
 _CURRENT_NAME = re.compile(r".+~[0-9a-f]{20}")
 
@@ -51,6 +53,8 @@ class LegacyItem:
         verb = "was" if done else "will be"
         if self.kind == "permissions":
             return f"{self.source} of an older server {verb} made writable."
+        if self.kind == "owner":
+            return f"The memories of {self.persona} in {self.source} of an older server {verb} copied to {self.target}."
         action = f"moved to {self.target}" if self.target else f"set aside in {original_files.KEPT_NAME}"
         return f"{self.source} of an older server {verb} {action}."
 
@@ -104,7 +108,10 @@ def _flat(files: list[Path], databases: set[str | None]) -> Iterator[LegacyItem]
             continue
         folder = directory_name(name)
         target = f"{folder}/{DATABASE_NAME}"
-        if refused := original_files.refusal(file):
+        recognized, refused = original_files.recognize(file)
+        if recognized.owners:
+            yield from _owners(file, recognized.owners, databases)
+        elif refused:
             yield LegacyItem("database", file.name, name, target, refused)
         elif folder in databases:
             yield LegacyItem("database", file.name, name, target, _collision(name, folder))
@@ -113,15 +120,48 @@ def _flat(files: list[Path], databases: set[str | None]) -> Iterator[LegacyItem]
             yield LegacyItem("database", file.name, name, target)
 
 
+def _owners(file: Path, owners: Sequence[str], databases: set[str | None]) -> Iterator[LegacyItem]:
+    """A database with owners: each becomes a persona, or the file stays as it is."""
+    items: list[LegacyItem] = []
+    refused = ""
+    for owner in owners:
+        try:
+            name = canonical_name(owner)
+        except InvalidPersonaName as error:
+            refused = f"{error} Change that owner's name in the database."
+            break
+        folder = directory_name(name)
+        if name != owner or folder in databases:
+            if adopted_from(file.parent / folder) == original_files.digest(file):
+                continue
+            refused = _collision(name, folder)
+            break
+        items.append(LegacyItem("owner", file.name, owner, f"{folder}/{DATABASE_NAME}"))
+    if refused:
+        yield LegacyItem("owners", file.name, refused=refused)
+        return
+    databases |= {directory_name(item.persona) for item in items}
+    yield from items
+    yield LegacyItem("owners", file.name)
+
+
+def adopted_from(directory: Path) -> str | None:
+    """The digest of the database from which a persona's memories were copied, according to its identity."""
+    try:
+        return str(json.loads((directory / IDENTITY_NAME).read_text(encoding="utf-8")).get(ADOPTED_FROM))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None
+
+
 def _unreadable(database: Path) -> str:
-    return original_files.refusal(database) if database.exists() else ""
+    return original_files.recognize(database)[1] if database.exists() else ""
 
 
 def _permissions(folders: list[Path]) -> Iterator[LegacyItem]:
     for entry in folders:
         path = entry / DATABASE_NAME
         is_read_only = path.exists() and not path.stat().st_mode & stat.S_IWUSR
-        if is_read_only and not (entry / IDENTITY_NAME).exists() and not original_files.refusal(path):
+        if is_read_only and not (entry / IDENTITY_NAME).exists() and not _unreadable(path):
             yield LegacyItem("permissions", f"{entry.name}/{DATABASE_NAME}", entry.name)
 
 

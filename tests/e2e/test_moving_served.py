@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 from figures import Figure
+from foreign_stores import FOREIGN, make_foreign
 from processes import ROOT, RunningServer, clean_environment, serving
 
 pytestmark = pytest.mark.slow
@@ -209,6 +210,20 @@ def test_a_persona_leaves_as_a_vault_and_comes_back_from_it(shared_server: Runni
     ok(memory_mcp("export", str(zipped), "--format", "markdown", "--include-secret", "-p", "nilou"))
     assert ok(memory_mcp("import", str(zipped), "-p", "dehya")) == "dehya: 3 stored, 0 known already, 0 refused\n"
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_a_database_of_two_users_becomes_two_personas(shared_server: RunningServer, tmp_path: Path) -> None:
+    memory_mcp = shared_server.memory_mcp
+    path = tmp_path / "long_memory.sqlite"
+    make_foreign(path, FOREIGN["long_memory_MCP"])
+    done = memory_mcp("import", str(path))
+    assert done.returncode == 1
+    first, second = done.stdout.splitlines()
+    assert first.startswith("alice: 3 stored, 0 known already, 0 refused")
+    assert second.startswith("ボブ#work_pack: 1 stored, 0 known already, 2 refused")
+    assert "long_memory.sqlite, row 2: It has no text." in done.stderr
+    exported = [json.loads(line) for line in ok(memory_mcp("export", "-p", "ボブ#work_pack")).split("\n")[:-1]]
+    assert [line["content"] for line in exported if "content" in line] == ["佐藤さんは苺が好き"]
 
 
 def chatgpt(conversations: int, messages: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import filecmp
 import glob
+import hashlib
 import os
 import shutil
 import stat
@@ -16,12 +17,15 @@ import apsw
 from memory_mcp.errors import StoreError
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory
 from memory_mcp.store.legacy import schemas
+from memory_mcp.store.legacy.schemas import Recognized
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import immediate
 from memory_mcp.store.sqlite.errors import translated_errors
 
 # In the data directory: the originals, in a directory per time of adoption.
 KEPT_NAME = ".adopted"
+# In such a directory: databases with the memories of several personas.
+SHARED_NAME = "several_personas"
 _SIDECARS = ("-wal", "-journal")
 
 
@@ -102,16 +106,22 @@ def unchanged(path: Path) -> Iterator[apsw.Connection]:
             connection.close()
 
 
-def refusal(path: Path) -> str:
-    """Why a plain database isn't one whose memories can be read; empty if it is. Doesn't change a byte."""
+def recognize(path: Path) -> tuple[Recognized, str]:
+    """What a plain database is, and why it can't become one persona's, or an empty text. Doesn't change a byte."""
     if not cipher.is_plain(path):
-        return "It is not a database, or it is damaged. Restore or remove it."
+        return Recognized(), "It is not a database, or it is damaged. Restore or remove it."
     try:
         with unchanged(path) as connection:
-            unknown = schemas.refusal(connection, path.name)
-            return str(unknown) if unknown else "" if schemas.schema_of(connection) else "It contains no table. Restore or remove it."
+            recognized, refused = schemas.recognize(connection, path.name), schemas.refusal(connection, path.name)
     except (OSError, apsw.Error) as error:
-        return f"It is damaged: {error}. Restore or remove it."
+        return Recognized(), f"It is damaged: {error}. Restore or remove it."
+    return recognized, str(refused) if refused else "" if recognized.schema else "It contains no table. Restore or remove it."
+
+
+def digest(path: Path) -> str:
+    """What tells a file from others."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sidecars(path: Path) -> list[Path]:

@@ -10,16 +10,14 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS
 from memory_mcp.store import timestamps
+from memory_mcp.store.legacy.schemas import OLDER_SERVERS_ZONE, OURS, Schema
 from memory_mcp.text.unstorable import UNSTORABLE
 
-# The older server wrote local times without an offset, in its default zone.
-OLDER_SERVERS_ZONE = ZoneInfo("Asia/Tokyo")
 LEGACY = "legacy"
 KEY_LIMIT = 200
 LABEL_LIMIT = 500
@@ -51,11 +49,14 @@ class ConvertedRow:
 
 
 class _OlderRow:
-    """The values of an older row by lowercase column name. Values that are stored unchanged are consumed; the rest goes to `metadata.legacy`."""
+    """The values of an older row by the name of our field. Values that are stored unchanged are consumed; the rest goes to
+    `metadata.legacy`, under the name of its column."""
 
-    def __init__(self, row: Mapping[str, object]) -> None:
-        self._names = {name.casefold(): name for name in row}
-        self._values = {name.casefold(): value for name, value in row.items() if value is not None}
+    def __init__(self, row: Mapping[str, object], schema: Schema) -> None:
+        folded = {name.casefold(): name for name in row if name.casefold() not in schema.left_out}
+        self._names = {schema.columns.get(older, older): name for older, name in folded.items()}
+        self._values = {ours: row[name] for ours, name in self._names.items() if row[name] is not None}
+        self.zone = schema.zone
 
     def get(self, name: str) -> Any:
         return self._values.get(name)
@@ -76,24 +77,29 @@ class _OlderRow:
         return {self._names[name]: _json_value(value) for name, value in self._values.items()}
 
 
-def convert(row: Mapping[str, object], taken: Collection[str], number: int, now: datetime, columns: Collection[str]) -> ConvertedRow:
-    """Convert `row` for a table with these columns, under a key not in `taken`. `number` makes the keys of rows without known_time unique;
-    `now` is the time of rows without known_time."""
-    older = _OlderRow(row)
+def convert(
+    row: Mapping[str, object], taken: Collection[str], number: int, now: datetime, columns: Collection[str], schema: Schema = OURS
+) -> ConvertedRow:
+    """Convert `row` for a table with these columns, under a key not in `taken`. `number` makes generated keys unique; `now` is the time of
+    rows without one, and when what another program had deleted enters the trash, from where it is erased some time later."""
+    own_number = row.get(schema.id)
+    number = own_number if isinstance(own_number, int) else number
+    older = _OlderRow(row, schema)
     key_time = _compact_moment(str(older.get("key")))
     created, updated = _moment(older, "created_at"), _moment(older, "updated_at")
     dated = bool(created or updated or key_time)
     known_time = created or updated or key_time or now
     created, updated = created or known_time, updated or known_time
     values = {
-        "key": _key(older, taken, created, number),
+        # Of a row with a number of its own, the key never depends on the time of its adoption.
+        "key": _key(older, taken, None if schema.id and not dated else created, number),
         "content": older.text("content") or "",
         "created_at": timestamps.to_text(created),
         "updated_at": timestamps.to_text(updated),
         "tags": _dumped(_tags(older)),
         "importance": _importance(older),
         "occurred_at": timestamps.optional_to_text(_moment(older, "occurred_at")),
-        "deleted_at": timestamps.optional_to_text(_deleted(older, updated)),
+        "deleted_at": timestamps.optional_to_text(_deleted(older, updated, None if schema is OURS else now)),
         "last_used_at": timestamps.optional_to_text(_first_moment(older, "last_used_at", "last_accessed")),
         "usage_count": _whole(older, "usage_count", 0) or _whole(older, "access_count", 0) or 0,
         "revision": _whole(older, "revision", 1) or 1,
@@ -108,7 +114,7 @@ def convert(row: Mapping[str, object], taken: Collection[str], number: int, now:
     return ConvertedRow({**values, "metadata": _dumped(_metadata(older))}, dated)
 
 
-def moment(value: object) -> datetime | None:
+def moment(value: object, zone: tzinfo = OLDER_SERVERS_ZONE) -> datetime | None:
     """Parse any time format of older stores: ISO with or without an offset, digits only, or seconds, ms, or µs since 1970."""
     if isinstance(value, bool | bytes) or value is None:
         return None
@@ -120,25 +126,25 @@ def moment(value: object) -> datetime | None:
                 number /= 1000
             return datetime.fromtimestamp(number, UTC)
         if re.fullmatch(r"\d{14}", text):
-            return _compact_moment(text)
+            return _compact_moment(text, zone)
         parsed = datetime.fromisoformat(text.replace("/", "-"))
-        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=OLDER_SERVERS_ZONE)).astimezone(UTC)
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def _compact_moment(text: str) -> datetime | None:
+def _compact_moment(text: str, zone: tzinfo = OLDER_SERVERS_ZONE) -> datetime | None:
     """The time in `memory_20251030120000`."""
     match = _COMPACT.fullmatch(text)
     try:
-        return datetime.strptime(match[1], "%Y%m%d%H%M%S").replace(tzinfo=OLDER_SERVERS_ZONE).astimezone(UTC) if match else None
+        return datetime.strptime(match[1], "%Y%m%d%H%M%S").replace(tzinfo=zone).astimezone(UTC) if match else None
     except (ValueError, OverflowError):
         return None
 
 
 def _moment(older: _OlderRow, name: str) -> datetime | None:
     value = older.get(name)
-    parsed = moment(value)
+    parsed = moment(value, older.zone)
     if parsed and isinstance(value, str) and _is_iso(value):
         older.consume(name)
     return parsed
@@ -156,17 +162,19 @@ def _is_iso(text: str) -> bool:
     return True
 
 
-def _deleted(older: _OlderRow, updated: datetime) -> datetime | None:
-    """When the memory was deleted. A mark that isn't a time still means that it is in the trash."""
-    mark = older.get("deleted_at")
-    return _moment(older, "deleted_at") or (None if str(mark).strip().casefold() in ("none", "", "0", "0.0", "false", "null") else updated)
+def _deleted(older: _OlderRow, updated: datetime, instead: datetime | None) -> datetime | None:
+    """When the memory was deleted, or the time to take instead. A mark that isn't a time still means that it is in the trash."""
+    if str(older.get("deleted_at")).strip().casefold() in ("none", "", "0", "0.0", "false", "null"):
+        return None
+    return instead or _moment(older, "deleted_at") or updated
 
 
-def _key(older: _OlderRow, taken: Collection[str], created: datetime, number: int) -> str:
+def _key(older: _OlderRow, taken: Collection[str], created: datetime | None, number: int) -> str:
     """The key of the row, or a new one if it is blank, too long, or in use."""
     value = older.get("key")
     text = "" if value is None else _text(value)
-    key = text if text.strip() else f"memory_{created.astimezone(OLDER_SERVERS_ZONE):%Y%m%d%H%M%S}_{number}"
+    dated = f"memory_{created.astimezone(OLDER_SERVERS_ZONE):%Y%m%d%H%M%S}" if created else "memory"
+    key = text if text.strip() else f"{dated}_{number}"
     key = key.strip()
     key = key if len(key) <= KEY_LIMIT else key[: KEY_LIMIT - 20]
     unused = key

@@ -1,25 +1,25 @@
-"""Adopts the tables of an older server: renames tables that are in the way, and converts its memories. Also reads them for imports.
+"""Adopts the tables of an older server: renames tables that are in the way, and converts its memories.
 
 Tables whose names we need are renamed `legacy_…`; all others stay. The older `memories` table isn't kept: each value goes into a
 column or into the memory's `metadata.legacy`, so that erasing a memory erases everything about it.
 """
 
-import json
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import apsw
+import apsw.ext
 
 from memory_mcp.domain import Draft
-from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.errors import StoreError
 from memory_mcp.store import timestamps
 from memory_mcp.store.graph import relation_queue
-from memory_mcp.store.legacy import original_files, row_conversion, schemas
+from memory_mcp.store.legacy import further_rows, row_conversion
 from memory_mcp.store.legacy.row_conversion import Undecodable
+from memory_mcp.store.legacy.schemas import OURS, Schema
 from memory_mcp.store.memories import write_digest
 from memory_mcp.text.micro_summary import micro_summary
 
@@ -29,9 +29,6 @@ PREFIX = "legacy_"
 UNDATED_LISTED = 5
 _ENCODINGS = {"UTF-8": "utf-8", "UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
 
-_INTERNAL_COLUMNS = ("id", "write_digest", "micro_summary")
-_OPTIONAL_COLUMNS = ("category", "privacy_level")
-_JSON_COLUMNS = ("tags", "state", "questions", "metadata")
 
 logger = logging.getLogger(__name__)
 
@@ -71,28 +68,38 @@ def drop_views_and_triggers(connection: apsw.Connection) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The number of memories, and the keys or numbers of the rows without text, which aren't memories."""
+    """The number of memories, the names of the rows without text, which aren't memories, and the names of rows about the graph that
+    can't be stored."""
 
     memories: int = 0
     without_text: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
-def convert_memories(connection: apsw.Connection, table: str, *, ours: bool = False) -> Converted:
+def convert_memories(
+    connection: apsw.Connection,
+    table: str,
+    schema: Schema = OURS,
+    further: Sequence[tuple[str, further_rows.Row]] = (),
+    *,
+    ours: bool = False,
+) -> Converted:
     """Move every row of an older table of memories into `memories`. Rows without text stay in the older table; without any, it is dropped.
 
-    `ours`: the table was created by this server and has additional columns; its rows keep their ids, chunks, and vectors.
+    `further` are rows of the graph, read before the tables were renamed. `ours`: the table was created by this server and has additional columns; its rows keep their ids, chunks, and vectors.
     """
     columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (MEMORIES,))]
     sql = f"INSERT INTO memories({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    taken: set[str] = set()
+    keys: dict[str, str] = {}
     undated: list[str] = []
-    without_text: dict[int, dict[str, Any]] = {}
-    now = datetime.now(UTC)
-    for number, row in enumerate(rows(connection, table), start=1):
+    without_text: dict[str, dict[str, Any]] = {}
+    now, taken = datetime.now(UTC), set[str]()
+    for number, row in enumerate(rows(connection, table, schema), start=1):
+        identity = identity_of(row, schema)
         kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": number}
-        converted = row_conversion.convert(row, taken, number, now, columns)
+        converted = row_conversion.convert(row, taken, number, now, columns, schema)
         if not ours and not converted.values["content"].strip():
-            without_text[number] = row
+            without_text[name_of(row, schema, number)] = row
             continue
         values = {
             "write_digest": _digest(converted.values),
@@ -101,29 +108,36 @@ def convert_memories(connection: apsw.Connection, table: str, *, ours: bool = Fa
             **kept,
         }
         taken.add(values["key"])
+        keys[identity] = values["key"]
         undated += [] if converted.dated else [values["key"]]
         connection.execute(sql, [values.get(column) for column in columns])
     _keep_only(connection, table, list(without_text.values()))
     if undated:
         named = ", ".join(undated[:UNDATED_LISTED])
-        further = f" and {len(undated) - UNDATED_LISTED:,} more" if len(undated) > UNDATED_LISTED else ""
-        logger.warning("no usable time in the older store for %s%s: %s is taken instead", named, further, timestamps.to_text(now))
+        rest = f" and {len(undated) - UNDATED_LISTED:,} more" if len(undated) > UNDATED_LISTED else ""
+        logger.warning("no usable time in the older store for %s%s: %s is taken instead", named, rest, timestamps.to_text(now))
     if not ours:
         _queue(connection)
-    return Converted(len(taken), tuple(_name_of(row, number) for number, row in without_text.items()))
+    return Converted(len(taken), tuple(without_text), tuple(further_rows.adopt(connection, further, keys, now)))
 
 
-def _name_of(row: Mapping[str, Any], number: int) -> str:
-    """What a row is called in messages: its key, or its number."""
-    return str(row.get("key") or f"row {number}")
+def identity_of(row: Mapping[str, Any], schema: Schema) -> str:
+    """What other tables of a program call this memory; empty if they can't."""
+    return str(row.get(schema.id or schema.key_column) or "")
+
+
+def name_of(row: Mapping[str, Any], schema: Schema, number: int) -> str:
+    """What a row is called in messages: its key or title, or its number."""
+    return str(row.get(schema.key_column) or row.get("title") or f"row {number}")
 
 
 def _keep_only(connection: apsw.Connection, table: str, kept: Sequence[Mapping[str, Any]]) -> None:
     """Replace a table by one with these rows only; without any, drop it."""
     copied = _unused(connection, table)
     connection.execute(f"CREATE TABLE {quoted(copied)} AS SELECT * FROM {quoted(table)} LIMIT 0; DROP TABLE {quoted(table)}")
+    names = _columns(connection, copied)
     for row in kept:
-        connection.execute(f"INSERT INTO {quoted(copied)} VALUES ({', '.join('?' * len(row))})", list(row.values()))
+        connection.execute(f"INSERT INTO {quoted(copied)} VALUES ({', '.join('?' * len(names))})", [row[name] for name in names])
     connection.execute(f"ALTER TABLE {quoted(copied)} RENAME TO {quoted(table)}" if kept else f"DROP TABLE {quoted(copied)}")
 
 
@@ -138,15 +152,20 @@ def _queue(connection: apsw.Connection) -> None:
     relation_queue.enqueue_unnamed(connection, [row[0] for row in connection.execute("SELECT id FROM memories")])
 
 
-def rows(connection: apsw.Connection, table: str) -> Iterator[dict[str, Any]]:
+def rows(connection: apsw.Connection, table: str, schema: Schema = OURS) -> Iterator[dict[str, Any]]:
     """The rows in order, by column. Text is read as bytes, because SQLite doesn't validate its encoding."""
-    names = [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", (table,))]
+    source = f"({schema.select.format(table=quoted(table))})" if schema.select else quoted(table)
+    names = [name for name, _ in apsw.ext.query_info(connection, f"SELECT * FROM {source}").description]
     encoding = _ENCODINGS[connection.pragma("encoding")]
     selected = ", ".join(f"typeof({q}), iif(typeof({q}) = 'text', CAST({q} AS BLOB), {q})" for q in map(quoted, names))
     without_rowid = connection.execute("SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", (table,)).get
-    order = "" if without_rowid else "ORDER BY rowid"
-    for row in connection.execute(f"SELECT {selected} FROM {quoted(table)} {order}"):
+    order = "" if without_rowid or schema.select else "ORDER BY rowid"
+    for row in connection.execute(f"SELECT {selected} FROM {source} {order}"):
         yield {name: _value(row[2 * index], row[2 * index + 1], encoding) for index, name in enumerate(names)}
+
+
+def _columns(connection: apsw.Connection, table: str) -> list[str]:
+    return [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", (table,))]
 
 
 def _value(kind: str, value: Any, encoding: str) -> Any:
@@ -194,28 +213,3 @@ def _unused(connection: apsw.Connection, name: str) -> str:
 def quoted(name: str) -> str:
     """A name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def read_memories(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the memories of any older or current database, as rows for an import with the fields of a JSON line, without empty ones.
-
-    The file isn't touched.
-
-    Raises:
-        InvalidInput: there is no table `memories`, or the database is damaged; rows returned before are valid.
-    """
-    try:
-        with original_files.unchanged(path) as connection:
-            if unknown := schemas.refusal(connection, path.name):
-                raise InvalidInput(unknown.what, unknown.why, unknown.do)
-            now = datetime.now(UTC)
-            taken: set[str] = set()
-            for number, row in enumerate(rows(connection, MEMORIES), start=1):
-                # In our own files, drop columns that are meaningful only there or are recomputed.
-                for name in _INTERNAL_COLUMNS if "write_digest" in row else ():
-                    row.pop(name, None)
-                values = row_conversion.convert(row, taken, number, now, _OPTIONAL_COLUMNS).values
-                taken.add(values["key"])
-                yield {name: json.loads(value) if name in _JSON_COLUMNS else value for name, value in values.items() if value is not None}
-    except apsw.Error as error:
-        raise InvalidInput(f"{path.name} can't be read", str(error), "Run `PRAGMA integrity_check` on a copy of it") from error

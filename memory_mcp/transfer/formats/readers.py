@@ -9,7 +9,8 @@ from typing import Any
 
 from memory_mcp.domain import Clash
 from memory_mcp.errors import InvalidInput
-from memory_mcp.store.legacy import table_adoption
+from memory_mcp.store.legacy import lines
+from memory_mcp.store.legacy.schemas import OWNERS_LISTED
 from memory_mcp.transfer.formats import (
     ZIP_SUFFIX,
     Format,
@@ -43,13 +44,38 @@ def _of_source(read: Callable[[Source, str | None], Iterator[ImportItem]]) -> Ca
     return lambda path, me, report: read(source_of(path), me)
 
 
-def _database(path: Path) -> Iterator[ImportItem]:
-    number = 0
+def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
+    """The memories of a database and what belongs to them; of one `owner` if it is given."""
+    last = ""
     try:
-        for number, row in enumerate(table_adoption.read_memories(path), start=1):
-            yield ImportItem(f"{path.name}, row {number}", row)
+        for name, line in lines.read(path, owner):
+            last = name
+            where = f"{path.name}, {name}"
+            yield ImportItem(where, refused=line) if isinstance(line, str) else ImportItem(where, line)
     except (InvalidInput, OSError) as error:
-        yield ImportItem(f"{path.name}, after row {number}" if number else path.name, refused=str(error))
+        yield ImportItem(f"{path.name}, after {last}" if last else path.name, refused=str(error))
+
+
+def by_persona(
+    path: Path, kind: Format, me: str | None, report: Report, persona: str | None
+) -> list[tuple[str | None, Iterator[ImportItem]]]:
+    """The rows of a path, with the persona to import them into: the given one, or the owners that a database names.
+
+    Raises:
+        InvalidInput: a database has several owners, and the persona is none of them.
+    """
+    owners = lines.owners(path) if kind is Format.DATABASE else ()
+    if not owners:
+        return [(persona, READERS[kind].read(path, me, report))]
+    if persona is None:
+        return [(owner, database(path, owner)) for owner in owners]
+    if len(owners) > 1 and persona not in owners:
+        raise InvalidInput(
+            f"{path.name} contains the memories of several, such as {', '.join(owners[:OWNERS_LISTED])}",
+            f"{persona!r} is none of them",
+            "Name one of them with --persona, or none to import each into the persona of its name",
+        )
+    return [(persona, database(path, persona if persona in owners else owners[0]))]
 
 
 # JSON lines need no reader: they are sent unchanged.
@@ -62,7 +88,7 @@ READERS = {
     Format.MEM0: Reader(_of_source(mem0.read), "revise"),
     Format.MCP_MEMORY: Reader(_of_source(knowledge_graph.read), "keep"),
     Format.MEMORY_SERVICE: Reader(_of_source(memory_service.read), "keep"),
-    Format.DATABASE: Reader(lambda path, me, report: _database(path), "refuse"),
+    Format.DATABASE: Reader(lambda path, me, report: database(path), "refuse"),
 }
 
 

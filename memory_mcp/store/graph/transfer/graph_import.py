@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories
 from memory_mcp.store.graph import mentions
@@ -27,6 +28,7 @@ class GraphImport:
         self._connection, self._now = connection, now
         self._pairs: set[Pair] = set()
         self._merged: set[int] = set()
+        self._mentioned: set[int] = set()
 
     def add(self, kind: str, row: Row) -> bool:
         """Stores a row. Returns whether it changed anything.
@@ -42,6 +44,7 @@ class GraphImport:
             "merged_entity": self._merge,
             "distinct_entity": self._distinguish,
             "link": self._link,
+            "mention": self._mention,
         }
         return by_kind[kind](row)
 
@@ -53,6 +56,7 @@ class GraphImport:
             rebuild_sums(self._connection, sorted(self._merged), self._now)
             mentions.recount(self._connection, self._merged)
             names.mark_changed(self._connection)
+        mentions.recount(self._connection, self._mentioned)
         sum_up(self._connection, self._pairs, self._now)
 
     def _type(self, row: Row) -> bool:
@@ -162,13 +166,34 @@ class GraphImport:
         )
         return self._connection.changes() > 0
 
-    def _link(self, row: Row) -> bool:
-        ends = memories.by_keys(self._connection, [row["source"], row["target"]])
-        missing = {row["source"], row["target"]} - ends.keys()
+    def _mention(self, row: Row) -> bool:
+        memory = self._memories("mention", row["memory"])[row["memory"]]
+        entity = self._end(row["mention"], row.get("type"))
+        start = max(memory.content.find(row["mention"]), 0)
+        end = start + len(row["mention"]) if memory.content.startswith(row["mention"], start) else start
+        # Found by another program: kept like what a chat model finds, until the text changes.
+        values = memory.id, entity, start, end, row.get("link_type", "mentions"), row.get("relevance", 0.5), row.get("confidence", 0.5)
+        self._connection.execute(
+            'INSERT INTO entity_mentions(memory, entity, start, "end", link_type, relevance, confidence, created_at, method) '
+            "SELECT ?1,?2,?3,?4,?5,?6,?7,?8,'model' WHERE NOT EXISTS "
+            "(SELECT 1 FROM entity_mentions WHERE memory = ?1 AND entity = ?2 AND method = 'model') "
+            "ON CONFLICT DO UPDATE SET link_type = excluded.link_type, method = excluded.method",
+            (*values, row["created_at"]),
+        )
+        self._mentioned.add(entity)
+        return self._connection.changes() > 0
+
+    def _memories(self, kind: str, *keys: str) -> Mapping[str, Memory]:
+        found = memories.by_keys(self._connection, keys)
+        missing = set(keys) - found.keys()
         if missing:
             raise InvalidInput(
-                "the link can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
+                f"the {kind} can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
             )
+        return found
+
+    def _link(self, row: Row) -> bool:
+        ends = self._memories("link", row["source"], row["target"])
         self._connection.execute(
             "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,?,?,?,?)",
             (

@@ -1,0 +1,105 @@
+"""What another program's database knows beside the memories: entities, who is mentioned where, relations, links, earlier versions.
+
+Each row has the fields of a JSON line of its kind, which is named by its first field.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from memory_mcp.store import timestamps
+from memory_mcp.store.graph.transfer.graph_import import GraphImport
+from memory_mcp.store.legacy import row_conversion, schemas
+from memory_mcp.store.legacy.schemas import Schema
+
+Row = dict[str, Any]
+BEFORE_MEMORIES = frozenset({"entity_type", "entity"})
+# The fields that are memories.
+MEMORY_FIELDS = {"link": ("source", "target"), "mention": ("memory",)}
+NAME_LIMIT, TEXT_LIMIT, NAMES_LIMIT = 300, 10_000, 100
+_SHARES = frozenset({"weight", "confidence", "importance", "relevance"})
+_TIMES = frozenset({"created_at", "updated_at"})
+_JSON = {"aliases": list, "attributes": dict}
+_LONG = frozenset({"content", "description", "notes"})
+_ENDS = {"link": ("source", "target"), "relation": ("source", "target")}
+
+
+def read(connection: apsw.Connection, schema: Schema) -> list[tuple[str, Row]]:
+    """The rows, each with its kind, without empty and unreadable values."""
+    present = {f"{table}.{column}" for table, columns in schemas.columns_of(connection).items() for column in columns}
+    return [
+        (further.kind, _fields(dict(zip(names, row, strict=True)), schema))
+        for further in schema.further
+        if present.issuperset(further.needs)
+        for names, row in _rows(connection, further.sql)
+    ]
+
+
+def with_keys(kind: str, row: Row, keys: Mapping[str, str]) -> Row | None:
+    """The row with the keys of its memories; None if one of them wasn't taken over."""
+    names = MEMORY_FIELDS.get(kind, ())
+    known = {name: keys[str(row.get(name))] for name in names if str(row.get(name)) in keys}
+    return {**row, **known} if len(known) == len(names) else None
+
+
+def adopt(connection: apsw.Connection, rows: Sequence[tuple[str, Row]], keys: Mapping[str, str], now: datetime) -> list[str]:
+    """Stores rows of the graph, whose memories have these `keys` now. Returns the names of those that can't be stored."""
+    if not rows:
+        return []
+    graph = GraphImport(connection, now)
+    refused: list[str] = []
+    for kind, row in rows:
+        keyed = with_keys(kind, row, keys)
+        if keyed and _is_valid(kind, keyed):
+            graph.add(kind, {**_defaults(kind, now), **keyed})
+        else:
+            refused.append(f"{kind} {row.get(kind, '')}".strip())
+    graph.finish()
+    return refused
+
+
+def _rows(connection: apsw.Connection, sql: str) -> Iterator[tuple[list[str], tuple[Any, ...]]]:
+    cursor = connection.execute(sql)
+    for row in cursor:
+        yield [name for name, *_ in cursor.description], row
+
+
+def _fields(row: Mapping[str, Any], schema: Schema) -> Row:
+    fields = {name: _value(name, value, schema) for name, value in row.items()}
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+
+
+def _value(name: str, value: Any, schema: Schema) -> Any:
+    if name in _TIMES:
+        return timestamps.optional_to_text(row_conversion.moment(value, schema.zone))
+    if name in _SHARES:
+        return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else None
+    if name in _JSON:
+        parsed = _parsed(value, _JSON[name])
+        return [entry for entry in parsed if isinstance(entry, str) and entry.strip()][:NAMES_LIMIT] if isinstance(parsed, list) else parsed
+    return value.strip() if isinstance(value, str) and name not in _LONG else value
+
+
+def _parsed(value: object, type_: type) -> Any:
+    try:
+        parsed = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, type_) else None
+
+
+def _is_valid(kind: str, row: Row) -> bool:
+    ends = [row.get(name) for name in _ENDS.get(kind, ())]
+    names = [row.get(kind), *ends, *([row.get("memory")] if kind == "mention" else [])]
+    fits = all(len(value) <= (TEXT_LIMIT if name in _LONG else NAME_LIMIT) for name, value in row.items() if isinstance(value, str))
+    return all(isinstance(name, str) for name in names) and len(set(ends)) == len(ends) and fits
+
+
+def _defaults(kind: str, now: datetime) -> Row:
+    """The values that a JSON line of this kind has if it doesn't name them."""
+    stated = {"method": "stated", "created_at": timestamps.to_text(now)}
+    relation: Row = {**stated, "weight": 0.8, "confidence": 1.0, "validation_status": "unvalidated"}
+    return relation if kind == "relation" else stated if kind in MEMORY_FIELDS else {}

@@ -1,0 +1,85 @@
+"""Reads a database of memories, of this or of another program, as the lines of an import. The file isn't touched."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.store.legacy import further_rows, original_files, row_conversion, schemas, table_adoption
+from memory_mcp.store.legacy.pickled_points import register
+from memory_mcp.store.legacy.schemas import Schema
+
+_INTERNAL_COLUMNS = ("id", "write_digest", "micro_summary")
+_OPTIONAL_COLUMNS = ("category", "privacy_level")
+_JSON_COLUMNS = ("tags", "state", "questions", "metadata")
+
+Line = dict[str, Any]
+
+
+def owners(path: Path) -> tuple[str, ...]:
+    """Whose memories a database contains, if it names their owners; empty for one that can't be read."""
+    try:
+        with original_files.unchanged(path) as connection:
+            return schemas.recognize(connection, path.name).owners
+    except apsw.Error:
+        return ()
+
+
+def read(path: Path, owner: str | None = None) -> Iterator[tuple[str, Line | str]]:
+    """Yield the name of each row and its line, or why it has none; of one `owner` if it is given. Entities come first, then memories, then
+    what refers to them.
+
+    Raises:
+        InvalidInput: no table is known to contain memories, or the database is damaged; lines returned before are valid.
+    """
+    try:
+        with original_files.unchanged(path) as connection:
+            recognized = schemas.recognize(connection, path.name)
+            if recognized.schema is None:
+                unknown = recognized.refusal
+                raise InvalidInput(unknown.what, unknown.why, unknown.do) if unknown else InvalidInput(f"{path.name} contains no table")
+            register(connection)
+            if owner is not None:
+                _restrict(connection, recognized.schema, owner)
+            yield from _lines(connection, recognized.schema)
+    except apsw.Error as error:
+        raise InvalidInput(f"{path.name} can't be read", str(error), "Run `PRAGMA integrity_check` on a copy of it") from error
+
+
+def _lines(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, Line | str]]:
+    further = further_rows.read(connection, schema)
+    yield from ((f"{kind} {row.get(kind)}", row) for kind, row in further if kind in further_rows.BEFORE_MEMORIES)
+    keys: dict[str, str] = {}
+    now, taken = datetime.now(UTC), set[str]()
+    for number, row in enumerate(table_adoption.rows(connection, schema.table, schema), start=1):
+        name, identity = table_adoption.name_of(row, schema, number), table_adoption.identity_of(row, schema)
+        # In our own files, drop columns that are meaningful only there or are recomputed.
+        for column in _INTERNAL_COLUMNS if "write_digest" in row else ():
+            row.pop(column, None)
+        values = row_conversion.convert(row, taken, number, now, _OPTIONAL_COLUMNS, schema).values
+        if not values["content"].strip():
+            yield name, "It has no text."
+            continue
+        taken.add(values["key"])
+        keys[identity] = values["key"]
+        yield (
+            name,
+            {column: json.loads(value) if column in _JSON_COLUMNS else value for column, value in values.items() if value is not None},
+        )
+    for kind, row in further:
+        if kind not in further_rows.BEFORE_MEMORIES:
+            yield f"{kind} {row.get(kind)}", further_rows.with_keys(kind, row, keys) or "Its memory has no text, or is not there."
+
+
+def _restrict(connection: apsw.Connection, schema: Schema, owner: str) -> None:
+    """Let every query see the rows of one owner only: temporary views hide the tables that have owners."""
+    for table, columns in schemas.columns_of(connection).items():
+        if schema.owner in columns:
+            name, literal = table_adoption.quoted(table), apsw.format_sql_value(owner)
+            connection.execute(
+                f"CREATE TEMP VIEW {name} AS SELECT * FROM main.{name} WHERE {table_adoption.quoted(schema.owner)} = {literal}"
+            )

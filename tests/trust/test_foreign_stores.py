@@ -1,0 +1,256 @@
+"""Whoever used another memory server brings everything along: each row is a memory, or is refused by its name."""
+
+import json
+import pickle
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from foreign_stores import FOREIGN, ForeignStore, PointStruct, make_foreign
+from older_stores import NOON, STORES, Trap, adopt, exported, make_store, rows_of, started
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.personas.registry import Personas
+from memory_mcp.store.legacy import owners
+from memory_mcp.transfer.formats.readers import by_persona, detect_format, json_lines
+from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
+from memory_mcp.upkeep.legacy_layout import legacy_items
+
+IN_PLACE = [name for name, store in FOREIGN.items() if store.in_place]
+NAME = "kept"
+
+
+def import_database(personas, path, zone, persona=None):
+    """What `memory-mcp import` does. Returns what was refused."""
+    refused = []
+    for name, items in by_persona(path, detect_format(path), None, print, persona):
+        origins = []
+        read = list(items)
+        refused += [item.where for item in read if item.row is None]
+        lines = list(enumerate(json_lines(iter(read), lambda _item: None, origins.append, lambda _item: None), start=1))
+        options = ImportOptions(NOON, zone, privacy=Privacy(), clash="refuse")
+        result = import_lines(lambda name=name: personas.writing(name or NAME), lines, options)
+        refused += [origins[error.line - 1] for error in result.errors]
+    return refused
+
+
+def memories_of(personas, name):
+    return [line for line in exported(personas, name) if "content" in line and "version_of" not in line]
+
+
+def check(personas, store):
+    for owner, texts in store.texts.items():
+        lines = memories_of(personas, owner or NAME)
+        assert sorted(line["content"] for line in lines) == sorted(texts)
+        assert {line["content"] for line in lines if "deleted_at" in line} == store.in_trash & set(texts)
+    return sum(len(memories_of(personas, owner or NAME)) for owner in store.texts)
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    personas = Personas(tmp_path / "elsewhere")
+    yield personas
+    personas.close()
+
+
+@pytest.mark.parametrize("place", ["flat", "directory"])
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_each_row_of_an_adopted_database_is_a_memory_or_refused_by_its_name(data_directory, caplog, figure, name, place):
+    store = FOREIGN[name]
+    if place == "directory" and len(store.texts) > 1:
+        pytest.skip("a directory is one persona's")
+    make_foreign(data_directory / (f"{NAME}.sqlite" if place == "flat" else f"{NAME}/memory.sqlite"), store)
+    with started(data_directory) as personas:
+        recalled = check(personas, store)
+        assert set(personas.names()) == {owner or NAME for owner in store.texts}
+    for row in store.refused:
+        assert f"have no text and stay in its table: {row}" in caplog.text
+    assert legacy_items(data_directory) == []
+    assert adopt(data_directory) == []
+    figure("rows of other programs' databases", store.rows)
+    figure("rows of other programs neither recalled nor refused by name", store.rows - recalled - len(store.refused))
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_each_row_of_an_imported_database_is_a_memory_or_refused_by_its_name(tmp_path, elsewhere, zone, figure, name):
+    store = FOREIGN[name]
+    path = tmp_path / "store.sqlite"
+    make_foreign(path, store)
+    before = path.read_bytes()
+    refused = import_database(elsewhere, path, zone)
+    recalled = check(elsewhere, store)
+    assert [where for where in refused if not where.startswith("store.sqlite, mention")] == [
+        f"store.sqlite, {row}" for row in store.refused
+    ]
+    lines = {owner: exported(elsewhere, owner or NAME) for owner in store.texts}
+    assert import_database(elsewhere, path, zone) == refused
+    assert {owner: exported(elsewhere, owner or NAME) for owner in store.texts} == lines
+    assert path.read_bytes() == before
+    figure("rows of other programs' databases", store.rows)
+    figure("rows of other programs neither recalled nor refused by name", store.rows - recalled - len(store.refused))
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_an_import_makes_the_same_memories_and_graph_as_the_adoption(data_directory, tmp_path, elsewhere, zone, name):
+    store = FOREIGN[name]
+    make_foreign(tmp_path / "store.sqlite", store)
+    shutil.copy(tmp_path / "store.sqlite", data_directory / f"{NAME}.sqlite")
+    import_database(elsewhere, tmp_path / "store.sqlite", zone)
+    with started(data_directory) as adopted:
+        for owner in store.texts:
+            told = []
+            for personas in (adopted, elsewhere):
+                with personas.writing(owner or NAME) as persona:
+                    while update_graph(persona, NOON):
+                        pass
+                random = {"deleted_at", "entity_id"}
+                lines = exported(personas, owner or NAME)
+                told.append([{field: value for field, value in line.items() if field not in random} for line in lines])
+            assert sorted(map(json.dumps, told[0])) == sorted(map(json.dumps, told[1]))
+
+
+def test_every_user_of_the_specification_becomes_a_persona_with_all_that_is_theirs(data_directory):
+    make_foreign(data_directory / "long_memory.sqlite", FOREIGN["long_memory_MCP"])
+    with started(data_directory) as personas:
+        assert personas.names() == ["alice", "ボブ#work_pack"]
+        meeting, dropped, later = memories_of(personas, "alice")
+        with personas.reading("alice") as persona, persona.database.read() as connection:
+            mentions = set(
+                connection.execute(
+                    "SELECT m.content, e.name, em.link_type FROM entity_mentions em "
+                    "JOIN memories m ON m.id = em.memory JOIN entities e ON e.id = em.entity"
+                )
+            )
+            links = connection.execute(
+                "SELECT s.content, l.type, t.content, l.weight FROM memory_links l "
+                "JOIN memories s ON s.id = l.source JOIN memories t ON t.id = l.target"
+            ).fetchall()
+        entity = next(line for line in exported(personas, "alice") if "entity" in line)
+        types = [line for line in exported(personas, "alice") if "entity_type" in line]
+    assert (meeting["importance"], meeting["category"], meeting["session_id"], meeting["usage_count"]) == (0.9, "work", "01J", 3)
+    assert meeting["created_at"] == "2025-08-18T03:00:00.000000+00:00"
+    assert meeting["metadata"]["mood"] == "calm"
+    assert meeting["metadata"]["legacy"]["latitude"] == 35.68
+    assert meeting["metadata"]["legacy"]["summary_text"] == "会議"
+    assert (dropped["deleted_at"] > "2026", dropped["metadata"]["legacy"]["invalidated_at"]) == (True, "2025-08-19 00:00:00")
+    assert mentions == {(meeting["content"], "田中太郎", "involves"), (later["content"], "田中太郎", "performed_by")}
+    assert links == [(meeting["content"], "causality", later["content"], 0.7)]
+    assert (entity["type"], entity["subtype"], entity["description"]) == ("Person", "Engineer", "Pythonが得意な同僚")
+    assert set(entity["aliases"]) >= {"田中さん", "Tanaka"}
+    assert entity["entity_id"] == "0f8fad5b-d9cb-469f-a165-70867728950e"
+    assert [line["entity_type"] for line in types] == ["Ship"]
+
+
+def test_nothing_of_one_user_is_in_the_files_of_another(data_directory):
+    make_foreign(data_directory / "long_memory.sqlite", FOREIGN["long_memory_MCP"])
+    adopt(data_directory)
+    (original,) = data_directory.joinpath(".adopted").rglob("several_personas/long_memory.sqlite")
+    assert len(rows_of(original)) == 5
+    for file in [*data_directory.glob("alice/*"), *data_directory.glob(".adopted/*/alice/*")]:
+        assert "佐藤".encode() not in file.read_bytes()
+        assert "ボブ".encode() not in file.read_bytes()
+
+
+def test_users_of_whom_one_is_a_persona_already_are_not_merged(data_directory):
+    make_store(data_directory / "alice" / "memory.sqlite", STORES["with tags"])
+    path = data_directory / "long_memory.sqlite"
+    make_foreign(path, FOREIGN["long_memory_MCP"])
+    before = path.read_bytes()
+    (item,) = [item for item in adopt(data_directory) if item.source == path.name]
+    assert "never merged" in item.refused
+    assert path.read_bytes() == before
+    with started(data_directory) as personas:
+        assert personas.names() == ["alice"]
+        assert len(memories_of(personas, "alice")) == 2
+
+
+@pytest.mark.parametrize("left", ["alice", "ボブ#work_pack"])
+def test_an_adoption_that_was_interrupted_between_two_users_goes_on(data_directory, monkeypatch, left):
+    make_foreign(data_directory / "long_memory.sqlite", FOREIGN["long_memory_MCP"])
+    copy_rows = owners.copy_rows
+
+    def interrupted(source, schema, owner, target):
+        if owner == left:
+            raise OSError(28, "No space left on device")
+        copy_rows(source, schema, owner, target)
+
+    with monkeypatch.context() as full:
+        full.setattr(owners, "copy_rows", interrupted)
+        assert len([item for item in adopt(data_directory) if item.refused]) == 2
+    assert (data_directory / "long_memory.sqlite").exists()
+    with started(data_directory) as personas:
+        check(personas, FOREIGN["long_memory_MCP"])
+    assert legacy_items(data_directory) == []
+    assert list(data_directory.joinpath(".staging").iterdir()) == []
+
+
+def test_a_database_of_several_in_one_persona_s_directory_stays_as_it_is(data_directory, caplog):
+    path = data_directory / NAME / "memory.sqlite"
+    make_foreign(path, FOREIGN["long_memory_MCP"])
+    before = path.read_bytes()
+    adopt(data_directory)
+    assert path.read_bytes() == before
+    assert "it contains the memories of several, such as alice, ボブ#work_pack" in caplog.text
+
+
+@pytest.mark.parametrize("name", [name for name in FOREIGN if name not in IN_PLACE])
+def test_a_database_that_can_only_be_imported_stays_where_it_is_and_says_so(data_directory, name):
+    make_foreign(data_directory / "other.sqlite", FOREIGN[name])
+    before = (data_directory / "other.sqlite").read_bytes()
+    (item,) = adopt(data_directory)
+    assert "`memory-mcp import other.sqlite`" in item.refused
+    assert (data_directory / "other.sqlite").read_bytes() == before
+
+
+def test_an_import_for_one_persona_takes_that_user_s_rows(tmp_path, elsewhere, zone):
+    path = tmp_path / "store.sqlite"
+    make_foreign(path, FOREIGN["long_memory_MCP"])
+    import_database(elsewhere, path, zone, "alice")
+    assert elsewhere.names() == ["alice"]
+    with pytest.raises(Exception, match="'nilou' is none of them"):
+        import_database(elsewhere, path, zone, "nilou")
+
+
+def test_what_was_replaced_and_who_was_mentioned_is_known_from_mcp_memory_service(tmp_path, elsewhere, zone):
+    make_foreign(tmp_path / "store.sqlite", FOREIGN["mcp-memory-service 10"])
+    import_database(elsewhere, tmp_path / "store.sqlite", zone)
+    strawberry, peach, _ = memories_of(elsewhere, NAME)
+    assert (strawberry["key"], strawberry["tags"], strawberry["category"]) == ("aaa1", ["food", "旅人"], "preference")
+    assert strawberry["metadata"] == {"author": "paimon", "legacy": {"created_at": 1761793200.5, "updated_at": 1761793200.5}}
+    assert peach["supersedes"] == "aaa1"
+    assert [line["link"] for line in exported(elsewhere, NAME) if "link" in line] == ["contradicts"]
+
+
+def test_earlier_texts_of_mem0_are_earlier_versions(tmp_path, elsewhere, zone):
+    make_foreign(tmp_path / "history.db", FOREIGN["mem0's history"])
+    import_database(elsewhere, tmp_path / "history.db", zone)
+    with elsewhere.reading(NAME) as persona:
+        lines = [json.loads(line) for line in export_lines(persona, ExportOptions(deleted=True, versions=True))]
+    assert [(line["version_of"], line["content"]) for line in lines if "version_of" in line] == [("m1", "旅人は苺が好き")]
+    assert next(line["revision"] for line in lines if line.get("key") == "m1") == 2
+
+
+def test_nothing_that_a_pickled_point_names_is_run(tmp_path, elsewhere, zone):
+    sprung = tmp_path / "sprung"
+    trap = PointStruct("p", {"data": "罠", "user_id": Trap(sprung)})
+    make_foreign(
+        tmp_path / "storage.sqlite",
+        ForeignStore("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)", {}, points={"a": Trap(sprung), "b": trap}),
+    )
+    with closing(sqlite3.connect(tmp_path / "storage.sqlite")) as connection:
+        connection.execute("INSERT INTO points VALUES ('c', ?)", (b"\x80\x04cposix\nsystem\n(X\x05\x00\x00\x00falsetR.",))
+        connection.execute("INSERT INTO points VALUES ('d', ?)", (pickle.dumps([])[:-1],))
+        connection.commit()
+    refused = import_database(elsewhere, tmp_path / "storage.sqlite", zone)
+    assert not sprung.exists()
+    assert [line["content"] for line in memories_of(elsewhere, NAME)] == ["罠"]
+    assert refused == [f"storage.sqlite, row {number}" for number in (1, 3, 4)]
+
+
+def test_relations_of_basic_memory_are_in_the_graph(tmp_path, elsewhere, zone):
+    make_foreign(tmp_path / "memory.db", FOREIGN["basic-memory"])
+    import_database(elsewhere, tmp_path / "memory.db", zone)
+    told = [(line["source"], line["relation"], line["target"]) for line in exported(elsewhere, NAME) if "relation" in line]
+    assert told == [("コーヒー", "relates_to", "抹茶"), ("コーヒー", "opposition", "紅茶")]
