@@ -43,6 +43,8 @@ HOSTILE = {
     "tokens that end early": "eyJaaaaaaaa.",
     "beginnings of tokens": "eyJaaaaaaaa-",
     "keys of services": "AKIA sk-ant- ghp_ xoxb-1234567890- EAAC s. AQ. glpat-",
+    "keys without an end between them": "glpat-1AbCdEf2GhIjKl34Mn5p",
+    "tokens of all kinds in a row": "hooks.slack.com/services/" + "A" * 43 + "AKIAZ7Q2M4N6P3R5S7TUghp_" + "a1" * 18,
     "services and no keys": "discord = dropbox: twitter, facebook > ",
     "lines that end in a key": "sk-a1\n",
     "calls of curl": "curl -H a ",

@@ -40,7 +40,7 @@ _VALUE_BEFORE = re.compile(
 )
 # A line end inside a token, with the signs of a quotation: what goes on after it is no word and no number, and not the name of a next value.
 _LINE_END = re.compile(
-    r"(?<=[A-Za-z0-9_/+-])[ \t]{0,8}\r?\n[ \t>]{0,8}(?=[A-Za-z0-9_/+=-]{0,80}?(?:[0-9][A-Za-z]|[A-Za-z][0-9]|[a-z][A-Z]))"
+    r"(?<=[A-Za-z0-9_/+#$%&@^~-])[ \t]{0,8}\r?\n[ \t>]{0,8}(?=[A-Za-z0-9_/+=#$%&@^~!*-]{0,80}?(?:[0-9][A-Za-z]|[A-Za-z][0-9]|[a-z][A-Z]))"
     r"(?![A-Za-z0-9_-]{1,80}[ \t]{0,2}[=:]{1,2}[ \t]{0,2}[^\s=])"
 )
 # A password that people can remember: a word and a number, such as sakura2024. Only after words that mean nothing else than a password.

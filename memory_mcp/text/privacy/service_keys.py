@@ -73,17 +73,17 @@ class Rule:
         first = _OPENING.sub("", translated(self.regex), count=1).replace("\\", "").lower().partition(")")[0]
         return all(alternative.startswith(self.keywords) for alternative in first.split("|"))
 
-    def secret(self, match: re.Match[str]) -> Iterator[Span]:
-        """Where the secret is in a match; nowhere if it is too regular to be one."""
+    def secret(self, match: re.Match[str]) -> Span | None:
+        """Where the secret is in a match; None if it is too regular to be one."""
         group = self.secret_group or next((number for number in range(1, (match.lastindex or 0) + 1) if match[number]), 0)
         start, end = match.span(group)
         if _entropy(match[group]) <= self.entropy or (_ASSIGNED in self.regex and not _mixes(match[group])):
-            return
+            return None
         if any(example.search(match[group]) for example in self._examples):
-            return
+            return None
         # A key that is longer than its rule knows goes as a whole.
         rest = _REST_OF_TOKEN.match(match.string, end)
-        yield start, rest.end() if rest else end
+        return start, rest.end() if rest else end
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,18 @@ def _found(text: str, lower: str) -> Iterator[Span]:
         for rule in rules.of_keyword[keyword]:
             if not rule.begins_with_keyword:
                 searched[rule] = None
+            # Not inside an earlier finding: a token of a thousand keys in a row is read to its end once.
             elif start >= ends.get(rule, 0) and (match := rule.pattern.match(text, start)):
-                ends[rule] = match.end()
-                yield from rule.secret(match)
+                span = rule.secret(match)
+                ends[rule] = max(match.end(), span[1] if span else 0)
+                if span:
+                    yield span
     for rule in searched:
+        end = 0
         for match in rule.pattern.finditer(text):
-            yield from rule.secret(match)
+            if match.start() >= end and (span := rule.secret(match)):
+                end = span[1]
+                yield span
 
 
 @cache
