@@ -8,6 +8,7 @@ docs/decisions/0004-persona-names-and-directories.md.
 import hashlib
 import re
 import unicodedata
+from urllib.parse import unquote
 
 from memory_mcp.errors import InvalidPersonaName
 
@@ -46,6 +47,27 @@ def canonical_name(name: str) -> str:
                 "Send the name without it",
             )
     return composed
+
+
+def sent_name(header: str) -> str:
+    """The name in the value of a header that was read as Latin-1: UTF-8 bytes or percent-encoding.
+
+    Raises:
+        UnicodeError: it is neither.
+    """
+    return unquote(header.encode("latin-1").decode("utf-8"), errors="strict")
+
+
+def name_of_older_directory(folder: str) -> str:
+    """The canonical name of the persona for which an older server, which didn't decode the header, made a directory or file.
+
+    Raises:
+        InvalidPersonaName: no persona can have this name.
+    """
+    try:
+        return canonical_name(sent_name(unicodedata.normalize("NFC", folder)))
+    except (UnicodeError, InvalidPersonaName):
+        return canonical_name(folder)
 
 
 def directory_name(canonical: str) -> str:

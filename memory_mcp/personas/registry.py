@@ -23,7 +23,7 @@ from memory_mcp.personas.directories import (
     refuse_shared_database,
     remove_incomplete,
 )
-from memory_mcp.personas.names import directory_name, fold
+from memory_mcp.personas.names import directory_name, fold, sent_name
 from memory_mcp.personas.recovery import finish_unfinished
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, locked
 from memory_mcp.store import migrations
@@ -155,7 +155,8 @@ class Personas:
 
     def similar_names(self, name: str, among: Iterable[str] | None = None) -> list[str]:
         """Existing names (of those in `among`, if given) that `name` may be a misspelling of, the most similar first."""
-        folded = {fold(known): known for known in (self.names() if among is None else among) if known != name}
+        others = [known for known in (self.names() if among is None else among) if known != name]
+        folded = {fold(known): known for known in others} | {fold(_decoded(known)): known for known in others if _decoded(known)}
         return [folded[near] for near in difflib.get_close_matches(fold(name), folded, n=3, cutoff=0.6)]
 
     @contextmanager
@@ -321,6 +322,15 @@ def names_in(directory: Path) -> list[str]:
             if directory_name(name) == entry.name:
                 names.append(name)
     return sorted(names)
+
+
+def _decoded(name: str) -> str:
+    """The name that this one encodes, as older servers stored it; empty if it is none."""
+    try:
+        decoded = sent_name(name)
+    except UnicodeError:
+        return ""
+    return decoded if decoded != name else ""
 
 
 def _being_moved(name: str) -> Overloaded:

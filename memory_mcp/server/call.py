@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
-from urllib.parse import unquote
 
 import apsw
 from fastmcp.server.dependencies import get_http_request
@@ -25,7 +24,7 @@ from memory_mcp.dates.format import Language, language_of
 from memory_mcp.domain import Hit
 from memory_mcp.encoders.models import Models
 from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, NotAllowed, Overloaded, PersonaConflict, PersonaRequired
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import canonical_name, sent_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.rerank import rerank_deadline
 from memory_mcp.server.auth import ADMISSION, Admission
@@ -233,8 +232,7 @@ def resolve(
 def from_header(value: str) -> str:
     """The name in a header's value as Starlette hands it over (latin-1): UTF-8 bytes or percent-encoding, blanks around it dropped."""
     try:
-        text = value.strip(" \t").encode("latin-1").decode("utf-8")
-        return unquote(text, errors="strict")
+        return sent_name(value.strip(" \t"))
     except UnicodeDecodeError:
         raise InvalidPersonaName(
             "the X-Persona header is not UTF-8", "", "Send the name as UTF-8 or percent-encoded: さくら is %E3%81%95%E3%81%8F%E3%82%89"

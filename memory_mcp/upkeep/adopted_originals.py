@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.errors import InvalidPersonaName
-from memory_mcp.personas.names import canonical_name, directory_name
+from memory_mcp.personas.names import directory_name, name_of_older_directory
 from memory_mcp.store.legacy import foreign_tables, original_files
 from memory_mcp.store.operations import LOG_NAME
 from memory_mcp.store.sqlite import cipher
@@ -68,7 +68,7 @@ def _directory_of(name: str) -> str:
             name = name.removesuffix(ending)
             break
     try:
-        return directory_name(canonical_name(name))
+        return directory_name(name_of_older_directory(name))
     except InvalidPersonaName:
         return name
 

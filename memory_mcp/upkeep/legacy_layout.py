@@ -6,6 +6,7 @@ pickle, which is never read: vectors are computed again.
 
 import json
 import re
+import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Literal
 
 from memory_mcp.errors import InvalidPersonaName
 from memory_mcp.personas.directories import IDENTITY_NAME
-from memory_mcp.personas.names import canonical_name, directory_name
+from memory_mcp.personas.names import canonical_name, directory_name, name_of_older_directory
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.legacy import original_files
 from memory_mcp.store.operations import LOG_NAME
@@ -68,7 +69,7 @@ def legacy_items(directory: Path) -> list[LegacyItem]:
     folders = [entry for entry in folders if entry.name not in left]
     databases = {move.target for move in moves if not move.refused and (directory / move.source / DATABASE_NAME).exists()}
     databases |= {entry.name for entry in folders if (entry / DATABASE_NAME).exists()} - {move.source for move in moves}
-    flat = [entry for entry in entries if entry.suffix == FLAT_ENDING and entry.is_file()]
+    flat = sorted((entry for entry in entries if entry.suffix == FLAT_ENDING and entry.is_file()), key=_is_encoded)
     # Logs, vectors, and permissions come before the directories that contain them are renamed.
     return [*_log(directory), *_vectors(folders), *_permissions(folders), *moves, *_flat(flat, databases)]
 
@@ -77,12 +78,12 @@ def _directories(folders: list[Path]) -> list[LegacyItem]:
     """Directories with the plain name of a persona that differs from its directory name in the current layout."""
     taken = {entry.name for entry in folders}
     items: list[LegacyItem] = []
-    for entry in folders:
+    for entry in sorted(folders, key=_is_encoded):  # a name as it is comes before its encodings
         if not ((entry / DATABASE_NAME).exists() or (entry / CONTEXT_NAME).exists()) or _CURRENT_NAME.fullmatch(entry.name):
             continue
         stated_name = _identity(entry)
         try:
-            name = canonical_name(entry.name)
+            name = canonical_name(entry.name) if stated_name else name_of_older_directory(entry.name)
         except InvalidPersonaName as error:
             if stated_name is None:
                 items.append(
@@ -92,17 +93,25 @@ def _directories(folders: list[Path]) -> list[LegacyItem]:
         target = directory_name(name)
         if target == entry.name or stated_name not in (None, name):
             continue
-        refused = _collision(name, target) if target in taken else _unreadable(entry / DATABASE_NAME)
+        refused = _collision(name, target, f"{entry.name}/{DATABASE_NAME}") if target in taken else _unreadable(entry / DATABASE_NAME)
         taken.add(target)
         items.append(LegacyItem("directory", entry.name, name, target, refused))
     return items
+
+
+def _is_encoded(entry: Path) -> bool:
+    name = entry.stem if entry.suffix == FLAT_ENDING else entry.name
+    try:
+        return name_of_older_directory(name) != canonical_name(name)
+    except InvalidPersonaName:
+        return True
 
 
 def _flat(files: list[Path], databases: set[str | None]) -> Iterator[LegacyItem]:
     """Databases directly in the data directory."""
     for file in files:
         try:
-            name = canonical_name(file.stem)
+            name = name_of_older_directory(file.stem)
         except InvalidPersonaName as error:
             yield LegacyItem("database", file.name, refused=f"{error} Rename the file to a name that can be sent in X-Persona.")
             continue
@@ -114,7 +123,7 @@ def _flat(files: list[Path], databases: set[str | None]) -> Iterator[LegacyItem]
         elif refused:
             yield LegacyItem("database", file.name, name, target, refused)
         elif folder in databases:
-            yield LegacyItem("database", file.name, name, target, _collision(name, folder))
+            yield LegacyItem("database", file.name, name, target, _collision(name, folder, file.name))
         else:
             databases.add(folder)
             yield LegacyItem("database", file.name, name, target)
@@ -134,7 +143,7 @@ def _owners(file: Path, owners: Sequence[str], databases: set[str | None]) -> It
         if name != owner or folder in databases:
             if adopted_from(file.parent / folder) == original_files.digest(file):
                 continue
-            refused = _collision(name, folder)
+            refused = _collision(name, folder, file.name)
             break
         items.append(LegacyItem("owner", file.name, owner, f"{folder}/{DATABASE_NAME}"))
     if refused:
@@ -203,8 +212,9 @@ def _identity(entry: Path) -> str | None:
         return ""
 
 
-def _collision(name: str, folder: str) -> str:
+def _collision(name: str, folder: str, database: str) -> str:
     return (
-        f"{name!r} already has memories in {folder}, and two stores are never merged automatically. "
-        f"Stop the server and remove the one that you don't want, or add its memories by export and import."
+        f"{name!r} already has memories in {folder}, and two stores are never merged automatically. To add these, run "
+        f"`memory-mcp import {shlex.quote(database)} --persona {shlex.quote(name)}` in the data directory while the server runs, first with "
+        "--dry-run, which only says what it would add. Then remove it."
     )

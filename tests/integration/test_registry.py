@@ -9,6 +9,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -252,6 +253,13 @@ def test_near_names_are_offered_the_nearest_first(personas):
     assert personas.similar_names("Ｎｉｌｏｕ")[0] == "nilou"
     assert personas.similar_names("zhongli") == []
     assert "nilou" not in personas.similar_names("nilou")
+
+
+@pytest.mark.parametrize("encoded", [quote("ニィロウ"), quote("ニィロウ").lower()])
+def test_a_name_whose_encoding_is_a_persona_s_is_offered_that_one(personas, encoded):
+    use(personas, encoded)
+    assert personas.similar_names("ニィロウ") == [encoded]
+    assert personas.similar_names("ニィロウ", among=["collei"]) == []
 
 
 def test_a_persona_whose_directory_is_removed_while_it_is_open_begins_anew_and_loses_nothing_that_is_acknowledged_later(
