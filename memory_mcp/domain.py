@@ -186,9 +186,10 @@ class Filters:
     min_importance: float = 0.0
     kind: Kind | None = None
     category: str | None = None
+    session_id: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.tags or self.date_range or self.min_importance > 0 or self.kind or self.category)
+        return bool(self.tags or self.date_range or self.min_importance > 0 or self.kind or self.category or self.session_id)
 
 
 @dataclass(frozen=True, slots=True)

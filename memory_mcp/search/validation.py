@@ -38,6 +38,7 @@ def question(
     detail: str | None = None,
     max_tokens: int | None = None,
     category: str | None = None,
+    session_id: str | None = None,
 ) -> Question:
     """A checked question. `top_k` left out means `reranker_top_n`.
 
@@ -70,6 +71,7 @@ def question(
             date_range=parse_range(date_range, now, settings.zone) if date_range and date_range.strip() else None,
             min_importance=_fraction("min_importance", min_importance or 0.0),
             category=private.text(storable((category or "").strip(), "category")) or None,
+            session_id=private.text(storable((session_id or "").strip(), "session_id")) or None,
         ),
         keys=tuple(dict.fromkeys(storable(key, "keys").strip() for key in keys)),
         hypothetical=private.text(storable((hypothetical or "").strip(), "hypothetical")),

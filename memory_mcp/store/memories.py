@@ -249,6 +249,9 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
     if filters.category:
         conditions.append("AND m.category = ? COLLATE NOCASE")
         values.append(filters.category)
+    if filters.session_id:
+        conditions.append("AND m.session_id = ?")
+        values.append(filters.session_id)
     return " ".join(conditions), tuple(values)
 
 

@@ -15,7 +15,7 @@ from memory_mcp.search.validation import TOKENS_FLOOR, TOKENS_LIMIT
 from memory_mcp.server.actions import context, memories
 from memory_mcp.server.actions.context import ContextArguments, UpdateContextArguments
 from memory_mcp.server.actions.memories import ForgetArguments, RecallArguments, RememberArguments, ReviseArguments
-from memory_mcp.server.arguments import Arguments, DateRange, Flag, NoArguments, Number, Text, TextList, TextsByName, WholeNumber
+from memory_mcp.server.arguments import Arguments, DateRange, Flag, NoArguments, Number, Object, Text, TextList, TextsByName, WholeNumber
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Tool, operation
 from memory_mcp.server.status import statistics
@@ -35,13 +35,16 @@ SEARCH_FIELDS = ("mode", "reranked", "degraded", "more", "best_score")
 class IngestArguments(Arguments):
     text: Annotated[Text, Field(description="what to keep")]
     source: Annotated[Text, Field(description="who said it")] = "you"
+    occurred_at: Annotated[Text, Field(description="when it happened: ISO or 昨日")] = ""
+    created_at: Annotated[Text, Field(description="another name for occurred_at")] = ""
 
 
 @operation(needs=["write"], tool=Tool("ingest", "Ingest", idempotent=True))
 def ingest(call: Call, arguments: IngestArguments) -> Json:
     """Keep a note when the user asks to remember something. The older name of remember."""
     source = arguments.source or "you"
-    stored = memories.remember(call, RememberArguments(content=arguments.text, source=source))
+    occurred_at = arguments.occurred_at or arguments.created_at
+    stored = memories.remember(call, RememberArguments(content=arguments.text, source=source, occurred_at=occurred_at))
     redaction = Redaction(call.settings.privacy)
     text = redaction.text(arguments.text)
     shown = cut_to_tokens(text, ECHO_TOKENS)
@@ -55,6 +58,20 @@ class SaveMemoryArguments(Arguments):
     importance_score: Annotated[Number, Field(description="0..1")] = None
     category: Annotated[Text, Field(description="also kept as a tag")] = ""
     tags: TextList = []
+    created_at: Annotated[Text, Field(description="when it happened: ISO or 昨日")] = ""
+    # These go into the metadata.
+    user_id: Annotated[Text, Field(description="noted; the persona is the server's")] = ""
+    device_id: Text = ""
+    summary_text: Text = ""
+    micro_summary: Text = ""
+    relation_labels: TextList = []
+    latitude: Number = None
+    longitude: Number = None
+    raw_audio: Text = ""
+    extra_data: Object = {}
+
+
+NOTED = ("user_id", "device_id", "summary_text", "micro_summary", "relation_labels", "latitude", "longitude", "raw_audio")
 
 
 @operation(needs=["write"], tool=Tool("save_memory", "Save memory", idempotent=True))
@@ -68,6 +85,11 @@ def save_memory(call: Call, arguments: SaveMemoryArguments) -> Json:
             importance=arguments.importance_score,
             category=arguments.category,
             tags=[*arguments.tags, *([arguments.category] if arguments.category else [])],
+            occurred_at=arguments.created_at,
+            metadata={
+                **arguments.extra_data,
+                **{name: getattr(arguments, name) for name in NOTED if getattr(arguments, name) not in (None, "", [])},
+            },
         ),
     )
     return {**stored, "id": stored["key"]}
@@ -79,14 +101,32 @@ class SearchMemoriesArguments(Arguments):
     tags: TextList = []
     date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = ""
     min_importance: Number = None
+    category: Text = ""
+    session_id: Annotated[Text, Field(description="of this conversation only")] = ""
+    mode: Annotated[Text, Field(description="hybrid, semantic_only, graph_only, entity_focused or temporal")] = ""
+    # Old instructions send these three.
+    user_id: Annotated[Text, Field(description="no effect: the persona is the server's")] = ""
+    threshold: Annotated[Number, Field(description="no effect")] = None
+    max_depth: Annotated[WholeNumber, Field(description="no effect")] = None
+
+
+class SessionRecallArguments(RecallArguments):
+    session_id: Text = ""
+
+
+# The modes of the specification, as ours. The latest first is an order, not a search.
+SPECIFIED_MODES = {"hybrid": "auto", "semantic_only": "semantic", "graph_only": "graph", "entity_focused": "graph", "temporal": "auto"}
 
 
 @operation(needs=["read"], tool=Tool("search_memories", "Search memories", read_only=True, idempotent=True))
 def search_memories(call: Call, arguments: SearchMemoriesArguments) -> Json:
     """Search memories by meaning and words. The older name of recall."""
-    mode = "auto" if arguments.query.strip() else "recent"
-    answer = memories.recall(call, RecallArguments(**vars(arguments), mode=mode))
-    return {**_search_heading(answer, arguments.query, call), "memories": [_specified_memory(hit) for hit in answer["hits"]]}
+    asked = {name: value for name, value in vars(arguments).items() if name in SessionRecallArguments.model_fields}
+    wanted = arguments.mode.strip().casefold()
+    mode = SPECIFIED_MODES.get(wanted, wanted or "auto") if arguments.query.strip() else "recent"
+    answer = memories.recall(call, SessionRecallArguments(**{**asked, "mode": mode}))
+    hits = sorted(answer["hits"], key=_happened, reverse=True) if wanted == "temporal" else answer["hits"]
+    return {**_search_heading(answer, arguments.query, call), "memories": [_specified_memory(hit) for hit in hits]}
 
 
 @operation(needs=["read"], tool=Tool("build_context", "Build context", read_only=True, idempotent=True))
@@ -324,4 +364,8 @@ def _with_any_tag(tags: Sequence[str], top_k: int, search: Mapping[str, Any], ca
 
 
 def _score_and_time(hit: Mapping[str, Any]) -> tuple[float, datetime]:
-    return hit["score"], datetime.fromisoformat(hit.get("occurred_at") or hit["created_at"])
+    return hit["score"], _happened(hit)
+
+
+def _happened(hit: Mapping[str, Any]) -> datetime:
+    return datetime.fromisoformat(hit.get("occurred_at") or hit["created_at"])

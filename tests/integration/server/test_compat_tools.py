@@ -71,6 +71,47 @@ def test_a_memory_is_saved_and_found_by_the_columns_of_the_specification(persona
     assert not {"key", "content", "importance", "why"} & set(memory)
 
 
+def test_a_note_of_another_day_is_ingested_with_its_date(persona):
+    assert persona("ingest", text="夕飯はカレーだった", occurred_at="昨日")["occurred_at"] == "2025-10-29T00:00:00+09:00"
+    persona("ingest", text="朝はパンだった", created_at="2025-10-17T08:00:00+09:00")
+    assert [hit["content"] for hit in persona("recall", date_range="2025-10-17")["hits"]] == ["朝はパンだった"]
+    assert [hit["content"] for hit in persona("recall", date_range="昨日")["hits"]] == ["夕飯はカレーだった"]
+
+
+def test_everything_that_the_specification_knows_of_a_memory_is_kept(persona):
+    noted = {
+        "user_id": "alice", "device_id": "phone", "summary_text": "会議", "micro_summary": "会議した", "relation_labels": ["仕事"],
+        "latitude": 35.68, "longitude": 139.76, "raw_audio": "UklGRg==",
+    }  # fmt: skip
+    saved = persona(
+        "save_memory", raw_text="田中さんと会議をした", created_at="2025-08-18T12:00:00+09:00", extra_data={"mood": "calm"}, **noted
+    )
+    (hit,) = persona("recall", keys=[saved["id"]])["hits"]
+    assert hit["metadata"] == {"mood": "calm", **noted}
+    assert hit["occurred_at"] == "2025-08-18T12:00:00+09:00"
+    assert persona("save_memory", content="会議", user_id="someone else")["persona"] == saved["persona"]
+
+
+def test_search_memories_takes_everything_that_the_specification_asks_with(persona):
+    for session, text, day in (
+        ("s1", "花を植えた", "2025-10-01"),
+        ("s2", "花が咲いた", "2025-10-20"),
+        ("s1", "花を[[庭]]に植え替えた", "2025-10-10"),
+    ):
+        persona("save_memory", raw_text=text, session_id=session, created_at=day, category="garden" if session == "s1" else "")
+    ignored = {"user_id": "alice", "threshold": 0.3, "max_depth": 3}
+
+    def found(**arguments):
+        return [memory["raw_text"] for memory in persona("search_memories", **arguments, **ignored)["memories"]]
+
+    assert set(found(query="花", session_id="s1")) == {"花を植えた", "花を[[庭]]に植え替えた"} == set(found(query="花", category="garden"))
+    assert found(query="花", mode="temporal") == ["花が咲いた", "花を[[庭]]に植え替えた", "花を植えた"]
+    assert found(query="庭", mode="entity_focused") == found(query="庭", mode="graph_only") == ["花を[[庭]]に植え替えた"]
+    assert set(found(query="花", mode="hybrid")) == set(found(query="花"))
+    assert found(session_id="s2") == ["花が咲いた"]
+    assert "mode is 'nonsense'" in persona.refusal("search_memories", query="花", mode="nonsense")
+
+
 def test_what_is_saved_as_content_is_the_same_write(persona):
     first = persona("save_memory", content="会議は木曜日")
     again = persona("save_memory", raw_text="会議は木曜日")
