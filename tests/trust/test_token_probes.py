@@ -1,7 +1,8 @@
 """What a token does not allow is not there: every tool, resource, prompt and route, with every set of scopes, in both eras.
 
 Each answer about a persona that is not the token's is recorded twice, before that persona exists and after: not one byte may
-differ. And whatever a token's scopes don't cover must be refused by name and change nothing.
+differ, whichever argument of an operation is sent. And whatever a token's scopes don't cover must be refused by name and change nothing.
+What is asked comes from the server's table of operations.
 """
 
 import itertools
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import httpx2
 import pytest
@@ -23,6 +24,10 @@ from processes import RunningServer, serving
 
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.server.application import scope_needs
+from memory_mcp.server.arguments import kind_of, must_be_sent
+from memory_mcp.server.http.routes import OPERATIONS
+from memory_mcp.server.mcp.tools import TOOLSETS
+from memory_mcp.server.operation import Operation
 from memory_mcp.store.files.access_tokens import create_token
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -94,6 +99,19 @@ WANT_SOMEBODY = (
     *("/api/graph/neighbors", "/api/graph/paths", "/api/graph/memory-links", "/api/persona", "/api/persona/"),
 )
 NEEDS = scope_needs()
+TABLE: dict[str, Operation] = {
+    **{action.tool.name: action for actions in TOOLSETS.values() for action in actions if action.tool},
+    **{action.route.name: action for action in OPERATIONS if action.route},
+}
+# Values that would touch the foreign persona, by the kind of an argument.
+TOUCHING: dict[type, tuple[Any, ...]] = {
+    str: (KEY, "睡蓮", ALICE),
+    bool: (True,),
+    int: (1,),
+    float: (0.5,),
+    list: ([KEY], ["睡蓮", SECRET]),
+    dict: ({"name": "睡蓮"},),
+}
 ALL_SETS = [frozenset(chosen) for size in range(1, 6) for chosen in itertools.combinations(TOKEN_SCOPES, size)]
 ERAS = ("2025-11-25", "2026-07-28")
 
@@ -113,18 +131,26 @@ class Server:
     def token(self, personas: Sequence[str] | None, scopes: Sequence[TokenScope] = TOKEN_SCOPES) -> str:
         return create_token(self.running.data, name="", personas=personas, scopes=scopes, now=datetime.now(UTC))[1]
 
-    def ask(self, probe: Probe, secret: str, persona: str, in_path: bool = False) -> Answer:
-        """One call, and all that comes back of it but the time of day."""
+    def ask(self, probe: Probe, secret: str, persona: str, in_path: bool = False, arguments: dict[str, Any] | None = None) -> Answer:
+        """One call, and all that comes back of it but the time of day. `arguments` instead of the usual ones."""
         what, era = probe
+        sent = _usual(what) if arguments is None else arguments
         prefix, named = (f"/p/{persona}", {}) if in_path else ("", {"X-Persona": persona})
         headers = {"Authorization": f"Bearer {secret}", **named}
         method, _, address = what.partition(" ")
         if address:
-            body = json.dumps(BODIES[address]).encode() if method in ("POST", "PATCH") else None
-            query = QUERIES.get(what, QUERIES.get(address)) if body is None else None
+            route = TABLE[what].route
+            assert route
+            streamed = json.dumps(BODIES.get(address, {})).encode() if route.body else None
+            body = streamed if route.reads_query else json.dumps(sent).encode()
+            query = (
+                {name: str(value).lower() if isinstance(value, bool) else value for name, value in sent.items()}
+                if route.reads_query
+                else None
+            )
             answer = self.http.request(method, prefix + address, headers=headers, content=body, params=query)
         else:
-            call, params = _mcp_call(what)
+            call, params = _mcp_call(what, sent)
             more = {} if era == ERAS[0] else _modern(call, what, params)
             body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": call, "params": params}).encode()
             common = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -133,9 +159,36 @@ class Server:
         return answer.status_code, told, _MOMENT.sub(b"<moment>", answer.content)
 
 
-def _mcp_call(what: str) -> tuple[str, dict[str, Any]]:
-    if what in ARGUMENTS:
-        return "tools/call", {"name": what, "arguments": ARGUMENTS[what]}
+def _usual(what: str) -> dict[str, Any]:
+    """What is sent if nothing else is said: an operation that isn't listed gets what its model requires."""
+    action, address = TABLE.get(what), what.partition(" ")[2]
+    if action is None:
+        return {}
+    if not address:
+        listed = ARGUMENTS.get(what)
+    elif action.route and action.route.reads_query:
+        listed = QUERIES.get(what, QUERIES.get(address))
+    else:
+        listed = BODIES.get(address)
+    if listed is not None:
+        return listed
+    return {name: _touching(field.annotation)[0] for name, field in action.arguments.model_fields.items() if must_be_sent(field)}
+
+
+def _touching(annotation: Any) -> Sequence[Any]:
+    inside = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    return get_args(inside) if get_origin(inside) is Literal else TOUCHING[kind_of(annotation)]
+
+
+def _varied(what: str) -> Iterator[dict[str, Any]]:
+    """The usual arguments of an operation, with each value for each argument in turn."""
+    for name, field in TABLE[what].arguments.model_fields.items():
+        yield from ({**_usual(what), name: value} for value in _touching(field.annotation))
+
+
+def _mcp_call(what: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if what in TABLE:
+        return "tools/call", {"name": what, "arguments": arguments}
     if "://" in what:
         return "resources/read", {"uri": what}
     return "prompts/get", {"name": what, "arguments": {}}
@@ -207,6 +260,22 @@ def test_an_answer_about_a_foreign_persona_never_tells_whether_there_is_one(
     assert server.http.get("/api/stats", headers={"Authorization": f"Bearer {server.token([ALICE])}"}).json()["memories"] == 1
     figure("token probes of a foreign persona, before and after it existed", len(absent) + len(present))
     figure("answers that tell a foreign persona from an absent one", len(different))
+
+
+def test_no_argument_of_any_operation_tells_whether_there_is_a_foreign_persona(server: Server, figure: Figure) -> None:
+    assert TABLE.keys() <= NEEDS.keys()
+    secret = server.token([OWN, "alicia"])
+    for persona in (OWN, "alicia"):
+        assert server.ask(("remember", ERAS[0]), secret, persona)[0] == 200
+    asked = [(what, arguments, in_path) for what in TABLE for arguments in _varied(what) for in_path in (False, True)]
+    absent = [server.ask((what, ERAS[0]), secret, ALICE, in_path, arguments) for what, arguments, in_path in asked]
+    _make_alice(server)
+    present = [server.ask((what, ERAS[0]), secret, ALICE, in_path, arguments) for what, arguments, in_path in asked]
+    different = [(one, before, after) for one, before, after in zip(asked, absent, present, strict=True) if before != after]
+    assert different == []
+    assert not [answer for answer in absent if answer[0] in (401, 500)]
+    figure("arguments tried on a foreign persona, before and after it existed", len(absent) + len(present))
+    figure("arguments that tell a foreign persona from an absent one", len(different))
 
 
 def test_what_the_scopes_do_not_cover_is_refused_by_name_and_changes_nothing(
