@@ -71,4 +71,4 @@ def test_a_file_of_a_newer_version_is_refused_and_not_written(nilou, say, data_d
         pass
     again.close()
     assert path.read_bytes() == before
-    assert "newer version" in inspect(path).newer
+    assert "newer version" in inspect(path).refused
