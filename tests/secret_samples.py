@@ -36,6 +36,16 @@ _AROUND = [
 ]
 
 
+# How people tell a password.
+PHRASES = [
+    "password: {}", "Password is {}.", "**Password:** {}", "password: **{}**", "password (admin): {}", "changed the password to {}",
+    "my new password will be {}", "the password for the router is {}", "The password is now {}", "{} is the password", "{} is my new password",
+    "pass: {}", "PW: {}", "API_KEY_PROD={}", "API_KEY2={}", "token -> {}", "| password | {} |", 'password = "{}"', "passphrase `{}`",
+    "パスワードは{}です", "パスワードは、{}", "パスワード：{}", "パスワード:\n{}", "パスワード（管理者）：{}", "パスワード → {}", "パスワードが変わって{}になった",
+    "パスワードを{}に変えた", "{} がパスワードです", "{}がパスワードです。", "ﾊﾟｽﾜｰﾄﾞ：{}", "「パスワード」は「{}」", "暗証番号は {} にした", "秘密鍵＝{}",
+]  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Secret:
     """A text with a secret in it, and what stands before and after the text of the rule."""
@@ -175,6 +185,39 @@ _NUMBERS = {"credit_card": _card, "my_number": _my_number, "ssn": _ssn, "phone":
 KINDS_OF_NUMBERS = tuple(_NUMBERS)
 
 
+def passwords(maker: str, count: int) -> Iterator[Secret]:
+    """As many passwords of a maker as `count` in each of the phrases."""
+    random = Random(maker)
+    for phrase in PHRASES * count:
+        password = _PASSWORDS[maker](random)
+        before, after = phrase.split("{}")
+        yield Secret(maker, before + password + after, password, before, after)
+
+
+def _apple(random: Random) -> str:
+    characters = [_characters(random, string.ascii_lowercase, 6) for _ in range(3)]
+    digit, capital = random.sample(range(3), 2)
+    place = random.randrange(6)
+    characters[digit] = characters[digit][:place] + random.choice(string.digits) + characters[digit][place + 1 :]
+    characters[capital] = characters[capital][:place] + characters[capital][place].upper() + characters[capital][place + 1 :]
+    return "-".join(characters)
+
+
+_HEX = "0123456789abcdef"
+_LETTERS_AND_DIGITS, _SIGNS = string.ascii_letters + string.digits, "!@#$%^&*"
+_PASSWORDS = {
+    "Apple": _apple,
+    "Chrome, 15 letters and digits": lambda random: _characters(random, _LETTERS_AND_DIGITS, 15),
+    "Bitwarden, 14 letters and digits": lambda random: _characters(random, _LETTERS_AND_DIGITS, 14),
+    "Bitwarden, 14 with signs": lambda random: _characters(random, _LETTERS_AND_DIGITS + _SIGNS, 14),
+    "1Password, 20 with signs": lambda random: _characters(random, _LETTERS_AND_DIGITS + _SIGNS + "-_.", 20),
+    "LastPass, 12 with signs": lambda random: _characters(random, _LETTERS_AND_DIGITS + _SIGNS, 12),
+    "KeePass, 20 letters and digits": lambda random: _characters(random, _LETTERS_AND_DIGITS, 20),
+    "openssl rand -hex 16": lambda random: _characters(random, _HEX, 32),
+}
+MAKERS = tuple(_PASSWORDS)
+
+
 def lookalikes(count: int) -> Iterator[str]:
     """Ordinary sentences with a hash, an identifier, a picture or a number that opens nothing."""
     random = Random("lookalikes")
@@ -195,7 +238,6 @@ _WORDS = (
     "the token of our friendship was a small ring and nobody knew which key opened it so we asked about her secret garden "
     "discord dropbox twitter password github airtable heroku slack linear access open bearer basic auth client private public"
 ).split()
-_HEX = "0123456789abcdef"
 _LOOKALIKES = [
     lambda random: f"会話の ID は {uuid.UUID(int=random.getrandbits(128))}",
     lambda random: f"commit {_characters(random, _HEX, 40)} を入れた",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from private_lines import lines
+from secret_samples import PHRASES
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
@@ -133,13 +134,6 @@ def test_only_the_kinds_that_are_asked_for_are_looked_for():
 
 
 PASSWORDS = ["Xk9#mP2$vLq8Wd", "hugcyp-7wYqfa-sotxab", "$7fKq!zR2mXv9", "aB3dE6gH9jK2mN5", "/8xQv+Lm2Zt/9Rk4", "k7:Wq?2x;Zp{4m,T9"]
-PHRASES = [
-    "password: {}", "Password is {}.", "**Password:** {}", "password: **{}**", "password (admin): {}", "changed the password to {}",
-    "my new password will be {}", "the password for the router is {}", "The password is now {}", "{} is the password", "{} is my new password",
-    "pass: {}", "PW: {}", "API_KEY_PROD={}", "API_KEY2={}", "token -> {}", "| password | {} |", 'password = "{}"', "passphrase `{}`",
-    "パスワードは{}です", "パスワードは、{}", "パスワード：{}", "パスワード:\n{}", "パスワード（管理者）：{}", "パスワード → {}", "パスワードが変わって{}になった",
-    "パスワードを{}に変えた", "{} がパスワードです", "{}がパスワードです。", "ﾊﾟｽﾜｰﾄﾞ：{}", "「パスワード」は「{}」", "暗証番号は {} にした", "秘密鍵＝{}",
-]  # fmt: skip
 
 
 @pytest.mark.parametrize("phrase", PHRASES)

@@ -4,14 +4,14 @@ import re
 from re import _parser
 
 import pytest
-from secret_samples import KINDS_OF_NUMBERS, lookalikes, numbers, rules, secrets
+from secret_samples import KINDS_OF_NUMBERS, MAKERS, lookalikes, numbers, passwords, rules, secrets
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.text.privacy.redaction import KINDS, Redaction
 from memory_mcp.text.privacy.service_keys import translated
 
-EACH, NUMBERS, ORDINARY = 4, 200, 800
-LEAST_RECALL = 0.97
+EACH, NUMBERS, PASSWORDS, ORDINARY = 4, 200, 4, 800
+LEAST_RECALL, LEAST_RECALL_OF_PASSWORDS = 0.97, 0.93
 DEFAULTS, EVERYTHING = Privacy(), Privacy(**dict.fromkeys(KINDS, "redact"))
 
 
@@ -43,6 +43,16 @@ def test_a_number_that_is_private_is_not_stored(kind, figure):
     else:
         figure(f"privacy: {kind} drawn at random", f"{len(told) - len(kept)} of {len(told)} found")
     assert len(kept) <= (1 - LEAST_RECALL) * len(told), kept
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_password_that_a_program_made_is_not_stored(maker, figure):
+    told = list(passwords(maker, PASSWORDS))
+    kept = [secret for secret in told if secret.secret in stored(secret.text)]
+    figure(f"privacy: passwords of {maker}", f"{len(told) - len(kept)} of {len(told)} taken out")
+    figure("passwords told in a sentence", len(told))
+    figure("passwords kept", len(kept))
+    assert len(kept) <= (1 - LEAST_RECALL_OF_PASSWORDS) * len(told), kept
 
 
 def test_what_stands_around_a_key_stays():

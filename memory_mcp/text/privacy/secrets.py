@@ -1,13 +1,11 @@
 """Patterns for API keys, tokens, passwords and private keys: by the forms of services, and by words such as "token" before them."""
 
-import math
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from memory_mcp.text.privacy.ascii_view import lowered
+from memory_mcp.text.privacy.randomness import is_random
 from memory_mcp.text.privacy.service_keys import service_keys
 
 Span = tuple[int, int]
@@ -47,13 +45,6 @@ _LINE_END = re.compile(
 _PASSWORD_WORDS = re.compile(r"passwo?r?ds?|passphrase|pwd|パスワード|ﾊﾟｽﾜ-ﾄﾞ|ﾊﾟｽﾜｰﾄﾞ|パスフレーズ")
 _MEMORABLE = re.compile(r"(?=[^0-9]{0,40}[0-9])(?=[^A-Za-z]{0,40}[A-Za-z])[A-Za-z0-9_.!@#$%&*+-]{6,40}(?![A-Za-z0-9/])")
 _SENTENCE_ENDS = ".!,;:?*"
-# As Apple's passwords are: three groups of six, with one digit and one capital.
-_THREE_GROUPS = re.compile(r"(?=[^0-9]*[0-9][^0-9]*\Z)(?=[^A-Z]*[A-Z][^A-Z]*\Z)[A-Za-z0-9]{6}(?:-[A-Za-z0-9]{6}){2}")
-# Lv99-Fire-Ice-Wind, ERC20/ERC721: words and numbers.
-_WORD_OR_NUMBER = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)?[0-9]{0,4}")
-# The minimum length of a random value: shorter if it contains punctuation.
-_LONG_CHARACTERS, _LONG_ENOUGH_OF_ALL, _SHORT_CHARACTERS = 16, 12, 10
-_LEAST_CHANGES, _LEAST_BITS_PER_CHARACTER = 5, 3.0
 
 
 def api_keys(text: str) -> Iterator[Span]:
@@ -121,26 +112,3 @@ def _named_secrets(text: str, words: Sequence[re.Match[str]]) -> Iterator[Span]:
     for match in _VALUE_BEFORE.finditer(text) if words else ():
         if is_random(match["value"]):
             yield match.span("value")
-
-
-def is_random(value: str) -> bool:
-    """Whether a word looks random: letters and digits alternate often, and the characters have high entropy.
-
-    The entropy is Shannon's, in bits per character. Words, names and paths rarely alternate between lower case, upper case and
-    digits, even if they contain a year or a number.
-    """
-    if _THREE_GROUPS.fullmatch(value):
-        return True
-    parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
-    if len(parts) > 2 and all(map(_WORD_OR_NUMBER.fullmatch, parts)) and 2 * sum(len(part) > 3 for part in parts) >= len(parts):
-        return False
-    letters = "".join(character for character in value if character.isalnum())
-    classes = [0 if letter.isdigit() else 1 if letter.islower() else 2 for letter in letters]
-    changes = sum(left != right for left, right in pairwise(classes))
-    if changes < _LEAST_CHANGES or 0 not in classes:
-        return False
-    if len(letters) < _LONG_CHARACTERS:
-        return len(set(classes)) == 3 and len(value) >= (_LONG_ENOUGH_OF_ALL if value.isalnum() else _SHORT_CHARACTERS)
-    counts = Counter(letters)
-    bits = -sum(count / len(letters) * math.log2(count / len(letters)) for count in counts.values())
-    return bits >= _LEAST_BITS_PER_CHARACTER
