@@ -1,17 +1,20 @@
 """The files of a persona's directory: its identity, checks before it is opened, and cleanup of incomplete ones."""
 
 import json
+import logging
 from contextlib import suppress
 from pathlib import Path
 
 from memory_mcp.errors import StoreDamaged
-from memory_mcp.store.files.durable_files import write_atomically
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE, write_atomically
 from memory_mcp.store.files.encryption_keys import KEY_NAME
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 
 IDENTITY_NAME = "persona.json"
 SHORTEST_DATABASE_BYTES = 512  # the smallest page size of SQLite
+
+logger = logging.getLogger(__name__)
 
 
 def is_persona(directory: Path) -> bool:
@@ -77,6 +80,17 @@ def checked_identity(directory: Path, name: str) -> str | None:
     return stored_name
 
 
+def make_private(directory: Path) -> None:
+    """Let only the owner read the files of a persona that another server has made, with other permissions than ours."""
+    try:
+        directory.chmod(PRIVATE_DIRECTORY)
+        for entry in directory.rglob("*"):
+            if not entry.is_symlink():
+                entry.chmod(PRIVATE_DIRECTORY if entry.is_dir() else PRIVATE_FILE)
+    except OSError as error:  # files of another user can still be served
+        logger.warning("the permissions of %s can't be restricted to its owner: %s", directory.name, error.strerror)
+
+
 def complete(directory: Path, stored_name: str | None, name: str) -> None:
     """Complete a directory once its database is open: remove temporary files of a crash, and write its identity if it is new.
 
@@ -85,6 +99,7 @@ def complete(directory: Path, stored_name: str | None, name: str) -> None:
     for leftover in [path for file in (CONTEXT_NAME, IDENTITY_NAME, KEY_NAME) for path in directory.glob(f".{file}.*")]:
         leftover.unlink(missing_ok=True)
     if stored_name is None:
+        make_private(directory)
         write_identity(directory, name)
 
 

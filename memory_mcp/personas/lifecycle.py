@@ -12,7 +12,7 @@ import apsw
 from memory_mcp.errors import InvalidInput, PersonaUnknown
 from memory_mcp.personas.directories import write_identity
 from memory_mcp.personas.names import canonical_name, directory_name, fold
-from memory_mcp.personas.recovery import COPY_PREFIX, ERASE_PREFIX, Renaming, destroy, move, recorded, unfinished_path
+from memory_mcp.personas.recovery import COPY_PREFIX, ERASE_PREFIX, Renaming, destroy, make_absolute, move, recorded, unfinished_path
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store import operations, persona_merge
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory, sync_file, write_atomically
@@ -107,6 +107,7 @@ def erase(personas: Personas, name: str, indexes: IndexCache, now: datetime, fir
     source = _directory(personas, name)
     with personas.exclusive(name), _translated(f"{name!r} can't be erased"):
         first()
+        make_absolute(source)
         erased = unfinished_path(personas.directory, ERASE_PREFIX)
         move(source, erased)
         indexes.forget(source)

@@ -9,16 +9,23 @@ import logging
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memory_mcp.personas.directories import write_identity
+from memory_mcp.personas.directories import IDENTITY_NAME, write_identity
 from memory_mcp.store.files import encryption_keys
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory, write_atomically
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.sqlite.database import DATABASE_NAME
+from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as VECTORS_NAME
 
 UNFINISHED_NAME = ".unfinished"
 COPY_PREFIX, ERASE_PREFIX, RENAME_PREFIX = "copy-", "erase-", "rename-"
+
+# The names of a persona's files, and with a dot those of their temporary copies.
+_OWN_NAMES = (DATABASE_NAME, CONTEXT_NAME, VECTORS_NAME, IDENTITY_NAME, encryption_keys.KEY_NAME)
+_OWN = (*_OWN_NAMES, *(f".{name}." for name in _OWN_NAMES))
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +59,44 @@ def move(source: Path, target: Path) -> None:
 
 def destroy(directory: Path) -> None:
     """Remove a directory and its files, the key of an encrypted persona first, which makes the rest unreadable. Only the key is
-    overwritten."""
+    overwritten. Where the directory or a file in it is a link to another disk, the persona's files there are removed, and nothing else."""
     encryption_keys.destroy(directory)
-    shutil.rmtree(directory)
+    for entry in directory.iterdir():
+        if entry.name.startswith(_OWN) and (entry.is_symlink() or directory.is_symlink()):
+            _remove(entry.resolve())
+            if entry.is_symlink():
+                entry.unlink()
+    if directory.is_symlink():
+        _remove_link(directory)
+    else:
+        shutil.rmtree(directory)
     sync_directory(directory.parent)
+
+
+def _remove_link(directory: Path) -> None:
+    real = directory.resolve()
+    with suppress(OSError):  # there is something else in it
+        real.rmdir()
+        sync_directory(real.parent)
+    directory.unlink()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        for file in (path, *(path.with_name(f"{path.name}{ending}") for ending in ("-wal", "-shm", "-journal"))):
+            file.unlink(missing_ok=True)
+
+
+def make_absolute(directory: Path) -> None:
+    """Let a directory that is a relative link lead to the same place from anywhere."""
+    if directory.is_symlink() and not directory.readlink().is_absolute():
+        absolute = directory.with_name(f".{directory.name}.link")
+        absolute.unlink(missing_ok=True)
+        absolute.symlink_to(directory.resolve(), target_is_directory=True)
+        absolute.replace(directory)
+        sync_directory(directory.parent)
 
 
 @contextmanager

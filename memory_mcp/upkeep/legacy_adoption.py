@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memory_mcp.errors import MemoryMCPError, StoreError
 from memory_mcp.personas.atomic_replace import scratch
-from memory_mcp.personas.directories import IDENTITY_NAME
+from memory_mcp.personas.directories import IDENTITY_NAME, make_private
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files.durable_files import sync_directory, sync_file, write_atomically
@@ -23,6 +23,9 @@ from memory_mcp.store.legacy import original_files, owners
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.legacy_layout import ADOPTED_FROM, LegacyItem, adopted_from, legacy_items
+
+# The items that become a persona's files.
+_PERSONAS = frozenset({"directory", "database", "owner"})
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +100,8 @@ def _attempt(directory: Path, item: LegacyItem, kept: Path) -> LegacyItem:
         return replace(item, refused=str(error))
     except OSError as error:
         return replace(item, refused=f"{error.strerror or error}. Fix that and start again.")
+    if item.kind in _PERSONAS:
+        make_private(directory / directory_name(item.persona))
     return replace(item, target=target.relative_to(directory).as_posix())
 
 

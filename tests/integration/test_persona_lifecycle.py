@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import threading
 from datetime import timedelta
 
@@ -114,6 +115,58 @@ def test_an_erased_persona_is_nowhere_and_can_begin_anew(personas, says, content
     assert [file for file in personas.directory.rglob("*") if file.is_file() and b"zqxunique" in file.read_bytes()] == []
     says("nilou", "新しい")
     assert contents("nilou") == ["新しい"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_persona_whose_directory_is_a_link_is_erased_where_its_files_are(personas, says, tmp_path, now, absolute):
+    elsewhere = tmp_path / "big disk" / "nilou"
+    elsewhere.mkdir(parents=True)
+    link = personas.directory / "nilou"
+    link.symlink_to(elsewhere if absolute else os.path.relpath(elsewhere, personas.directory), target_is_directory=True)
+    says("nilou", "zqxunique")
+    lifecycle.erase(personas, "nilou", IndexCache(), now)
+    assert personas.names() == []
+    assert not link.is_symlink()
+    assert not elsewhere.exists()
+    assert list((personas.directory / recovery.UNFINISHED_NAME).iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+def test_what_else_is_where_a_link_leads_stays(personas, says, tmp_path, now):
+    (tmp_path / "big disk" / "photos").mkdir(parents=True)
+    (personas.directory / "nilou").symlink_to(tmp_path / "big disk", target_is_directory=True)
+    says("nilou", "zqxunique")
+    lifecycle.erase(personas, "nilou", IndexCache(), now)
+    assert [entry.name for entry in (tmp_path / "big disk").iterdir()] == ["photos"]
+    assert [entry.name for entry in personas.directory.iterdir() if entry.is_symlink()] == []
+    says("nilou", "新しい")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+def test_a_database_that_is_a_link_is_erased_where_it_is(personas, says, contents, tmp_path, now):
+    says("nilou", "zqxunique")
+    with personas.exclusive("nilou"):
+        moved = tmp_path / "big disk.sqlite"
+        (personas.directory / "nilou" / "memory.sqlite").rename(moved)
+        (personas.directory / "nilou" / "memory.sqlite").symlink_to(moved)
+    (tmp_path / "another's").write_text("stays")
+    (personas.directory / "nilou" / "notes").symlink_to(tmp_path / "another's")
+    assert contents("nilou") == ["zqxunique"]
+    lifecycle.erase(personas, "nilou", IndexCache(), now)
+    assert not moved.exists()
+    assert (tmp_path / "another's").read_text() == "stays"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+def test_an_interrupted_erasing_of_a_link_is_finished_at_the_next_start(personas, says, data_directory, tmp_path, restarted):
+    elsewhere = tmp_path / "big disk"
+    elsewhere.mkdir()
+    (elsewhere / "memory.sqlite").write_bytes(b"half")
+    recovery.unfinished_path(data_directory, recovery.ERASE_PREFIX).symlink_to(elsewhere, target_is_directory=True)
+    restarted()
+    assert not elsewhere.exists()
+    assert list((data_directory / recovery.UNFINISHED_NAME).iterdir()) == []
 
 
 def test_a_persona_stays_whole_when_what_is_to_go_before_it_can_not(personas, says, contents, now):

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -402,6 +403,22 @@ def test_a_read_only_database_is_adopted_and_can_be_written(data_directory, zone
         remember(persona, draft("新しい", now=NOON, zone=zone), now=NOON, zone=zone, privacy=Privacy())
         assert len(exported(personas, name)) == 3
     assert database_of(data_directory, name).stat().st_mode & 0o200
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+@pytest.mark.parametrize("target", ["nilou/memory.sqlite", "nilou.sqlite", "さくら/memory.sqlite"])
+def test_adopted_files_are_readable_for_their_owner_alone(data_directory, target):
+    path = data_directory / target
+    make_store(path, STORES["with tags"])
+    path.chmod(0o666)
+    if path.parent != data_directory:
+        path.parent.chmod(0o755)
+        path.with_name("persona_context.json").write_text("{}")
+    adopt(data_directory)
+    directory = database_of(data_directory, "さくら" if "さくら" in target else "nilou").parent
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert {file.name: file.stat().st_mode & 0o777 for file in directory.iterdir()} == {file.name: 0o600 for file in directory.iterdir()}
+    assert all(kept.stat().st_mode & 0o077 == 0 for kept in data_directory.joinpath(".adopted").iterdir())
 
 
 def test_a_flat_file_joins_the_context_that_is_there_already(data_directory):

@@ -8,8 +8,8 @@ from pathlib import Path
 from memory_mcp.errors import StoreError, StoreFull, StoreReadOnly
 
 SHRED_BYTES = 1024 * 1024
-# Directories with memories are readable by their owner alone.
-PRIVATE_DIRECTORY = 0o700
+# Directories with memories, and adopted files, are readable by their owner alone.
+PRIVATE_DIRECTORY, PRIVATE_FILE = 0o700, 0o600
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
