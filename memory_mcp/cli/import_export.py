@@ -191,13 +191,14 @@ def _report(counts: dict[str, Any], origins: Iterable[str]) -> None:
 
 
 def _export_notes(server: "Connection", path: Path, include: list[str]) -> None:
-    """Writes a zip directly, or a directory that gets its name when it is complete."""
+    """Writes a zip directly, a directory that gets its name when it is complete, or over the notes of an earlier export."""
     if path == STANDARD_STREAM or path.suffix.lower() == ZIP_SUFFIX:
         with _destination(path) as file:
             _receive(server, file, include)
         return
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InvalidInput(f"{path} is not empty", "an export creates a new vault", "Name a new directory, and move the notes")
+        _refresh_notes(server, path, include)
+        return
     with tempfile.TemporaryFile() as file, _temporary_directory(path) as unfinished:
         _receive(server, file, include)
         with zipfile.ZipFile(file) as notes:
@@ -205,6 +206,16 @@ def _export_notes(server: "Connection", path: Path, include: list[str]) -> None:
         if path.exists():
             path.rmdir()
         unfinished.rename(path)
+
+
+def _refresh_notes(server: "Connection", path: Path, include: list[str]) -> None:
+    from memory_mcp.cli.vault_refresh import has_exported_notes, refresh  # noqa: PLC0415  as the readers above
+
+    if not (path.is_dir() and has_exported_notes(path)):
+        raise InvalidInput(f"{path} is not empty", "it is no vault of an earlier export", "Name a new directory, and move the notes")
+    with tempfile.NamedTemporaryFile(suffix=ZIP_SUFFIX) as file:
+        _receive(server, file, include)
+        typer.echo(refresh(server, path, Path(file.name)))
 
 
 def _export_graph(server: "Connection", path: Path, format_: ExportFormat, include: list[str]) -> None:

@@ -203,13 +203,54 @@ def test_a_persona_leaves_as_a_vault_and_comes_back_from_it(shared_server: Runni
     assert ok(memory_mcp("import", str(place), "-p", "nilou")) == "nilou: 0 stored, 1 known already, 0 refused, 1 revised\n"
     exported = [json.loads(line)["content"] for line in ok(memory_mcp("export", "-p", "nilou")).split("\n")[:-1]]
     assert exported == ["京都へ二度行った", "消えるかも"]
-    refused = memory_mcp("export", str(place), "--format", "markdown", "-p", "nilou")
+    refused = memory_mcp("export", str(tmp_path), "--format", "markdown", "-p", "dehya")
     assert refused.returncode == 1
-    assert "is not empty" in refused.stderr
     zipped = tmp_path / "v.zip"
     ok(memory_mcp("export", str(zipped), "--format", "markdown", "--include-secret", "-p", "nilou"))
     assert ok(memory_mcp("import", str(zipped), "-p", "dehya")) == "dehya: 3 stored, 0 known already, 0 refused\n"
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_an_export_over_its_earlier_vault_refreshes_it_in_place_and_loses_no_edit(shared_server: RunningServer, tmp_path: Path) -> None:
+    memory_mcp, place = shared_server.memory_mcp, tmp_path / "vault"
+    rows = [{"key": key, "content": f"{key}の話", "occurred_at": "2025-10-17"} for key in ("一", "二", "三")]
+
+    def told(*rows: dict[str, Any], persona: str = "gardener") -> None:
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        ok(memory_mcp("import", "-", "-p", persona, stdin=lines.encode()))
+
+    def export(persona: str = "gardener") -> Any:
+        return memory_mcp("export", str(place), "--format", "markdown", "-p", persona)
+
+    told(*rows[:2])
+    ok(export())
+    assert ok(export()) == f"{place}: 0 written, 3 unchanged, 0 removed\n"
+    (place / "私の.md").write_text("自分のノート", encoding="utf-8")
+    (first,) = place.rglob("*一の話*.md")
+    moved = place / "人" / "一.md"
+    moved.parent.mkdir()
+    first.rename(moved)
+    told(rows[2])
+    assert ok(export()) == f"{place}: 2 written, 2 unchanged, 0 removed\n"  # the new note, and the list of its day
+    assert "[[一|一の話]]" in (place / "days" / "2025-10-17.md").read_text(encoding="utf-8")
+    assert not list(place.rglob("*一の話*.md"))
+    (second,) = place.rglob("*二の話*.md")
+    second.write_text(second.read_text(encoding="utf-8").replace("二の話", "二つの話"), encoding="utf-8")
+    refused = export()
+    assert (refused.returncode, "1 edited notes" in refused.stderr) == (1, True)
+    assert "二つの話" in second.read_text(encoding="utf-8")
+    told({"content": "別の人の話"}, persona="neighbor")
+    assert "may be another persona's" in export("neighbor").stderr
+    ok(memory_mcp("import", str(place), "-p", "gardener"))
+    ok(export())
+    assert "二つの話" in second.read_text(encoding="utf-8")
+    assert (place / "私の.md").read_text(encoding="utf-8") == "自分のノート"
+    (place / "私の.md").unlink()
+    ok(memory_mcp("import", str(place), "-p", "gardener", "--forget-deleted"))
+    assert list(place.glob("memories/*/*自分のノート*"))
+    ok(export())
+    assert not list(place.glob("memories/*/*自分のノート*"))
+    assert ok(export()) == f"{place}: 0 written, 4 unchanged, 0 removed\n"
 
 
 def test_a_database_of_two_users_becomes_two_personas(shared_server: RunningServer, tmp_path: Path) -> None:

@@ -69,14 +69,15 @@ def read(source: Source, report: Report) -> Iterator[ImportItem]:
             listed |= digests_in(note.body)
         else:
             present.add(digest(str((note.fields or {}).get("key"))))
-            yield _exported_note(name, note)
+            yield exported_note(name, note)
     # A note that can't be read may be any of them.
     deleted = {} if unread else {key: listed[key] for key in list(listed.keys() - present)[:DELETED_NAMED]}
     if any(PurePosixPath(name).suffix.lower() == SUFFIX for name in names):
         yield ImportItem(source.label, {VAULT: source.label, "unread": unread, "deleted": deleted})
 
 
-def _exported_note(name: str, note: Note) -> ImportItem:
+def exported_note(name: str, note: Note) -> ImportItem:
+    """The row of a note that an export wrote, and that is no list."""
     fields = dict(note.fields or {})
     if CONTEXT in fields:
         return ImportItem(name, {CONTEXT: fields[CONTEXT]})
