@@ -341,7 +341,7 @@ def test_the_database_of_an_older_server_is_read_where_it_lies(shared_server: Ru
     before = path.read_bytes()
     done = shared_server.memory_mcp("import", str(path), "-p", "elder")
     assert done.stdout == "elder: 1 stored, 0 known already, 1 refused\n"
-    assert "nilou.sqlite, row 2: content is empty" in done.stderr
+    assert "nilou.sqlite, k2: It has no text." in done.stderr
     (row,) = [json.loads(line) for line in ok(shared_server.memory_mcp("export", "-p", "elder")).splitlines()]
     assert (row["key"], row["created_at"], row["tags"]) == ("memory_20251030120000", "2025-10-30T03:00:00.000000+00:00", ["好み"])
     assert row["metadata"]["legacy"]["mood"] == "嬉"
