@@ -51,6 +51,7 @@ HOSTILE = {
     "calls of curl": "curl -H a ",
     "long base64": "A1+/",
     "words for secrets": "password=",
+    "words for secrets in one word": "token:a1B",
     "words for secrets without space": "token",
     "beginnings of private keys": "-----BEGIN PRIVATE KEY-----",
     "colons": ":",
@@ -236,6 +237,7 @@ def test_a_password_of_words_is_flagged_and_stays(text: str) -> None:
         "password: see /etc/conf2",
         "Passwords for 2024: none",
         "password reset-link-2024-october",
+        "the passphrase is limited to 1024 bytes",
     ],
 )
 def test_what_is_said_of_a_password_is_not_taken_for_one(text: str) -> None:

@@ -5,6 +5,7 @@ The cost of each character after the one before it was counted in the words of P
 
 import re
 import string
+from functools import cache
 from math import log2
 
 COST_DIGITS = string.digits + string.ascii_lowercase[:22]
@@ -60,6 +61,8 @@ _HEXADECIMAL = re.compile(r"[0-9a-f-]+|[0-9A-F-]+")
 # By how many bits a value must be likelier as a draw: without digits, and with the signs of a program, far more.
 _LEAST, _LEAST_WITHOUT_DIGITS, _LEAST_OF_CODE = 20, 32, 60
 _LEAST_CHARACTERS, _LEAST_DIFFERENT = 10, 6
+# A value is judged by its beginning: a text of secret words without spaces has a value after each of them.
+_JUDGED_CHARACTERS = 128
 _CODE = re.compile(r"""[\[\]{}();,:?"'=<>|\\]""")
 # As Apple's passwords are: three groups of six, with one digit and one capital.
 _THREE_GROUPS = re.compile(r"(?=[^0-9]*[0-9][^0-9]*\Z)(?=[^A-Z]*[A-Z][^A-Z]*\Z)[A-Za-z0-9]{6}(?:-[A-Za-z0-9]{6}){2}")
@@ -71,6 +74,7 @@ def is_random(value: str) -> bool:
     """Whether a value looks drawn at random: a key, or a password that a program made."""
     if _THREE_GROUPS.fullmatch(value):
         return True
+    value = value[:_JUDGED_CHARACTERS]
     if len(value) < _LEAST_CHARACTERS or len(set(value)) < _LEAST_DIFFERENT or "//" in value or _is_of_words(value):
         return False
     digits, letters = (any(map(holds, value)) for holds in (str.isdigit, str.isalpha))
@@ -100,17 +104,15 @@ def _is_of_words(value: str) -> bool:
 
 
 def _bits_as_word(value: str) -> float:
-    bits = 0.0
-    before, case_before = "^", "x"
-    for character in value:
-        kind, case = kind_of(character), case_of(character)
-        bits += (
-            _COSTS[before, kind]
-            + _CASE_COSTS.get((case_before, case), 0)
-            + (_ANY_DIGIT if kind == "0" else _ANY_SIGN if kind == "#" else 0)
-        )
-        before, case_before = kind, case
-    return bits
+    return sum(map(_bits_after, ["", *value], value))
+
+
+@cache
+def _bits_after(before: str, character: str) -> float:
+    """What a character costs after another, or at the beginning."""
+    kind, case = kind_of(character), case_of(character)
+    bits = _COSTS[kind_of(before) if before else "^", kind] + _CASE_COSTS.get((case_of(before), case), 0)
+    return bits + (_ANY_DIGIT if kind == "0" else _ANY_SIGN if kind == "#" else 0)
 
 
 def _bits_as_draw(value: str) -> float:

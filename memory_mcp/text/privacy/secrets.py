@@ -43,7 +43,7 @@ _LINE_END = re.compile(
 )
 # A password that people can remember: a word and a number, such as sakura2024. Only after words that mean nothing else than a password.
 _PASSWORD_WORDS = re.compile(r"passwo?r?ds?|passphrase|pwd|パスワード|ﾊﾟｽﾜ-ﾄﾞ|ﾊﾟｽﾜｰﾄﾞ|パスフレーズ")
-_MEMORABLE = re.compile(r"(?=[^0-9]{0,40}[0-9])(?=[^A-Za-z]{0,40}[A-Za-z])[A-Za-z0-9_.!@#$%&*+-]{6,40}(?![A-Za-z0-9/])")
+_MEMORABLE = re.compile(r"(?=[A-Za-z_.!@#$%&*+-]{0,40}[0-9])(?=[0-9_.!@#$%&*+-]{0,40}[A-Za-z])[A-Za-z0-9_.!@#$%&*+-]{6,40}(?![A-Za-z0-9/])")
 _SENTENCE_ENDS = ".!,;:?*"
 
 
