@@ -92,7 +92,8 @@ class ImportResult:
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """Options of an import. Times without an offset are in `zone`. With `dry_run` nothing is stored; without `may_delete` nothing is moved
-    to the trash. `notes` collects the key prefixes of the notes of this import, and the keys by which renamed ones were recognized."""
+    to the trash, and without `may_read` nothing is told of what is stored. `notes` collects the key prefixes of the notes of this import, and the
+    keys by which renamed ones were recognized."""
 
     now: datetime
     zone: ZoneInfo
@@ -101,6 +102,7 @@ class ImportOptions:
     generations: Generations = field(default_factory=dict)
     dry_run: Foreseen | None = None
     may_delete: bool = True
+    may_read: bool = True
     notes: set[str] = field(default_factory=set)
 
 
@@ -336,7 +338,7 @@ def _deleted_notes(persona: Persona, vault: Vault, options: ImportOptions) -> Im
     deleted = non_memory_lines.deleted_notes(persona, vault, options.notes)
     if vault.forget:
         return ImportResult(dropped=non_memory_lines.forget_notes(persona, deleted, options.now, options.dry_run, options.may_delete))
-    return ImportResult(deleted_notes=tuple(deleted[:ERRORS_LISTED]))
+    return ImportResult(deleted_notes=tuple(deleted[:ERRORS_LISTED]) if options.may_read else ())
 
 
 def _result(counts: Mapping[str, int]) -> ImportResult:

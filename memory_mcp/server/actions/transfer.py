@@ -154,6 +154,7 @@ def _import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
         {embedder.generation: embedder.dimension for embedder in loaded},
         Foreseen() if arguments.dry_run else None,
         may_delete="delete" in call.admission.scopes,
+        may_read="read" in call.admission.scopes,
     )
 
 

@@ -267,6 +267,20 @@ def test_write_only_token_gets_no_similar_memories(caller, token):
     assert caller(token("nilou"))("remember", content="ニロウは睡蓮の花が大好き")["similar"]
 
 
+def test_write_only_token_is_not_told_which_notes_left_their_vault(own_http, token):
+    note = {
+        "key": "obsidian_a_0",
+        "content": "睡蓮",
+        "metadata": {"origin": {"format": "obsidian", "vault": "本棚", "note": "秘密の花.md"}},
+    }
+    body = "".join(json.dumps(line) + "\n" for line in (note, {"pieces_of": "obsidian_a", "pieces": 1}))
+    for secret, told in ((token("nilou", scopes=("write",)), False), (token("nilou", scopes=("read", "write")), True)):
+        headers = {"Authorization": f"Bearer {secret}"}
+        assert own_http.post("/api/import", content=body, headers=headers).json()["refused"] == 0
+        answer = own_http.post("/api/import", content='{"notes_of": "本棚"}'.encode(), headers=headers).json()
+        assert ("deleted_notes" in answer) == told
+
+
 def test_a_route_beyond_the_scopes_is_a_403(own_http, token):
     headers = bearer(token("nilou", scopes=["read", "write"]))
     answer = own_http.get("/api/export", headers=headers)
