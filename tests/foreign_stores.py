@@ -166,6 +166,12 @@ FOREIGN = {
         ("row 2",),
         frozenset({"締切は8月19日"}),
     ),
+    "a server with users": ForeignStore(
+        "CREATE TABLE memories (id INTEGER PRIMARY KEY, user_id TEXT, content TEXT, created_at TEXT, embedding BLOB);"
+        "INSERT INTO memories VALUES (1, 'alice', '苺が好き', '2025-10-30', NULL), (2, 'bob', '桃が好き', '2025-10-30', NULL), (3, 'bob', '', NULL, NULL)",
+        {"alice": ["苺が好き"], "bob": ["桃が好き"]},
+        ("row 2",),
+    ),
     "ingest and recall": ForeignStore(ENTRIES, {None: ["昨日の夕飯はカレーだった", "卵を買う"]}, ("row 3",)),
     "mcp-memory-service 10": ForeignStore(
         MEMORY_SERVICE.replace("{further}", ", superseded_by TEXT")

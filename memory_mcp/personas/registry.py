@@ -45,8 +45,8 @@ OPEN_LIMIT = 128
 # blocking the threads that other personas need.
 OPENING_SECONDS = 2.0
 NO_KEYS = Keys()
-# Of rows that aren't adopted, so many are named.
-ROWS_LISTED = 10
+# What the log says of the rows that aren't adopted, by their name in the operation.
+_NOT_ADOPTED = {"without_text": "have no text and stay in its table", "refused": "about the graph could not be adopted"}
 # How long exclusive access waits for running calls.
 ALONE_SECONDS = 10.0
 
@@ -301,12 +301,11 @@ class Personas:
         if adopted:
             self.log.append(name, adopted)
             logger.info("%s: %s memories of an older server were adopted", name, f"{adopted.metadata['memories']:,}")
-            if left := adopted.metadata["without_text"]:
-                listed = ", ".join(left[:ROWS_LISTED])
-                logger.warning("%s: %s rows of an older server have no text and stay in its table: %s", name, f"{len(left):,}", listed)
-            if refused := adopted.metadata["refused"]:
-                listed = ", ".join(refused[:ROWS_LISTED])
-                logger.warning("%s: %s rows about the graph could not be adopted: %s", name, f"{len(refused):,}", listed)
+            for rows, what in _NOT_ADOPTED.items():
+                if count := adopted.metadata[rows]["count"]:
+                    logger.warning(
+                        "%s: %s rows of an older server %s: %s", name, f"{count:,}", what, ", ".join(adopted.metadata[rows]["first"])
+                    )
 
 
 def names_in(directory: Path) -> list[str]:

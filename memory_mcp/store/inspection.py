@@ -49,7 +49,7 @@ def _attempt(path: Path, quiet: bool, key: PersonaKey | None) -> Inspection:
     try:
         with _opened(path, quiet, key) as connection:
             return _inspect(connection)
-    except apsw.Error as error:
+    except (apsw.Error, UnicodeDecodeError) as error:
         return Inspection((str(error),))
 
 
@@ -117,7 +117,7 @@ def refuse_unknown(path: Path) -> None:
         if not is_ours:
             with original_files.unchanged(path) as connection:
                 migrations.check_schema(connection, path.name)
-    except apsw.Error as error:
+    except (apsw.Error, UnicodeDecodeError) as error:
         logger.debug("%s can't be inspected, and opening it says why: %s", path.name, error)
 
 
@@ -127,5 +127,5 @@ def is_from_older_server(path: Path) -> bool:
         with _opened(path, quiet=not _is_open_elsewhere(path), wait_ms=0) as connection:
             is_foreign = not migrations.is_migrated(connection) and bool(schemas.columns_of(connection))
             return is_foreign or migrations.touches_older_tables(connection)
-    except apsw.Error:
+    except (apsw.Error, UnicodeDecodeError):
         return False

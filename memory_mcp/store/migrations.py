@@ -4,9 +4,9 @@ In the file of an older server, conflicting tables are renamed first and its mem
 themselves only see tables of ours.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import apsw
 
@@ -16,6 +16,9 @@ from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy import further_rows, schemas, table_adoption
 from memory_mcp.store.legacy.table_adoption import MEMORIES, Converted
 from memory_mcp.store.operations import Operation
+
+# Of rows that aren't adopted, so many are named.
+ROWS_NAMED = 100
 
 _MEMORIES = """
 CREATE TABLE memories (
@@ -347,9 +350,14 @@ def migrate(connection: apsw.Connection) -> Operation | None:
     converted = table_adoption.convert_memories(connection, table, schema, further) if schema else Converted()
     if not older:
         return None
-    done = Operation("adopt", None, now, metadata={**asdict(converted), "renamed_tables": renamed, "dropped": dropped})
+    left = {"without_text": _named(converted.without_text), "refused": _named(converted.refused)}
+    done = Operation("adopt", None, now, metadata={"memories": converted.memories, **left, "renamed_tables": renamed, "dropped": dropped})
     operations.record(connection, done)
     return done
+
+
+def _named(rows: Sequence[str]) -> dict[str, Any]:
+    return {"count": len(rows), "first": list(rows[:ROWS_NAMED])}
 
 
 def _done(connection: apsw.Connection) -> set[str]:

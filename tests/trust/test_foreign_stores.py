@@ -5,16 +5,19 @@ import pickle
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from foreign_stores import FOREIGN, ForeignStore, PointStruct, make_foreign
 from older_stores import NOON, STORES, Trap, adopt, exported, make_store, rows_of, started
+from test_old_data import run_until
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.legacy import owners
-from memory_mcp.transfer.formats.readers import by_persona, detect_format, json_lines
+from memory_mcp.transfer.formats.import_rows import LeftOut
+from memory_mcp.transfer.formats.readers import by_persona, database, detect_format, json_lines
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep.legacy_layout import legacy_items
 
@@ -28,7 +31,7 @@ def import_database(personas, path, zone, persona=None):
     for name, items in by_persona(path, detect_format(path), None, print, persona):
         origins = []
         read = list(items)
-        refused += [item.where for item in read if item.row is None]
+        refused += [item.where for item in read if item.refused]
         lines = list(enumerate(json_lines(iter(read), lambda _item: None, origins.append, lambda _item: None), start=1))
         options = ImportOptions(NOON, zone, privacy=Privacy(), clash="refuse")
         result = import_lines(lambda name=name: personas.writing(name or NAME), lines, options)
@@ -143,6 +146,45 @@ def test_every_user_of_the_specification_becomes_a_persona_with_all_that_is_thei
     assert [line["entity_type"] for line in types] == ["Ship"]
 
 
+def test_a_database_in_utf16_is_split_too(data_directory):
+    store = FOREIGN["long_memory_MCP"]
+    make_foreign(data_directory / "long_memory.sqlite", replace(store, script=f"PRAGMA encoding = 'UTF-16le';{store.script}"))
+    with started(data_directory) as personas:
+        check(personas, store)
+
+
+@pytest.mark.parametrize("column", ["user_id", "name", "relation_type", "raw_text"])
+def test_text_that_is_none_costs_its_row_at_most(data_directory, column):
+    table = {"name": "entities", "relation_type": "memory_links"}.get(column, "memories")
+    broken = f"UPDATE {table} SET {column} = CAST(x'93fa967b' AS TEXT) WHERE id = 1;"
+    store = FOREIGN["long_memory_MCP"]
+    make_foreign(data_directory / "long_memory.sqlite", replace(store, script=store.script + broken))
+    make_store(data_directory / "nilou" / "memory.sqlite", STORES["with tags"])
+    with started(data_directory) as personas:
+        assert len(memories_of(personas, "nilou")) == 2
+        if column == "user_id":
+            assert (data_directory / "long_memory.sqlite").exists()
+        else:
+            assert len(memories_of(personas, "alice")) == 3
+
+
+@pytest.mark.slow
+def test_killed_at_any_step_of_a_split_the_next_start_goes_on(tmp_path, figure):
+    store = FOREIGN["long_memory_MCP"]
+    make_foreign(tmp_path / "whole" / "long_memory.sqlite", store)
+    steps = int(run_until(tmp_path / "whole", 10**9).stdout.split()[-1])
+    for number in range(1, steps + 1, max(1, steps // 8)):
+        data = tmp_path / f"killed{number}"
+        make_foreign(data / "long_memory.sqlite", store)
+        assert run_until(data, number).returncode == -9
+        with started(data) as personas:
+            check(personas, store)
+            assert personas.names() == ["alice", "ボブ#work_pack"]
+        assert legacy_items(data) == []
+        assert len(list(data.joinpath(".adopted").rglob("several_personas/long_memory.sqlite"))) == 1
+        figure("adoptions killed at different steps", 1)
+
+
 def test_nothing_of_one_user_is_in_the_files_of_another(data_directory):
     make_foreign(data_directory / "long_memory.sqlite", FOREIGN["long_memory_MCP"])
     adopt(data_directory)
@@ -221,6 +263,19 @@ def test_what_was_replaced_and_who_was_mentioned_is_known_from_mcp_memory_servic
     assert strawberry["metadata"] == {"author": "paimon", "legacy": {"created_at": 1761793200.5, "updated_at": 1761793200.5}}
     assert peach["supersedes"] == "aaa1"
     assert [line["link"] for line in exported(elsewhere, NAME) if "link" in line] == ["contradicts"]
+
+
+def test_the_tables_that_an_import_leaves_out_are_counted(tmp_path):
+    path = tmp_path / "history.db"
+    make_foreign(path, FOREIGN["mem0's history"])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO messages(id, content) VALUES ('1', 'hello'), ('2', 'world')")
+        connection.commit()
+    left_out = LeftOut()
+    for item in database(path):
+        if item.left_out:
+            left_out.add(item)
+    assert left_out.sentence() == "left out: 2 rows of other tables (history.db, table messages; …)"
 
 
 def test_earlier_texts_of_mem0_are_earlier_versions(tmp_path, elsewhere, zone):

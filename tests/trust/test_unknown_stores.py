@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from older_stores import CURRY, STORES, adopt, exported, make_store, started
+from older_stores import CURRY, STORES, adopt, exported, make_store, rows_of, started
 
 from memory_mcp import cli
 from memory_mcp.errors import StoreError
@@ -118,10 +118,11 @@ def test_an_unfolded_log_is_looked_at_and_left_too(data_directory, tmp_path):
 
 
 def test_rows_without_text_are_counted_apart_and_named(data_directory, caplog):
-    rows = [CURRY, {**CURRY, "key": "silent", "content": " 　"}, {**CURRY, "key": None, "content": None}]
+    rows = [CURRY, *[{**CURRY, "key": "silent", "content": " 　"}] * 2, {**CURRY, "key": None, "content": None}]
     make_store(data_directory / "nilou" / "memory.sqlite", type(STORES["with tags"])("key, content, created_at, updated_at", rows))
     caplog.set_level("INFO")
     with started(data_directory) as personas:
         assert [line["content"] for line in exported(personas, "nilou")] == [CURRY["content"]]
+    assert rows_of(data_directory / "nilou" / "memory.sqlite", "legacy_memories") == rows[1:]
     assert "nilou: 1 memories of an older server were adopted" in caplog.text
-    assert "nilou: 2 rows of an older server have no text and stay in its table: silent, row 3" in caplog.text
+    assert "nilou: 3 rows of an older server have no text and stay in its table: silent, silent, row 4" in caplog.text

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import apsw
 
 from memory_mcp.store import migrations
-from memory_mcp.store.legacy.table_adoption import quoted
+from memory_mcp.store.legacy.row_reading import quoted
 
 logger = logging.getLogger(__name__)
 

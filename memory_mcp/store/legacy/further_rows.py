@@ -4,7 +4,7 @@ Each row has the fields of a JSON line of its kind, which is named by its first 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ import apsw
 
 from memory_mcp.store import timestamps
 from memory_mcp.store.graph.transfer.graph_import import GraphImport
-from memory_mcp.store.legacy import row_conversion, schemas
+from memory_mcp.store.legacy import row_conversion, row_reading, schemas
 from memory_mcp.store.legacy.schemas import Schema
 
 Row = dict[str, Any]
@@ -31,10 +31,10 @@ def read(connection: apsw.Connection, schema: Schema) -> list[tuple[str, Row]]:
     """The rows, each with its kind, without empty and unreadable values."""
     present = {f"{table}.{column}" for table, columns in schemas.columns_of(connection).items() for column in columns}
     return [
-        (further.kind, _fields(dict(zip(names, row, strict=True)), schema))
+        (further.kind, _fields(row, schema))
         for further in schema.further
         if present.issuperset(further.needs)
-        for names, row in _rows(connection, further.sql)
+        for row in row_reading.rows(connection, further.sql)
     ]
 
 
@@ -61,12 +61,6 @@ def adopt(connection: apsw.Connection, rows: Sequence[tuple[str, Row]], keys: Ma
     return refused
 
 
-def _rows(connection: apsw.Connection, sql: str) -> Iterator[tuple[list[str], tuple[Any, ...]]]:
-    cursor = connection.execute(sql)
-    for row in cursor:
-        yield [name for name, *_ in cursor.description], row
-
-
 def _fields(row: Mapping[str, Any], schema: Schema) -> Row:
     fields = {name: _value(name, value, schema) for name, value in row.items()}
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
@@ -80,6 +74,8 @@ def _value(name: str, value: Any, schema: Schema) -> Any:
     if name in _JSON:
         parsed = _parsed(value, _JSON[name])
         return [entry for entry in parsed if isinstance(entry, str) and entry.strip()][:NAMES_LIMIT] if isinstance(parsed, list) else parsed
+    if isinstance(value, bytes):
+        return None
     return value.strip() if isinstance(value, str) and name not in _LONG else value
 
 

@@ -11,6 +11,7 @@ import apsw
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import further_rows, original_files, row_conversion, schemas, table_adoption
 from memory_mcp.store.legacy.pickled_points import register
+from memory_mcp.store.legacy.row_reading import quoted
 from memory_mcp.store.legacy.schemas import Schema
 
 _INTERNAL_COLUMNS = ("id", "write_digest", "micro_summary")
@@ -25,13 +26,13 @@ def owners(path: Path) -> tuple[str, ...]:
     try:
         with original_files.unchanged(path) as connection:
             return schemas.recognize(connection, path.name).owners
-    except apsw.Error:
+    except (apsw.Error, UnicodeDecodeError):
         return ()
 
 
-def read(path: Path, owner: str | None = None) -> Iterator[tuple[str, Line | str]]:
+def read(path: Path, owner: str | None = None) -> Iterator[tuple[str, Line | str | int]]:
     """Yield the name of each row and its line, or why it has none; of one `owner` if it is given. Entities come first, then memories, then
-    what refers to them.
+    what refers to them, and last the names of the tables that aren't read, with the number of their rows.
 
     Raises:
         InvalidInput: no table is known to contain memories, or the database is damaged; lines returned before are valid.
@@ -46,7 +47,8 @@ def read(path: Path, owner: str | None = None) -> Iterator[tuple[str, Line | str
             if owner is not None:
                 _restrict(connection, recognized.schema, owner)
             yield from _lines(connection, recognized.schema)
-    except apsw.Error as error:
+            yield from _unread(connection, recognized.schema)
+    except (apsw.Error, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path.name} can't be read", str(error), "Run `PRAGMA integrity_check` on a copy of it") from error
 
 
@@ -75,11 +77,19 @@ def _lines(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, L
             yield f"{kind} {row.get(kind)}", further_rows.with_keys(kind, row, keys) or "Its memory has no text, or is not there."
 
 
+def _unread(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, int]]:
+    """The tables of another program that are left out."""
+    if "migrations" in (found := schemas.columns_of(connection)):
+        return  # a database of ours, whose further tables follow from the memories
+    used = {schema.table, *(column.partition(".")[0] for further in schema.further for column in further.needs)}
+    for table in found.keys() - used - schema.unread:
+        if count := connection.execute(f"SELECT count(*) FROM {quoted(table)}").get:
+            yield f"table {table}", int(count)
+
+
 def _restrict(connection: apsw.Connection, schema: Schema, owner: str) -> None:
     """Let every query see the rows of one owner only: temporary views hide the tables that have owners."""
     for table, columns in schemas.columns_of(connection).items():
         if schema.owner in columns:
-            name, literal = table_adoption.quoted(table), apsw.format_sql_value(owner)
-            connection.execute(
-                f"CREATE TEMP VIEW {name} AS SELECT * FROM main.{name} WHERE {table_adoption.quoted(schema.owner)} = {literal}"
-            )
+            name, literal = quoted(table), apsw.format_sql_value(owner)
+            connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM main.{name} WHERE {quoted(schema.owner)} = {literal}")

@@ -113,7 +113,7 @@ def recognize(path: Path) -> tuple[Recognized, str]:
     try:
         with unchanged(path) as connection:
             recognized, refused = schemas.recognize(connection, path.name), schemas.refusal(connection, path.name)
-    except (OSError, apsw.Error) as error:
+    except (OSError, apsw.Error, UnicodeDecodeError) as error:
         return Recognized(), f"It is damaged: {error}. Restore or remove it."
     return recognized, str(refused) if refused else "" if recognized.schema else "It contains no table. Restore or remove it."
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.store.legacy import schemas
+from memory_mcp.store.legacy.row_reading import quoted
 from memory_mcp.store.legacy.schemas import Schema
-from memory_mcp.store.legacy.table_adoption import quoted
 from memory_mcp.store.sqlite.errors import translated_errors
 
 
@@ -35,6 +35,7 @@ def _both(source: Path, target: Path) -> Iterator[tuple[apsw.Connection, apsw.Co
     here = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI)
     try:
         here.pragma("synchronous", "FULL")
+        here.pragma("encoding", there.pragma("encoding"))
         here.execute("ATTACH ? AS source", (location,))
         yield there, here
     finally:

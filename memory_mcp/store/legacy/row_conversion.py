@@ -15,6 +15,7 @@ from typing import Any
 
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS
 from memory_mcp.store import timestamps
+from memory_mcp.store.legacy.row_reading import Undecodable
 from memory_mcp.store.legacy.schemas import OLDER_SERVERS_ZONE, OURS, Schema
 from memory_mcp.text.unstorable import UNSTORABLE
 
@@ -34,10 +35,6 @@ _STATE_COLUMNS = {
 _EPOCH = re.compile(r"-?\d{9,13}(\.\d+)?|\d{15,16}")
 _COMPACT = re.compile(r"(?:.*\D)?((?:19|20)\d{12})(?!\d).*", re.DOTALL)
 _LARGEST_SECONDS = 100_000_000_000
-
-
-class Undecodable(bytes):
-    """Bytes stored as text that aren't valid in the encoding of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def convert(
 ) -> ConvertedRow:
     """Convert `row` for a table with these columns, under a key not in `taken`. `number` makes generated keys unique; `now` is the time of
     rows without one, and when what another program had deleted enters the trash, from where it is erased some time later."""
-    own_number = row.get(schema.id)
+    own_number = next((value for name, value in row.items() if name.casefold() == schema.id), None)
     number = own_number if isinstance(own_number, int) else number
     older = _OlderRow(row, schema)
     key_time = _compact_moment(str(older.get("key")))

@@ -54,6 +54,8 @@ class Schema:
     further: Sequence[FurtherRows] = ()
     # Tables without owners that the rows of all owners refer to.
     shared: frozenset[str] = frozenset()
+    # Tables that follow from the others, such as caches, or that don't concern memories.
+    unread: frozenset[str] = frozenset()
 
     @property
     def all_columns(self) -> frozenset[str]:
@@ -67,6 +69,17 @@ class Schema:
 
 
 OURS = Schema("Memory MCP", "memories", {"content": "content"}, zone=OLDER_SERVERS_ZONE)
+
+# Whose memories they are must not be lost, whatever server wrote them.
+_WITH_USERS = Schema(
+    "a server with users",
+    "memories",
+    {"content": "content"},
+    needs=frozenset({"user_id"}),
+    owner="user_id",
+    select="SELECT * FROM {table}",
+    zone=OLDER_SERVERS_ZONE,
+)
 
 _NOUS = Schema(
     "Nous",
@@ -104,6 +117,7 @@ _LONG_MEMORY = Schema(
     owner="user_id",
     select="SELECT * FROM {table} ORDER BY id",
     shared=frozenset({"entity_types", "relation_types"}),
+    unread=frozenset({"relation_types", "graph_cache", "vector_metadata", "entity_vector_metadata"}),
     further=(
         FurtherRows(
             "entity_type",
@@ -148,6 +162,7 @@ _MEMORY_SERVICE = Schema(
     {"content": "content", "content_hash": "key", "memory_type": "category"},
     needs=frozenset({"content_hash", "memory_type"}),
     left_out=frozenset({"id", "created_at_iso", "updated_at_iso", "superseded_by"}),
+    unread=frozenset({"metadata"}),
     further=(
         FurtherRows(
             "mention",
@@ -171,6 +186,7 @@ _MEMORY_SERVICE_10 = Schema(
     select="SELECT m.*, (SELECT o.content_hash FROM {table} o WHERE o.superseded_by = m.content_hash LIMIT 1) AS supersedes "
     "FROM {table} m ORDER BY id",
     left_out=_MEMORY_SERVICE.left_out,
+    unread=_MEMORY_SERVICE.unread,
     further=_MEMORY_SERVICE.further,
 )
 
@@ -248,6 +264,7 @@ SCHEMAS = (
     _MEMORY_SERVICE_10,
     _MEMORY_SERVICE,
     _NOUS,
+    _WITH_USERS,
     OURS,
     _BASIC_MEMORY,
     _BASIC_MEMORY_OBSERVATIONS,

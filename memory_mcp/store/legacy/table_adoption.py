@@ -11,14 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import apsw
-import apsw.ext
 
 from memory_mcp.domain import Draft
 from memory_mcp.errors import StoreError
 from memory_mcp.store import timestamps
 from memory_mcp.store.graph import relation_queue
-from memory_mcp.store.legacy import further_rows, row_conversion
-from memory_mcp.store.legacy.row_conversion import Undecodable
+from memory_mcp.store.legacy import further_rows, row_conversion, row_reading
+from memory_mcp.store.legacy.row_reading import quoted
 from memory_mcp.store.legacy.schemas import OURS, Schema
 from memory_mcp.store.memories import write_digest
 from memory_mcp.text.micro_summary import micro_summary
@@ -27,7 +26,6 @@ MEMORIES = "memories"
 PREFIX = "legacy_"
 # Up to so many memories without a usable time are listed by key; further ones are only counted.
 UNDATED_LISTED = 5
-_ENCODINGS = {"UTF-8": "utf-8", "UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
 
 
 logger = logging.getLogger(__name__)
@@ -86,20 +84,21 @@ def convert_memories(
 ) -> Converted:
     """Move every row of an older table of memories into `memories`. Rows without text stay in the older table; without any, it is dropped.
 
-    `further` are rows of the graph, read before the tables were renamed. `ours`: the table was created by this server and has additional columns; its rows keep their ids, chunks, and vectors.
+    `further` are rows of the graph, read before the tables were renamed. `ours`: the table was created by this
+    server and has additional columns; its rows keep their ids, chunks, and vectors.
     """
     columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (MEMORIES,))]
     sql = f"INSERT INTO memories({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     keys: dict[str, str] = {}
     undated: list[str] = []
-    without_text: dict[str, dict[str, Any]] = {}
+    without_text: list[tuple[str, dict[str, Any]]] = []
     now, taken = datetime.now(UTC), set[str]()
     for number, row in enumerate(rows(connection, table, schema), start=1):
         identity = identity_of(row, schema)
         kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": number}
         converted = row_conversion.convert(row, taken, number, now, columns, schema)
         if not ours and not converted.values["content"].strip():
-            without_text[name_of(row, schema, number)] = row
+            without_text.append((name_of(row, schema, number), row))
             continue
         values = {
             "write_digest": _digest(converted.values),
@@ -111,24 +110,29 @@ def convert_memories(
         keys[identity] = values["key"]
         undated += [] if converted.dated else [values["key"]]
         connection.execute(sql, [values.get(column) for column in columns])
-    _keep_only(connection, table, list(without_text.values()))
+    _keep_only(connection, table, [row for _, row in without_text])
     if undated:
         named = ", ".join(undated[:UNDATED_LISTED])
         rest = f" and {len(undated) - UNDATED_LISTED:,} more" if len(undated) > UNDATED_LISTED else ""
         logger.warning("no usable time in the older store for %s%s: %s is taken instead", named, rest, timestamps.to_text(now))
     if not ours:
         _queue(connection)
-    return Converted(len(taken), tuple(without_text), tuple(further_rows.adopt(connection, further, keys, now)))
+    return Converted(len(taken), tuple(name for name, _ in without_text), tuple(further_rows.adopt(connection, further, keys, now)))
 
 
 def identity_of(row: Mapping[str, Any], schema: Schema) -> str:
     """What other tables of a program call this memory; empty if they can't."""
-    return str(row.get(schema.id or schema.key_column) or "")
+    return str(_folded(row).get(schema.id or schema.key_column) or "")
 
 
 def name_of(row: Mapping[str, Any], schema: Schema, number: int) -> str:
     """What a row is called in messages: its key or title, or its number."""
-    return str(row.get(schema.key_column) or row.get("title") or f"row {number}")
+    folded = _folded(row)
+    return str(folded.get(schema.key_column) or folded.get("title") or f"row {number}")
+
+
+def _folded(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name.casefold(): value for name, value in row.items()}
 
 
 def _keep_only(connection: apsw.Connection, table: str, kept: Sequence[Mapping[str, Any]]) -> None:
@@ -153,28 +157,14 @@ def _queue(connection: apsw.Connection) -> None:
 
 
 def rows(connection: apsw.Connection, table: str, schema: Schema = OURS) -> Iterator[dict[str, Any]]:
-    """The rows in order, by column. Text is read as bytes, because SQLite doesn't validate its encoding."""
-    source = f"({schema.select.format(table=quoted(table))})" if schema.select else quoted(table)
-    names = [name for name, _ in apsw.ext.query_info(connection, f"SELECT * FROM {source}").description]
-    encoding = _ENCODINGS[connection.pragma("encoding")]
-    selected = ", ".join(f"typeof({q}), iif(typeof({q}) = 'text', CAST({q} AS BLOB), {q})" for q in map(quoted, names))
+    """The rows of a table of memories in order, by column."""
     without_rowid = connection.execute("SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", (table,)).get
-    order = "" if without_rowid or schema.select else "ORDER BY rowid"
-    for row in connection.execute(f"SELECT {selected} FROM {source} {order}"):
-        yield {name: _value(row[2 * index], row[2 * index + 1], encoding) for index, name in enumerate(names)}
+    plain = f"SELECT * FROM {quoted(table)} {'' if without_rowid else 'ORDER BY rowid'}"
+    return row_reading.rows(connection, schema.select.format(table=quoted(table)) if schema.select else plain)
 
 
 def _columns(connection: apsw.Connection, table: str) -> list[str]:
     return [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", (table,))]
-
-
-def _value(kind: str, value: Any, encoding: str) -> Any:
-    if kind != "text":
-        return value
-    try:
-        return bytes(value).decode(encoding)
-    except UnicodeDecodeError:
-        return Undecodable(value)
 
 
 def _digest(values: Mapping[str, Any]) -> str:
@@ -208,8 +198,3 @@ def _rename(connection: apsw.Connection, name: str, new_name: str) -> None:
 def _unused(connection: apsw.Connection, name: str) -> str:
     known = tables(connection)
     return next(candidate for candidate in (name, *(f"{name}_{n}" for n in range(2, len(known) + 3))) if candidate not in known)
-
-
-def quoted(name: str) -> str:
-    """A name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'

@@ -51,7 +51,10 @@ def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
         for name, line in lines.read(path, owner):
             last = name
             where = f"{path.name}, {name}"
-            yield ImportItem(where, refused=line) if isinstance(line, str) else ImportItem(where, line)
+            if isinstance(line, int):
+                yield from [ImportItem(where, left_out="rows of other tables")] * line
+            else:
+                yield ImportItem(where, refused=line) if isinstance(line, str) else ImportItem(where, line)
     except (InvalidInput, OSError) as error:
         yield ImportItem(f"{path.name}, after {last}" if last else path.name, refused=str(error))
 
