@@ -91,13 +91,13 @@ def _check_imported(server: "Connection", vault: Path, notes: list[tuple[str, No
     told = server.import_rows(lines, on_known="revise", dry_run=True)
     if told["stored"]:
         raise InvalidInput(
-            f"{vault} has {told['stored']} notes of memories that {told['persona']} doesn't have",
+            f"{vault} has notes of memories that {told['persona']} doesn't have ({told['stored']})",
             "it may be another persona's",
             "Name the persona with -p, or a new directory",
         )
     if told.get("revised") or refused:
         raise InvalidInput(
-            f"{vault} has {told.get('revised', 0) + len(refused)} edited notes",
+            f"notes of {vault} were edited ({told.get('revised', 0) + len(refused)})",
             "their edits would be lost",
             "Import it first, then export again",
         )

@@ -102,7 +102,7 @@ def test_an_import_names_what_it_leaves_out_and_offers_to_forget_deleted_notes(s
         (vault / name).write_text(f"{name}の話 %%内緒%%", encoding="utf-8")
     memory_mcp = shared_server.memory_mcp
     first = ok(memory_mcp("import", str(vault), "-p", "keeper"))
-    assert first == "left out: 2 comments (今.md; 昔.md), 1 templates (Templates/日.md)\nkeeper: 2 stored, 0 known already, 0 refused\n"
+    assert first == "left out: comments: 2 (今.md; 昔.md), templates: 1 (Templates/日.md)\nkeeper: 2 stored, 0 known already, 0 refused\n"
     (vault / "昔.md").unlink()
     again = ok(memory_mcp("import", str(vault), "-p", "keeper")).splitlines()
     assert re.fullmatch(r"昔\.md is no longer in the vault: obsidian_[0-9a-f]{24}_0", again[1])

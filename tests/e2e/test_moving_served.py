@@ -237,7 +237,7 @@ def test_an_export_over_its_earlier_vault_refreshes_it_in_place_and_loses_no_edi
     (second,) = place.rglob("*二の話*.md")
     second.write_text(second.read_text(encoding="utf-8").replace("二の話", "二つの話"), encoding="utf-8")
     refused = export()
-    assert (refused.returncode, "1 edited notes" in refused.stderr) == (1, True)
+    assert (refused.returncode, "were edited (1)" in refused.stderr) == (1, True)
     assert "二つの話" in second.read_text(encoding="utf-8")
     told({"content": "別の人の話"}, persona="neighbor")
     assert "may be another persona's" in export("neighbor").stderr

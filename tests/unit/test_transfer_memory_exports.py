@@ -199,8 +199,8 @@ def test_what_the_graph_can_not_hold_stays_a_fact_and_is_named(tmp_path: Path) -
         if one.left_out:
             told.add(one)
     assert told.sentence() == (
-        "left out: 2 observations without a text (memory.json, line 1; …), "
-        "1 relations that the graph can't hold and a fact tells (memory.json, line 2)"
+        "left out: observations without a text: 2 (memory.json, line 1; …), "
+        "relations that the graph can't hold and a fact tells: 1 (memory.json, line 2)"
     )
 
 

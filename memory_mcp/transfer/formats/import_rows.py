@@ -47,9 +47,9 @@ class LeftOut:
         self._kinds[item.left_out] = (count + 1, places if len(places) == PLACES_NAMED or item.where in places else [*places, item.where])
 
     def sentence(self) -> str:
-        """Such as `left out: 2 templates (a.md; b.md), 14 thoughts (…)`; empty where nothing is left out."""
+        """Such as `left out: templates: 2 (a.md; b.md), thoughts: 14 (…)`; empty where nothing is left out."""
         kinds = [
-            f"{count} {kind} ({'; '.join(places)}{'; …' if count > len(places) else ''})"
+            f"{kind}: {count} ({'; '.join(places)}{'; …' if count > len(places) else ''})"
             for kind, (count, places) in sorted(self._kinds.items())
         ]
         return f"left out: {', '.join(kinds)}" if kinds else ""
