@@ -99,6 +99,14 @@ CREATE TABLE entity_relations (id INTEGER PRIMARY KEY AUTOINCREMENT, source_enti
     target_entity TEXT NOT NULL REFERENCES entities(id), relation_type TEXT NOT NULL, memory_key TEXT, confidence REAL DEFAULT 1.0, created_at TEXT);
 CREATE TABLE memory_entities (memory_key TEXT NOT NULL, entity_id TEXT NOT NULL REFERENCES entities(id), role TEXT DEFAULT 'mentioned',
     PRIMARY KEY (memory_key, entity_id));
+CREATE TABLE context_state (persona TEXT NOT NULL, key TEXT NOT NULL, value TEXT, valid_from TEXT NOT NULL, valid_until TEXT,
+    PRIMARY KEY (persona, key, valid_from));
+CREATE TABLE user_info (persona TEXT NOT NULL, key TEXT NOT NULL, value TEXT, updated_at TEXT NOT NULL, PRIMARY KEY (persona, key));
+CREATE TABLE persona_info (persona TEXT NOT NULL, key TEXT NOT NULL, value TEXT, updated_at TEXT NOT NULL, PRIMARY KEY (persona, key));
+INSERT INTO context_state VALUES ('kept', 'emotion', 'sad', '2026-01', '2026-02'), ('kept', 'emotion', 'joy', '2026-02', NULL),
+    ('kept', 'environment', 'beach', '2026-02', NULL), ('kept', 'speech_style', 'polite', '2026-02', NULL);
+INSERT INTO user_info VALUES ('kept', 'name', '空', '2026-02'), ('kept', 'preferred_address', '旅人', '2026-02');
+INSERT INTO persona_info VALUES ('kept', 'nickname', 'ニィロウ', '2026-02');
 CREATE TABLE memory_blocks (block_name TEXT PRIMARY KEY, content TEXT NOT NULL);
 INSERT INTO memories(key, content, created_at, updated_at, tags, emotion, lifecycle_status) VALUES
     ('memory_20260301120000', '健太と海に行った', '2026-03-01T12:00:00+09:00', '2026-03-01T12:00:00+09:00', '["海"]', 'joy', 'active'),

@@ -33,7 +33,7 @@ from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.inspection import refuse_unknown
-from memory_mcp.store.legacy import original_files
+from memory_mcp.store.legacy import further_rows, original_files
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.operations import Operation, OperationsLog, Rotation
@@ -295,6 +295,7 @@ class Personas:
                 if (directory / CONTEXT_NAME).exists():
                     original_files.keep_file(directory / CONTEXT_NAME, original_files.unused(kept / CONTEXT_NAME))
                 original_files.keep_database(connection, original_files.unused(kept / DATABASE_NAME))
+                _fill_context(PersonaContext(directory / CONTEXT_NAME), connection)
             except OSError as error:
                 raise refusal(error, f"the older server's store of {name} can't be copied", "Make room and start again") from error
         adopted = prepare(connection)
@@ -306,6 +307,16 @@ class Personas:
                     logger.warning(
                         "%s: %s rows of an older server %s: %s", name, f"{count:,}", what, ", ".join(adopted.metadata[rows]["first"])
                     )
+
+
+def _fill_context(context: PersonaContext, connection: apsw.Connection) -> None:
+    """Write what another program's database knows of the persona, before its tables are converted: a crash repeats both."""
+    fields = further_rows.context(connection)
+    try:
+        if fields and (missing := context.missing(fields)):
+            context.update(missing)
+    except StoreDamaged as error:  # its memories can be served
+        logger.warning("what the older database knows of the persona isn't taken over: %s", error)
 
 
 def names_in(directory: Path) -> list[str]:

@@ -158,14 +158,7 @@ def import_line(persona: Persona, other: MemoryLine, now: datetime, dry_run: For
 
 def _import_context(persona: Persona, context: Context, dry: bool) -> dict[str, int]:
     """Fills only the empty fields of the stored context: its values are newer, or those of another persona."""
-    own = persona.context.read()
-    changes: dict[str, Any] = {}
-    for name, value in context.fields.items():
-        if name in PEOPLE:
-            missing = {field: entry for field, entry in value.items() if entry and not own[name].get(field)}
-            changes.update({name: missing} if missing else {})
-        elif value not in (None, "") and own.get(name) in (None, ""):
-            changes[name] = value
+    changes = persona.context.missing(context.fields)
     if changes and not dry:
         persona.context.update(changes)
     return {"context": 1} if changes else {"already_known": 1}

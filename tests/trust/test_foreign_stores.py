@@ -278,6 +278,26 @@ def test_the_tables_that_an_import_leaves_out_are_counted(tmp_path):
     assert left_out.sentence() == "left out: 2 rows of other tables (history.db, table messages; …)"
 
 
+@pytest.mark.parametrize("written", [None, {"user_info": {"name": "蛍"}}, "[no context"])
+def test_who_the_persona_of_nous_is_comes_along_where_the_file_says_nothing(data_directory, elsewhere, zone, written):
+    path = data_directory / NAME / "memory.sqlite"
+    make_foreign(path, FOREIGN["Nous"])
+    import_database(elsewhere, path, zone)
+    if written:
+        path.with_name("persona_context.json").write_text(written if isinstance(written, str) else json.dumps(written), encoding="utf-8")
+    with started(data_directory) as personas, personas.reading(NAME) as adopted, elsewhere.reading(NAME) as imported:
+        assert len(memories_of(personas, NAME)) == 3
+        if isinstance(written, str):
+            assert path.with_name("persona_context.json").read_text(encoding="utf-8") == written
+            return
+        told = adopted.context.read()
+        assert told["user_info"]["name"] == ("蛍" if written else "空")
+        assert {**told, "user_info": imported.context.read()["user_info"]} == imported.context.read()
+    assert told["user_info"]["preferred_address"] == "旅人"
+    assert (told["persona_info"]["nickname"], told["current_emotion"], told["environment"]) == ("ニィロウ", "joy", "beach")
+    assert told["speech_style"] == "polite"
+
+
 def test_earlier_texts_of_mem0_are_earlier_versions(tmp_path, elsewhere, zone):
     make_foreign(tmp_path / "history.db", FOREIGN["mem0's history"])
     import_database(elsewhere, tmp_path / "history.db", zone)

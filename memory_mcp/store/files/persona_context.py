@@ -64,6 +64,22 @@ class PersonaContext:
                     raise refusal(error, f"{FILE_NAME} can't be written", "Make the data directory writable") from error
         return before, after
 
+    def missing(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of these fields that are empty here, as changes for `update`.
+
+        Raises:
+            StoreDamaged: the file isn't a JSON object of the expected form.
+        """
+        own = self.read()
+        changes: dict[str, Any] = {}
+        for name, value in fields.items():
+            if name in PEOPLE:
+                missing = {field: entry for field, entry in value.items() if entry and not own[name].get(field)}
+                changes.update({name: missing} if missing else {})
+            elif value not in (None, "") and own.get(name) in (None, ""):
+                changes[name] = value
+        return changes
+
     def _stored(self) -> dict[str, Any]:
         if self._path is None:
             return {}

@@ -5,6 +5,7 @@ Each row has the fields of a JSON line of its kind, which is named by its first 
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -22,7 +23,7 @@ MEMORY_FIELDS = {"link": ("source", "target"), "mention": ("memory",)}
 NAME_LIMIT, TEXT_LIMIT, NAMES_LIMIT = 300, 10_000, 100
 _SHARES = frozenset({"weight", "confidence", "importance", "relevance"})
 _TIMES = frozenset({"created_at", "updated_at"})
-_JSON = {"aliases": list, "attributes": dict}
+_JSON = {"aliases": list, "attributes": dict, schemas.CONTEXT: dict}
 _LONG = frozenset({"content", "description", "notes"})
 _ENDS = {"link": ("source", "target"), "relation": ("source", "target")}
 
@@ -36,6 +37,17 @@ def read(connection: apsw.Connection, schema: Schema) -> list[tuple[str, Row]]:
         if present.issuperset(further.needs)
         for row in row_reading.rows(connection, further.sql)
     ]
+
+
+def context(connection: apsw.Connection) -> Row:
+    """The fields of persona_context.json that another program stored in its database."""
+    schema = schemas.schema_of(connection)
+    rows = (
+        read(connection, replace(schema, further=[further for further in schema.further if further.kind == schemas.CONTEXT]))
+        if schema
+        else []
+    )
+    return {name: value for _, row in rows for name, value in row.get(schemas.CONTEXT, {}).items()}
 
 
 def with_keys(kind: str, row: Row, keys: Mapping[str, str]) -> Row | None:
@@ -52,6 +64,8 @@ def adopt(connection: apsw.Connection, rows: Sequence[tuple[str, Row]], keys: Ma
     graph = GraphImport(connection, now)
     refused: list[str] = []
     for kind, row in rows:
+        if kind == schemas.CONTEXT:
+            continue  # it belongs to a file, see `context`
         keyed = with_keys(kind, row, keys)
         if keyed and _is_valid(kind, keyed):
             graph.add(kind, {**_defaults(kind, now), **keyed})

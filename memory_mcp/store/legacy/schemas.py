@@ -14,6 +14,8 @@ import apsw
 from memory_mcp.errors import StoreError
 
 TABLES_LISTED, COLUMNS_LISTED, OWNERS_LISTED = 5, 30, 5
+# The kind of the rows that are fields of persona_context.json.
+CONTEXT = "persona_context"
 # The older server wrote local times without an offset, in its default zone.
 OLDER_SERVERS_ZONE = ZoneInfo("Asia/Tokyo")
 
@@ -104,6 +106,13 @@ _NOUS = Schema(
             ("entity_relations.source_entity", "entity_relations.target_entity", "entity_relations.relation_type"),
             "SELECT relation_type AS relation, source_entity AS source, target_entity AS target, confidence, created_at "
             "FROM entity_relations ORDER BY id",
+        ),
+        FurtherRows(
+            CONTEXT,
+            ("context_state.key", "context_state.valid_until", "user_info.key", "persona_info.key"),
+            "SELECT json_patch((SELECT json_group_object(iif(key = 'emotion', 'current_emotion', key), value) FROM context_state "
+            "WHERE valid_until IS NULL), json_object('user_info', json((SELECT json_group_object(key, value) FROM user_info)), "
+            "'persona_info', json((SELECT json_group_object(key, value) FROM persona_info)))) AS persona_context",
         ),
     ),
 )
