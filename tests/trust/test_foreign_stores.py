@@ -168,6 +168,23 @@ def test_text_that_is_none_costs_its_row_at_most(data_directory, column):
             assert len(memories_of(personas, "alice")) == 3
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "kept"),
+    [("entity_id", "'not a uuid'", True), ("aliases", f"'[\"{'あ' * 20_000}\"]'", True), ("attributes", "'{'", True), ("name", "' '", False),
+     ("name", f"'{'あ' * 20_000}'", False), ("importance_score", "9e999", True), ("created_at", "'yesterday'", True)],
+)  # fmt: skip
+def test_an_entity_with_values_that_can_not_be_stored_loses_those_or_is_refused(data_directory, caplog, column, value, kept):
+    script = f"{FOREIGN['long_memory_MCP'].script} UPDATE entities SET {column} = {value} WHERE id = 1;"
+    make_foreign(data_directory / "long_memory.sqlite", replace(FOREIGN["long_memory_MCP"], script=script))
+    with started(data_directory) as personas:
+        assert len(memories_of(personas, "alice")) == 3
+        assert ("田中太郎" in [line.get("entity") for line in exported(personas, "alice")]) == kept
+        with personas.reading("alice") as persona, persona.database.read() as connection:
+            names = [row[0] for row in connection.execute("SELECT alias FROM entity_aliases")]
+    assert max(map(len, names), default=0) < 1_000
+    assert kept or "about the graph could not be adopted: entity" in caplog.text
+
+
 @pytest.mark.slow
 def test_killed_at_any_step_of_a_split_the_next_start_goes_on(tmp_path, figure):
     store = FOREIGN["long_memory_MCP"]
@@ -275,7 +292,7 @@ def test_the_tables_that_an_import_leaves_out_are_counted(tmp_path):
     for item in database(path):
         if item.left_out:
             left_out.add(item)
-    assert left_out.sentence() == "left out: 2 rows of other tables (history.db, table messages; …)"
+    assert left_out.sentence() == "left out: rows of other tables: 2 (history.db, table messages; …)"
 
 
 @pytest.mark.parametrize("written", [None, {"user_info": {"name": "蛍"}}, "[no context"])

@@ -4,6 +4,7 @@ Each row has the fields of a JSON line of its kind, which is named by its first 
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -15,12 +16,16 @@ from memory_mcp.store import timestamps
 from memory_mcp.store.graph.transfer.graph_import import GraphImport
 from memory_mcp.store.legacy import row_conversion, row_reading, schemas
 from memory_mcp.store.legacy.schemas import Schema
+from memory_mcp.text.names import NAME_LIMIT
 
 Row = dict[str, Any]
 BEFORE_MEMORIES = frozenset({"entity_type", "entity"})
 # The fields that are memories.
 MEMORY_FIELDS = {"link": ("source", "target"), "mention": ("memory",)}
-NAME_LIMIT, TEXT_LIMIT, NAMES_LIMIT = 300, 10_000, 100
+TEXT_LIMIT, NAMES_LIMIT = 10_000, 100
+# A relation of weight 0 would count as absent.
+_LEAST_WEIGHT = 0.001
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SHARES = frozenset({"weight", "confidence", "importance", "relevance"})
 _TIMES = frozenset({"created_at", "updated_at"})
 _JSON = {"aliases": list, "attributes": dict, schemas.CONTEXT: dict}
@@ -42,11 +47,9 @@ def read(connection: apsw.Connection, schema: Schema) -> list[tuple[str, Row]]:
 def context(connection: apsw.Connection) -> Row:
     """The fields of persona_context.json that another program stored in its database."""
     schema = schemas.schema_of(connection)
-    rows = (
-        read(connection, replace(schema, further=[further for further in schema.further if further.kind == schemas.CONTEXT]))
-        if schema
-        else []
-    )
+    if schema is None:
+        return {}
+    rows = read(connection, replace(schema, further=[further for further in schema.further if further.kind == schemas.CONTEXT]))
     return {name: value for _, row in rows for name, value in row.get(schemas.CONTEXT, {}).items()}
 
 
@@ -84,11 +87,15 @@ def _value(name: str, value: Any, schema: Schema) -> Any:
     if name in _TIMES:
         return timestamps.optional_to_text(row_conversion.moment(value, schema.zone))
     if name in _SHARES:
-        return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else None
+        return min(1.0, max(_LEAST_WEIGHT if name == "weight" else 0.0, float(value))) if isinstance(value, int | float) else None
     if name in _JSON:
         parsed = _parsed(value, _JSON[name])
-        return [entry for entry in parsed if isinstance(entry, str) and entry.strip()][:NAMES_LIMIT] if isinstance(parsed, list) else parsed
-    if isinstance(value, bytes):
+        return (
+            [entry for entry in parsed if isinstance(entry, str) and 0 < len(entry.strip()) <= NAME_LIMIT][:NAMES_LIMIT]
+            if isinstance(parsed, list)
+            else parsed
+        )
+    if isinstance(value, bytes) or (name == "entity_id" and not _UUID.fullmatch(str(value))):
         return None
     return value.strip() if isinstance(value, str) and name not in _LONG else value
 

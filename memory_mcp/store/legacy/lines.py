@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.store import migrations
 from memory_mcp.store.legacy import further_rows, original_files, row_conversion, schemas, table_adoption
 from memory_mcp.store.legacy.pickled_points import register
 from memory_mcp.store.legacy.row_reading import quoted
@@ -79,8 +80,9 @@ def _lines(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, L
 
 def _unread(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, int]]:
     """The tables of another program that are left out."""
-    if "migrations" in (found := schemas.columns_of(connection)):
+    if migrations.is_migrated(connection):
         return  # a database of ours, whose further tables follow from the memories
+    found = schemas.columns_of(connection)
     used = {schema.table, *(column.partition(".")[0] for further in schema.further for column in further.needs)}
     for table in found.keys() - used - schema.unread:
         if count := connection.execute(f"SELECT count(*) FROM {quoted(table)}").get:
