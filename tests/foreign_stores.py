@@ -9,6 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+# A table of an extension that isn't installed here, with the ordinary table in which it keeps its rows.
+VECTORS = """
+CREATE TABLE {name}_chunks (chunk_id INTEGER PRIMARY KEY, validity BLOB, rowids BLOB);
+INSERT INTO {name}_chunks VALUES (1, x'01', x'01');
+PRAGMA writable_schema = ON;
+INSERT INTO sqlite_schema VALUES ('table', '{name}', '{name}', 0, 'CREATE VIRTUAL TABLE {name} USING vec0(embedding FLOAT[384])');
+PRAGMA writable_schema = RESET;
+"""
 LONG_MEMORY_TABLES = """
 CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, device_id TEXT NOT NULL, session_id TEXT NOT NULL,
     raw_text TEXT NOT NULL, raw_audio BLOB, summary_text TEXT, micro_summary TEXT, importance_score REAL, category TEXT,
@@ -166,7 +174,7 @@ class ForeignStore:
 
 FOREIGN = {
     "long_memory_MCP": ForeignStore(
-        LONG_MEMORY_TABLES + LONG_MEMORY_ROWS,
+        LONG_MEMORY_TABLES + LONG_MEMORY_ROWS + VECTORS.format(name="vss_memories"),
         {
             "alice": ["田中さんとプロジェクトAの会議をした", "締切は8月19日", "彼は締切を20日に延ばした"],
             "ボブ#work_pack": ["佐藤さんは苺が好き"],
@@ -183,7 +191,8 @@ FOREIGN = {
     "ingest and recall": ForeignStore(ENTRIES, {None: ["昨日の夕飯はカレーだった", "卵を買う"]}, ("row 3",)),
     "mcp-memory-service 10": ForeignStore(
         MEMORY_SERVICE.replace("{further}", ", superseded_by TEXT")
-        + "UPDATE memories SET superseded_by = 'bbb2' WHERE content_hash = 'aaa1'",
+        + "UPDATE memories SET superseded_by = 'bbb2' WHERE content_hash = 'aaa1';"
+        + VECTORS.format(name="memory_embeddings"),
         {None: ["旅人は苺が好き", "旅人は桃が好き", "消した話"]},
         ("ddd4",),
         frozenset({"消した話"}),

@@ -301,7 +301,9 @@ class Personas:
         adopted = prepare(connection)
         if adopted:
             self.log.append(name, adopted)
-            logger.info("%s: %s memories of an older server were adopted", name, f"{adopted.metadata['memories']:,}")
+            counts = {field: f"{adopted.metadata[field]:,}" for field in ("memories", "in_trash")}
+            trash = f", and {counts['in_trash']} into the trash" if adopted.metadata["in_trash"] else ""
+            logger.info("%s: %s memories of an older server were adopted%s", name, counts["memories"], trash)
             for rows, what in _NOT_ADOPTED.items():
                 if count := adopted.metadata[rows]["count"]:
                     logger.warning(

@@ -351,7 +351,12 @@ def migrate(connection: apsw.Connection) -> Operation | None:
     if not older:
         return None
     left = {"without_text": _named(converted.without_text), "refused": _named(converted.refused)}
-    done = Operation("adopt", None, now, metadata={"memories": converted.memories, **left, "renamed_tables": renamed, "dropped": dropped})
+    done = Operation(
+        "adopt",
+        None,
+        now,
+        metadata={"memories": converted.memories, "in_trash": converted.in_trash, **left, "renamed_tables": renamed, "dropped": dropped},
+    )
     operations.record(connection, done)
     return done
 

@@ -55,6 +55,7 @@ class LegacyItem:
         if self.kind == "permissions":
             return f"{self.source} of an older server {verb} made writable."
         if self.kind == "owner":
+            verb = "were" if done else "will be"
             return f"The memories of {self.persona} in {self.source} of an older server {verb} copied to {self.target}."
         action = f"moved to {self.target}" if self.target else f"set aside in {original_files.KEPT_NAME}"
         return f"{self.source} of an older server {verb} {action}."

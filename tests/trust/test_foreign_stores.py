@@ -65,9 +65,17 @@ def test_each_row_of_an_adopted_database_is_a_memory_or_refused_by_its_name(data
     if place == "directory" and len(store.texts) > 1:
         pytest.skip("a directory is one persona's")
     make_foreign(data_directory / (f"{NAME}.sqlite" if place == "flat" else f"{NAME}/memory.sqlite"), store)
+    caplog.set_level("INFO")
     with started(data_directory) as personas:
         recalled = check(personas, store)
         assert set(personas.names()) == {owner or NAME for owner in store.texts}
+    for owner, texts in store.texts.items():
+        dropped = len(store.in_trash & set(texts))
+        told = (
+            f"{owner or NAME}: {len(texts) - dropped} memories of an older server were adopted"
+            + f", and {dropped} into the trash" * bool(dropped)
+        )
+        assert told in caplog.messages
     for row in store.refused:
         assert f"have no text and stay in its table: {row}" in caplog.text
     assert legacy_items(data_directory) == []

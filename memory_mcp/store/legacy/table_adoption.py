@@ -66,10 +66,11 @@ def drop_views_and_triggers(connection: apsw.Connection) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The number of memories, the names of the rows without text, which aren't memories, and the names of rows about the graph that
+    """The number of memories that can be recalled and of those in the trash, the names of the rows without text, which aren't memories, and the names of rows about the graph that
     can't be stored."""
 
     memories: int = 0
+    in_trash: int = 0
     without_text: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
 
@@ -92,7 +93,7 @@ def convert_memories(
     keys: dict[str, str] = {}
     undated: list[str] = []
     without_text: list[tuple[str, dict[str, Any]]] = []
-    now, taken = datetime.now(UTC), set[str]()
+    now, taken, in_trash = datetime.now(UTC), set[str](), 0
     for number, row in enumerate(rows(connection, table, schema), start=1):
         identity = identity_of(row, schema)
         kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": number}
@@ -106,6 +107,7 @@ def convert_memories(
             **converted.values,
             **kept,
         }
+        in_trash += values["deleted_at"] is not None
         taken.add(values["key"])
         keys[identity] = values["key"]
         undated += [] if converted.dated else [values["key"]]
@@ -117,7 +119,9 @@ def convert_memories(
         logger.warning("no usable time in the older store for %s%s: %s is taken instead", named, rest, timestamps.to_text(now))
     if not ours:
         _queue(connection)
-    return Converted(len(taken), tuple(name for name, _ in without_text), tuple(further_rows.adopt(connection, further, keys, now)))
+    return Converted(
+        len(taken) - in_trash, in_trash, tuple(name for name, _ in without_text), tuple(further_rows.adopt(connection, further, keys, now))
+    )
 
 
 def identity_of(row: Mapping[str, Any], schema: Schema) -> str:
