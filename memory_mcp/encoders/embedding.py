@@ -12,6 +12,7 @@ from memory_mcp.encoders.batches import batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
+from memory_mcp.encoders.model_families import UNKNOWN, Traits
 from memory_mcp.encoders.models import Vectors
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.encoders.worker_pool import ModelPool
@@ -34,7 +35,7 @@ class Identity:
     name: str
     dimension: int
     generation: str
-    languages: tuple[str, ...] | None = None
+    traits: Traits = UNKNOWN
     max_tokens: int | None = None
 
 
@@ -93,6 +94,11 @@ class PooledEmbedder:
         return self._identity.generation
 
     @property
+    def traits(self) -> Traits:
+        """The languages, and what about the model was guessed."""
+        return self._identity.traits
+
+    @property
     def max_tokens(self) -> int | None:
         """How many tokens of a text the model reads, without prefix and special tokens; None if unknown."""
         return self._identity.max_tokens
@@ -102,8 +108,8 @@ class PooledEmbedder:
         return self._token_spans(model_input(text, None))
 
     def covers(self, text: str) -> bool:
-        """Decided by the table of known models."""
-        return covers(self._identity.languages, text)
+        """Decided by the model's own languages."""
+        return covers(self.traits.languages, text)
 
     def embed_query(self, text: str) -> Vectors:
         """A vector of length 1.

@@ -1,12 +1,19 @@
-"""What is known about a model from its name alone: the prefixes that it wants and the languages that it knows."""
+"""The prefixes that a model wants and the languages that it knows: told by its directory, or by the table of known models, or guessed.
+
+A name on the hub identifies a model. The name of a directory does not: what it tells is a guess.
+"""
 
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 ST_CONFIG = "config_sentence_transformers.json"
+MODEL_CARD = "README.md"
 
 _GENERIC_NAMES = frozenset({"model", "models", "data", "weights", "latest", "onnx"})
 
@@ -24,6 +31,34 @@ class Prefixes:
 
 
 NO_PREFIXES = Prefixes("", "", "plain")
+
+Languages = tuple[str, ...] | None  # None: all
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a model is used with. `guessed` says which of "prefixes" and "languages" nothing tells for certain, `because` what was gone by."""
+
+    prefixes: Prefixes
+    languages: Languages = None
+    guessed: frozenset[str] = frozenset()
+    because: str = ""
+
+    def guess(self, *, languages_set: bool = False) -> str | None:
+        """What was guessed, as a clause; None if nothing was. `languages_set`: config.json says which languages the model knows."""
+        prefixes = f'the prefixes "{self.prefixes.query}" and "{self.prefixes.document}"' if self.prefixes != NO_PREFIXES else "no prefixes"
+        languages = f"the languages {', '.join(self.languages)}" if self.languages else "all languages"
+        parts = [prefixes] if "prefixes" in self.guessed else []
+        if "languages" in self.guessed and not languages_set:
+            parts.append(languages)
+        return f"{' and '.join(parts)}, {self.because}" if parts else None
+
+    def with_prefixes_told(self) -> "Traits":
+        """The same where the prefixes come from elsewhere, or don't apply."""
+        return replace(self, guessed=self.guessed - {"prefixes"})
+
+
+UNKNOWN = Traits(NO_PREFIXES)
 
 # Patterns of these tables match the start of a model's own name (`own_name`). The prefixes are from the model cards.
 # e5's instruct models want a task description in the query, which they ship with themselves.
@@ -61,31 +96,75 @@ def own_name(model: str) -> str:
     return specific[-1] if specific else ""
 
 
+def traits_of(name: str, directory: Path | None = None) -> Traits:
+    """The prefixes and languages of a model, given by a Hugging Face name or a path, and what of them is only guessed."""
+    told = {
+        "prefixes": directory is not None and _shipped_prefixes(directory) is not None,
+        "languages": directory is not None and _shipped_languages(directory) is not None,
+    }
+    model = own_name(name)
+    in_tables = any(re.match(pattern, model) for pattern, _ in (*_PREFIXES, *_LANGUAGES))
+    known = in_tables and _is_hub_name(name)
+    return Traits(
+        prefixes_for(name, directory),
+        languages_of(name, directory),
+        frozenset() if known else frozenset(trait for trait, is_told in told.items() if not is_told),
+        f"because its name is {model}" if in_tables else "because nothing says which",
+    )
+
+
 def prefixes_for(name: str, directory: Path | None = None) -> Prefixes:
-    """The prefixes of the model's family, or else the `query` and `document` prompts in its directory, or else none.
+    """The `query` and `document` prompts in the model's directory, or else the prefixes of the model's family, or else none.
 
     `name` is a Hugging Face name or a path.
     """
     model = own_name(name)
-    for pattern, prefixes in _PREFIXES:
-        if re.match(pattern, model):
-            return prefixes
-    return _shipped_prefixes(directory) if directory else NO_PREFIXES
+    of_family = next((prefixes for pattern, prefixes in _PREFIXES if re.match(pattern, model)), NO_PREFIXES)
+    shipped = _shipped_prefixes(directory) if directory else None
+    if shipped is None or (shipped.query, shipped.document) == (of_family.query, of_family.document):
+        return of_family  # of the same version: the vectors compare
+    return shipped
 
 
-def known_languages(model: str) -> tuple[str, ...] | None:
-    """The languages of a model, given by name or directory; None for all."""
+def languages_of(name: str, directory: Path | None = None) -> Languages:
+    """The languages in the model card in the directory, or else those of the name."""
+    shipped = _shipped_languages(directory) if directory else None
+    if shipped is None:
+        return known_languages(name)
+    return None if "multilingual" in shipped else shipped
+
+
+def known_languages(model: str) -> Languages:
+    """The languages of a model by its name alone, given by name or directory."""
     name = own_name(model)
     return next((languages for pattern, languages in _LANGUAGES if re.match(pattern, name)), None)
 
 
-def _shipped_prefixes(directory: Path) -> Prefixes:
+def _is_hub_name(name: str) -> bool:
+    """Whether it identifies a model: a name on the hub, or a place in a copy of the hub."""
+    return "models--" in name or not (Path(name).is_absolute() or Path(name).expanduser().is_dir())
+
+
+def _shipped_languages(directory: Path) -> tuple[str, ...] | None:
+    """The languages that the front matter of a model card lists; None if it lists none."""
+    try:
+        text = (directory / MODEL_CARD).read_text(encoding="utf-8")
+        _, front_matter, _ = text.split("---\n", 2) if text.startswith("---\n") else ("", "", "")
+        card: Any = yaml.safe_load(front_matter)
+        languages = card["language"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
+        return None
+    listed = [languages] if isinstance(languages, str) else languages
+    return tuple(map(str, listed)) if isinstance(listed, list) and listed else None
+
+
+def _shipped_prefixes(directory: Path) -> Prefixes | None:
     try:
         prompts = json.loads((directory / ST_CONFIG).read_text(encoding="utf-8"))["prompts"]
         query = prompts.get("query") or ""
         document = next((prompts[key] for key in ("document", "passage", "corpus") if prompts.get(key)), "")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return NO_PREFIXES  # most models ship none; a damaged file is reported when the model is loaded
+        return None  # most models ship none; a damaged file is reported when the model is loaded
     if not query and not document:
-        return NO_PREFIXES
+        return None  # sentence-transformers writes empty ones for every model
     return Prefixes(query, document, f"shipped.{hashlib.sha256(json.dumps([query, document]).encode()).hexdigest()[:8]}")

@@ -91,12 +91,16 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """The state of a configured model: `off` (configured as null), `absent` (`error` gives the reason), `loading`, or `loaded`."""
+    """The state of a configured model: `off` (configured as null), `absent` (`error` gives the reason), `loading`, or `loaded`.
+
+    `guessed` says which prefixes and languages a loaded model is used with where nothing tells them for certain.
+    """
 
     state: State
     name: str | None = None
     dimension: int | None = None
     error: str | None = None
+    guessed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.embedding import model_input
 from memory_mcp.encoders.failures import LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
+from memory_mcp.encoders.model_families import UNKNOWN, Traits
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
@@ -35,7 +36,7 @@ class PooledReranker:
         caches: Caches,
         *,
         fingerprint: str = "",
-        languages: tuple[str, ...] | None = None,
+        traits: Traits = UNKNOWN,
         max_tokens: int | None = None,
     ) -> None:
         self.name = name
@@ -44,12 +45,12 @@ class PooledReranker:
         self._identity = f"{name}@{fingerprint}"
         self._pool = pool
         self._caches = caches
-        self._languages = languages
+        self.traits = traits
         self._log = LogThrottle()
 
     def covers(self, text: str) -> bool:
-        """Decided by the table of known models."""
-        return covers(self._languages, text)
+        """Decided by the model's own languages."""
+        return covers(self.traits.languages, text)
 
     def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
         """A score for each text; None if they can't be had before `deadline` (of `time.monotonic`).

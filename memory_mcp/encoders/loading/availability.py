@@ -1,4 +1,4 @@
-"""Where a model is: a directory, the local cache or the Hugging Face hub; and downloading it.
+"""Where a model is: a directory, a package, the local cache or the Hugging Face hub; and downloading it.
 
 All without torch: importing it costs 487 MB and 7 s, for nothing on a machine without models.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from memory_mcp.encoders.failures import first_line
+from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed
 
 HUB_TIMEOUT_SECONDS = 4.0
@@ -42,7 +43,8 @@ class Missing:
 
 
 def find(name: str, role: Role, hub: str | None = None) -> Found | Missing:
-    """Looks for a directory, then in the local cache, then on the hub (at the address `hub`, or else the default one).
+    """Looks for a directory, then in the local cache, then on the hub (at the address `hub`, or else the default one). The embedder
+    that comes in a package is looked for there alone.
 
     Takes milliseconds for a model on this machine, and a few seconds at most if a hub does not answer.
     """
@@ -52,6 +54,8 @@ def find(name: str, role: Role, hub: str | None = None) -> Found | Missing:
         return (
             Missing(f"{name} is a directory, but {fault}. Put a complete model there, or {_alternative(role)}.") if fault else Found(path)
         )
+    if role == "embedder" and package.is_named(name):
+        return _packaged()
     if not _HUB_NAME.fullmatch(name):
         return Missing(f"there is no directory {name}. Correct the path, or {_alternative(role)}.")
     cached = cached_directory(name, role)
@@ -64,6 +68,7 @@ def find(name: str, role: Role, hub: str | None = None) -> Found | Missing:
     return Missing(
         f"{name} was not found: there is no such directory, {copy}, and {hub_problem}. "
         f"Run `memory-mcp models download` with a network connection, or {_alternative(role)}."
+        f"{package.suggestion() if role == 'embedder' else ''}"
     )
 
 
@@ -173,6 +178,14 @@ def _hub_problem(name: str, endpoint: str | None) -> str | None:
     except Exception as error:  # noqa: BLE001  a network fails in many classes (httpx, ssl, OSError), and all mean the same here
         return f"the hub can't be reached ({type(error).__name__})"
     return None
+
+
+def _packaged() -> Found | Missing:
+    fault = package.fault()
+    if fault is None:
+        return Found(package.directory())
+    remedy = f"Run {package.INSTALL}, or" if package.has_build() else "Instead,"
+    return Missing(f"{package.NAME} was not found: {fault}. {remedy} {_alternative('embedder')}.")
 
 
 def _alternative(role: Role) -> str:

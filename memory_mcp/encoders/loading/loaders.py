@@ -1,4 +1,4 @@
-"""From settings to loaded models: picks the backend (torch, ONNX, a LangChain class) and gives the model its identity."""
+"""From settings to loaded models: picks the backend (torch, ONNX, the package, a LangChain class) and gives the model its identity."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,12 +11,14 @@ from memory_mcp.encoders.loading import availability, langchain_class
 from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.loading.model_slot import Loader
-from memory_mcp.encoders.model_families import known_languages, prefixes_for
+from memory_mcp.encoders.model_families import traits_of
 from memory_mcp.encoders.models import Embedder, Reranker
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import Export
 from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx.tokenization import Tokenizers
+from memory_mcp.encoders.packaged import package
+from memory_mcp.encoders.packaged.models import PackagedEmbeddings
 from memory_mcp.encoders.reranking import PooledReranker
 from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, probed_dimension
 from memory_mcp.encoders.worker_pool import ModelPool
@@ -68,13 +70,15 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
         raise EncoderFailed("there is no embedder to load", "embeddings_model is null")
     if settings.embeddings_class:
         return _service_embedder(settings, settings.embeddings_class, name, caches)
+    if package.is_named(name):
+        return _packaged_embedder(settings, name, pool, caches)
     if settings.inference_backend == "onnx":
         return _onnx_embedder(settings, name, pool, caches, exports)
     directory = _directory(name, "embedder")
-    prefixes = prefixes_for(name, directory)
-    loaded = load_embeddings(directory, settings.embeddings_device, prefixes, name)
-    generation = _generation(name, availability.fingerprint(directory), loaded.dimension, prefixes.version)
-    identity = Identity(name, loaded.dimension, generation, known_languages(name), loaded.max_tokens)
+    traits = traits_of(name, directory)
+    loaded = load_embeddings(directory, settings.embeddings_device, traits.prefixes, name)
+    generation = _generation(name, availability.fingerprint(directory), loaded.dimension, traits.prefixes.version)
+    identity = Identity(name, loaded.dimension, generation, traits, loaded.max_tokens)
     return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries, token_spans=loaded.token_spans)
 
 
@@ -91,13 +95,13 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     predict: TorchCrossEncoder | OnnxCrossEncoder
     if settings.inference_backend == "onnx":
         predict = OnnxCrossEncoder(_exported(settings, name, "reranker", exports), settings.onnx_precision, _tokenizers(exports))
-        fingerprint, source_name = _fingerprint(predict.export, settings), predict.export.model
+        fingerprint, traits = _fingerprint(predict.export, settings), traits_of(predict.export.model)
     else:
         directory = _directory(name, "reranker")
         predict = TorchCrossEncoder(directory, settings.embeddings_device, name)
-        fingerprint, source_name = availability.fingerprint(directory), name
+        fingerprint, traits = availability.fingerprint(directory), traits_of(name, directory)
     return PooledReranker(
-        predict, name, pool, caches, fingerprint=fingerprint, languages=known_languages(source_name), max_tokens=predict.max_tokens
+        predict, name, pool, caches, fingerprint=fingerprint, traits=traits.with_prefixes_told(), max_tokens=predict.max_tokens
     )
 
 
@@ -105,15 +109,26 @@ def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) 
     model = langchain_class.construct(path, settings.embeddings_arguments)
     dimension = probed_dimension(model, name)
     generation = langchain_class.generation_of(name, path, settings.embeddings_arguments, dimension)
-    return langchain_class.ServiceEmbedder(model, Identity(name, dimension, generation, known_languages(name)), caches)
+    traits = traits_of(name).with_prefixes_told()  # by the class, which adds its own
+    return langchain_class.ServiceEmbedder(model, Identity(name, dimension, generation, traits), caches)
 
 
 def _onnx_embedder(settings: Settings, name: str, pool: ModelPool, caches: Caches, exports: Exports | None) -> PooledEmbedder:
     model = OnnxEmbeddings(_exported(settings, name, "embedder", exports), settings.onnx_precision, _tokenizers(exports))
     export = model.export
     generation = _generation(name, _fingerprint(export, settings), model.dimension, export.prefix_version)
-    identity = Identity(name, model.dimension, generation, known_languages(export.model), model.max_tokens)
+    traits = traits_of(export.model).with_prefixes_told()  # by export.json
+    identity = Identity(name, model.dimension, generation, traits, model.max_tokens)
     return PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries, token_spans=model.token_spans)
+
+
+def _packaged_embedder(settings: Settings, name: str, pool: ModelPool, caches: Caches) -> PooledEmbedder:
+    _refuse_gpu(settings, name, f"{name} runs on the CPU")
+    traits = traits_of(name)
+    model = PackagedEmbeddings(_directory(name, "embedder"), traits.prefixes)
+    generation = _generation(name, package.MODEL_SHA256[:8], model.dimension, traits.prefixes.version)
+    identity = Identity(name, model.dimension, generation, traits, model.max_tokens)
+    return PooledEmbedder(model, identity, pool, caches, token_spans=model.token_spans)
 
 
 def _generation(name: str, fingerprint: str, dimension: int, prefix_version: str) -> str:
@@ -133,16 +148,18 @@ def _why_missing(settings: Settings, name: str, role: Role, exports: Exports | N
 
 
 def _exported(settings: Settings, name: str, role: Role, exports: Exports | None) -> Path:
-    if settings.embeddings_device == "cuda":
-        raise EncoderFailed(
-            f"{name} can't be loaded", "embeddings_device is cuda, and inference_backend onnx runs on the CPU", "Change one of them"
-        )
+    _refuse_gpu(settings, name, "inference_backend onnx runs on the CPU")
     location = export_directory.find(name, role, exports.directory if exports else None)
     if isinstance(location, availability.Missing) or location.directory is None:
         raise EncoderFailed(location.reason.rstrip(".") if isinstance(location, availability.Missing) else f"{name} was not found")
     if settings.onnx_precision == "int8":
         export_directory.check_agreement(export_directory.read(location.directory))
     return location.directory
+
+
+def _refuse_gpu(settings: Settings, name: str, reason: str) -> None:
+    if settings.embeddings_device == "cuda":
+        raise EncoderFailed(f"{name} can't be loaded", f"embeddings_device is cuda, and {reason}", "Change one of them")
 
 
 def _tokenizers(exports: Exports | None) -> Tokenizers:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.languages import LanguageLimitedEmbedder, LanguageLimitedReranker
 from memory_mcp.encoders.loading.model_slot import Loader, Model, ModelSlot, ModelSpec, embedder_spec, release, reranker_spec
-from memory_mcp.encoders.models import Embedder, Models, Reranker
+from memory_mcp.encoders.models import Embedder, Models, ModelState, Reranker
 
 RETRY_SECONDS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 SHUTDOWN_SECONDS = 30.0
@@ -66,7 +66,7 @@ class ModelRegistry:
             self._configure(settings)
             embedder, reranker = self._embedder.loaded, self._reranker.loaded
             earlier = self._earlier[1] if self._earlier else None
-            states = self._embedder.state(), self._reranker.state()
+            states = _state(self._embedder, settings), _state(self._reranker, settings)
         if settings.embeddings_languages is not None:
             embedder = embedder and LanguageLimitedEmbedder(embedder, settings.embeddings_languages)
         if settings.reranker_languages is not None:
@@ -143,11 +143,14 @@ class ModelRegistry:
         result = slot.attempt(spec, self._loading)
         with self._changed:
             installed = not self._closed and slot.settle(spec, result, time.monotonic())
+            guessed = _state(slot, self._settings or spec.settings).guessed
             if installed:
                 self._drop_equal_earlier()
                 self._unreported_change = True
         if installed:
             logger.info("%s %s is loaded (%.1f s)", slot.role, spec.name, time.monotonic() - started)
+            if guessed:
+                logger.warning("%s %s is used with %s", slot.role, spec.name, guessed)
             self._report_change()  # at once: the other model may take long
         elif not isinstance(result, str):
             release(result)  # no longer configured
@@ -171,3 +174,8 @@ class ModelRegistry:
                 self._on_change()
             except Exception:
                 logger.exception("the callback for changed models failed")
+
+
+def _state(slot: ModelSlot[Model], settings: Settings) -> ModelState:
+    languages = settings.embeddings_languages if slot.role == "embedder" else settings.reranker_languages
+    return slot.state(languages_set=languages is not None)

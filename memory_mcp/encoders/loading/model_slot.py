@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.failures import load_error
+from memory_mcp.encoders.model_families import Traits
 from memory_mcp.encoders.models import Embedder, ModelState, Reranker
 from memory_mcp.errors import MemoryMCPError
 
@@ -89,13 +90,19 @@ class ModelSlot(Generic[Model]):
         """Whether a model is configured and not loaded."""
         return self.spec is not None and self.loaded is None
 
-    def state(self) -> ModelState:
-        """The state shown to callers."""
+    def state(self, *, languages_set: bool = False) -> ModelState:
+        """The state shown to callers. `languages_set`: config.json says which languages the model knows."""
         if self.spec is None:
             return ModelState("off")
         if self.loaded is None:
             return ModelState("absent" if self._error else "loading", self.spec.name, error=self._error)
-        return ModelState("loaded", self.spec.name, getattr(self.loaded, "dimension", None))
+        traits: Traits | None = getattr(self.loaded, "traits", None)
+        return ModelState(
+            "loaded",
+            self.spec.name,
+            getattr(self.loaded, "dimension", None),
+            guessed=traits.guess(languages_set=languages_set) if traits else None,
+        )
 
     def change(self, spec: ModelSpec | None, loaded: Model | None = None) -> None:
         """Switches to another model, which may be loaded already."""

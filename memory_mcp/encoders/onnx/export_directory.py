@@ -14,6 +14,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.model_families import own_name
+from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed
 
 # In the data directory, next to the personas: a persona's directory never begins with a dot.
@@ -101,8 +102,9 @@ def directory_for(name: str, role: Role, exports: Path) -> Path:
 
 
 def find_configured(settings: Settings, name: str, role: Role, exports: Path | None) -> Found | Missing:
-    """Finds a model for the configured backend: its own files for torch, its export for ONNX."""
-    return find(name, role, exports) if settings.inference_backend == "onnx" else availability.find(name, role)
+    """Finds a model for the configured backend: its own files for torch, its export for ONNX. The packaged one needs no export."""
+    exported = settings.inference_backend == "onnx" and not (role == "embedder" and package.is_named(name))
+    return find(name, role, exports) if exported else availability.find(name, role)
 
 
 def find(name: str, role: Role, exports: Path | None) -> Found | Missing:

@@ -91,7 +91,7 @@ class _Run:
         file = export_directory.checked(directory, export, precision)
         shared = tokenizers.get(directory / export_directory.TOKENIZER_NAME, export.sha256[export_directory.TOKENIZER_NAME])
         self._inputs = Inputs(shared, export)
-        self._session, self._release_memory = _session(file)
+        self._session, self._release_memory = open_session(str(file))
 
     def max_tokens_after(self, prefix: str) -> int:
         """How many tokens of a text are read after this prefix."""
@@ -107,8 +107,8 @@ class _Run:
         return output
 
 
-def _session(file: Path) -> "tuple[InferenceSession, RunOptions]":
-    """The session, and the options of a run that returns the arena's memory to the system."""
+def open_session(model: str | bytes) -> "tuple[InferenceSession, RunOptions]":
+    """A session of a model's file or bytes, and the options of a run that returns the arena's memory to the system."""
     import onnxruntime  # noqa: PLC0415  see the top
 
     options = onnxruntime.SessionOptions()
@@ -121,4 +121,4 @@ def _session(file: Path) -> "tuple[InferenceSession, RunOptions]":
     options.log_severity_level = 3  # its warnings are about graphs, and users can't act on them
     release_memory = onnxruntime.RunOptions()
     release_memory.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"]), release_memory
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]), release_memory
