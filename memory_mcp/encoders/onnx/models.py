@@ -107,8 +107,11 @@ class _Run:
         return output
 
 
-def open_session(model: str | bytes) -> "tuple[InferenceSession, RunOptions]":
-    """A session of a model's file or bytes, and the options of a run that returns the arena's memory to the system."""
+def open_session(model: str | bytes, without: Sequence[str] = ()) -> "tuple[InferenceSession, RunOptions]":
+    """A session of a model's file or bytes, and the options of a run that returns the arena's memory to the system.
+
+    `without` names optimizers of onnxruntime that are not to change the graph.
+    """
     import onnxruntime  # noqa: PLC0415  see the top
 
     options = onnxruntime.SessionOptions()
@@ -121,4 +124,6 @@ def open_session(model: str | bytes) -> "tuple[InferenceSession, RunOptions]":
     options.log_severity_level = 3  # its warnings are about graphs, and users can't act on them
     release_memory = onnxruntime.RunOptions()
     release_memory.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]), release_memory
+    return onnxruntime.InferenceSession(
+        model, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(without)
+    ), release_memory

@@ -57,9 +57,8 @@ class _Layers:
     def normalized(self, inputs: list[str], name: str) -> str:
         """The normalized sum of one or two inputs."""
         parameters = [self._parameter(f"{name}.{part}", self._weights.floats(f"{name}.{part}")) for part in "wb"]
-        if len(inputs) == 1:
-            return self._node("LayerNormalization", [*inputs, *parameters], name, epsilon=self._weights.epsilon)
-        return self._node("SkipLayerNormalization", [*inputs, *parameters], name, domain=_MICROSOFT, epsilon=self._weights.epsilon)
+        total = inputs[0] if len(inputs) == 1 else self._node("Add", inputs, f"{name}.sum")
+        return self._node("LayerNormalization", [total, *parameters], name, epsilon=self._weights.epsilon)
 
     def _product(self, hidden: str, names: list[str]) -> str:
         """The products of an input and some matrices, side by side, plus their biases."""
