@@ -79,6 +79,7 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
     import uvicorn  # noqa: PLC0415  see the comment in `serve`
 
     from memory_mcp.server.application import http_application, mcp_server  # noqa: PLC0415
+    from memory_mcp.server.edge import Connection  # noqa: PLC0415
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
@@ -107,10 +108,10 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
         )
         server = mcp_server(settings, on_started=lambda: _start_background(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)
-        # httptools keeps spaces at the end of a header's value; h11 does not, at no measurable cost.
+        # On h11: httptools keeps spaces at the end of a header's value; h11 does not, at no measurable cost.
         options = uvicorn.Config(
             application,
-            http="h11",
+            http=Connection,
             log_config=None,
             access_log=False,
             server_header=False,

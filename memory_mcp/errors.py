@@ -19,6 +19,7 @@
     │   └── KeyRefused          encrypted data can't be opened: no key, or the wrong one
     ├── EncoderFailed           a model failed (an API that is down, a device out of memory)
     ├── ChatFailed              the chat model failed; only background work uses it
+    ├── ClockUnusable           the machine's clock shows a year in which dates can't be computed
     ├── AnalysisUnfinished      an analysis of the graph exceeded its time limit, or was ended
     ├── Overloaded              too many calls are waiting; retry later
     │   └── PersonaOverloaded   too many calls of one persona are waiting
@@ -114,6 +115,10 @@ class EncoderFailed(MemoryMCPError):
 
 class ChatFailed(MemoryMCPError):
     """The configured chat model failed. Its work is done without a model instead."""
+
+
+class ClockUnusable(MemoryMCPError):
+    """The machine's clock shows a year in which dates can't be computed; nothing was changed."""
 
 
 class AnalysisUnfinished(MemoryMCPError):

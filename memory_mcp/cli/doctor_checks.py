@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.inspection import Inspection, inspect
 from memory_mcp.store.legacy.original_files import KEPT_NAME
+from memory_mcp.store.operations import LOG_NAME, latest_logged
 from memory_mcp.store.sqlite import network_drives
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.encryption import refuse_without_key, state
@@ -36,6 +38,7 @@ TOO_LITTLE_BYTES = 100 * MEBIBYTE
 LITTLE_BYTES = 1024 * MEBIBYTE
 
 RESTORE = "Stop the server, keep a copy of the directory, and restore a backup or an export"
+LOST = f"What was written last is gone, as after {DATABASE_NAME}-wal was removed or an older copy took its place"
 RECOVER = "Without one, `sqlite3 memory.sqlite .recover | sqlite3 recovered.sqlite` saves what can still be read"
 
 Verdict = Literal["ok", "note", "wrong"]
@@ -102,7 +105,8 @@ def check_data(directory: Path, keys: Keys) -> list[Finding]:
     findings = [*_disk(directory, process), _server(process), *_tokens(directory), *older, *_kept(directory)]
     if not entries:
         findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
-    return [*findings, *(finding for entry in entries for finding in _persona(entry, keys))]
+    logged = latest_logged(directory)  # before the databases, which record an operation first
+    return [*findings, *(finding for entry in entries for finding in _persona(entry, keys, logged))]
 
 
 def serving_process(directory: Path) -> int | None:
@@ -188,7 +192,7 @@ def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Find
             return Finding("note", role, f"{why} Until then search works without it and reports that.")
 
 
-def _persona(entry: Path, keys: Keys) -> list[Finding]:
+def _persona(entry: Path, keys: Keys, logged: Mapping[str, str]) -> list[Finding]:
     name, findings = _identity(entry)
     try:
         key = keys.of(entry)
@@ -200,7 +204,7 @@ def _persona(entry: Path, keys: Keys) -> list[Finding]:
         findings.append(Finding("wrong", name, str(error)))
     if is_lost(entry) and (entry / IDENTITY_NAME).exists():
         return [*findings, Finding("wrong", name, f"{DATABASE_NAME} is missing, empty or cut off. {RESTORE}.")]
-    return [*findings, *_database(name, inspect(entry / DATABASE_NAME, key))]
+    return [*findings, *_database(name, inspect(entry / DATABASE_NAME, key, logged.get(name)))]
 
 
 def _identity(entry: Path) -> tuple[str, list[Finding]]:
@@ -233,6 +237,8 @@ def _database(name: str, inspection: Inspection) -> list[Finding]:
         rows = "; ".join(f"{key} ({', '.join(columns)})" for key, columns in inspection.malformed)
         how = "They are recalled and exported without these. Correct them, or restore a backup"
         return [Finding("wrong", name, f"memories with values that can't be read, such as {rows}. {how}.")]
+    if inspection.is_behind:
+        return [Finding("wrong", name, f"the last operation in {LOG_NAME} is not in {DATABASE_NAME}. {LOST}. {RESTORE}.")]
     if inspection.outdated:
         return [Finding("note", name, f"{inspection.memories:,} memories in an older format: the server migrates it when it opens it.")]
     trash = f", {inspection.in_trash:,} in the trash" if inspection.in_trash else ""

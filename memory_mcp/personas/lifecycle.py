@@ -1,7 +1,7 @@
 """Operations on whole personas: rename, copy, erase, and merge. Each survives a crash: it happened completely or not at all."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -28,8 +28,10 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as VECTORS_NAME
 
 
-def rename(personas: Personas, name: str, to: str, indexes: IndexCache, now: datetime) -> str:
+def rename(personas: Personas, name: str, to: str, indexes: IndexCache, now: datetime, others: Collection[str] | None = None) -> str:
     """Rename a persona; return the canonical new name. The vector index is rebuilt from the database.
+
+    `others` are the personas that the caller may hear of, None for all: the new name must not be too similar to one of these.
 
     Raises:
         InvalidPersonaName, InvalidInput: the name is invalid, in use, or too similar to another.
@@ -37,7 +39,7 @@ def rename(personas: Personas, name: str, to: str, indexes: IndexCache, now: dat
         Overloaded: the persona is in use.
         StoreError: its directory can't be moved.
     """
-    target_name = free_name(personas, to, instead_of=name)
+    target_name = free_name(personas, to, others, instead_of=name)
     source, target = _directory(personas, name), personas.directory / directory_name(target_name)
     renaming = Renaming(source.name, target.name, name, target_name)
     with personas.exclusive(name, target_name), _translated(f"{name!r} can't be renamed"), recorded(personas.directory, renaming):
@@ -50,12 +52,12 @@ def rename(personas: Personas, name: str, to: str, indexes: IndexCache, now: dat
     return target_name
 
 
-def copy(personas: Personas, name: str, to: str, now: datetime) -> str:
+def copy(personas: Personas, name: str, to: str, now: datetime, others: Collection[str] | None = None) -> str:
     """Copy a persona; return the canonical name of the copy. The two are independent afterwards.
 
-    Raises: as `rename`.
+    `others` and what it raises: as `rename`.
     """
-    target_name = free_name(personas, to)
+    target_name = free_name(personas, to, others)
     source, target = _directory(personas, name), personas.directory / directory_name(target_name)
     with personas.exclusive(name, target_name), _translated(f"{name!r} can't be copied"):
         copied = unfinished_path(personas.directory, COPY_PREFIX)
@@ -115,8 +117,8 @@ def erase(personas: Personas, name: str, indexes: IndexCache, now: datetime, fir
     personas.log.append(name, Operation("erase_persona", None, now))
 
 
-def free_name(personas: Personas, to: str, instead_of: str | None = None) -> str:
-    """The canonical form of a name for a new or renamed persona.
+def free_name(personas: Personas, to: str, others: Collection[str] | None = None, instead_of: str | None = None) -> str:
+    """The canonical form of a name for a new or renamed persona. `others`: as in `rename`.
 
     Raises:
         InvalidPersonaName, InvalidInput: the name is invalid, in use, or too similar to another.
@@ -124,7 +126,7 @@ def free_name(personas: Personas, to: str, instead_of: str | None = None) -> str
     wanted = canonical_name(to)
     if personas.exists(wanted):
         raise InvalidInput(f"there is a persona {wanted!r} already", "", "Choose another name, or merge the two")
-    if any(known != instead_of and fold(known) == fold(wanted) for known in personas.names()):
+    if any(known != instead_of and fold(known) == fold(wanted) for known in (personas.names() if others is None else others)):
         raise InvalidInput(
             f"{wanted!r} is too similar to the name of another persona",
             "they differ in case or width only, and would be confused",

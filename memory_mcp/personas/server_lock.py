@@ -1,11 +1,15 @@
-"""The lock that prevents two servers on one data directory, and the file that identifies its owner."""
+"""The locks that prevent two servers on one data directory, and the file that identifies their owner."""
 
 import json
 import logging
 import os
+import sys
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+
+if sys.platform != "win32":
+    import fcntl
 
 from memory_mcp.errors import StartupError
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, write_atomically
@@ -16,7 +20,45 @@ LOCK_OWNER_NAME = ".server.json"
 logger = logging.getLogger(__name__)
 
 
-def locked(directory: Path) -> FileLock:
+class ServerLock:
+    """The lock of a data directory: on its lock file, and on the directory itself, because a lock file can be removed by hand."""
+
+    def __init__(self, directory: Path) -> None:
+        """Take the lock.
+
+        Raises:
+            Timeout: another server has it.
+            OSError: the directory can't be used.
+        """
+        self._file = FileLock(directory / LOCK_NAME, thread_local=False)  # any thread may stop the server and release it
+        self._directory: int | None = None
+        self._file.acquire(timeout=0)
+        try:
+            self._lock_directory(directory)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Release the lock, if it is held."""
+        if self._directory is not None:
+            os.close(self._directory)
+            self._directory = None
+        self._file.release()
+
+    def _lock_directory(self, directory: Path) -> None:
+        if sys.platform == "win32":  # where a file that is open can't be removed
+            return
+        self._directory = os.open(directory, os.O_RDONLY)
+        try:
+            fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Timeout(str(directory)) from None
+        except OSError as error:  # some network drives lock no directories
+            logger.debug("%s itself can't be locked: %s", directory, error.strerror)
+
+
+def locked(directory: Path) -> ServerLock:
     """Create the directory if necessary and take its lock.
 
     Raises:
@@ -26,8 +68,7 @@ def locked(directory: Path) -> FileLock:
         if not directory.exists():
             directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
             logger.warning("the data directory %s did not exist: it was created, without a persona", directory)
-        lock = FileLock(directory / LOCK_NAME, thread_local=False)  # any thread may stop the server and release it
-        lock.acquire(timeout=0)
+        lock = ServerLock(directory)
     except Timeout:
         raise StartupError(
             f"another server uses the data directory {directory}",

@@ -23,7 +23,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.dates.format import Language, language_of
 from memory_mcp.domain import Hit
 from memory_mcp.encoders.models import Models
-from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, NotAllowed, Overloaded, PersonaConflict, PersonaRequired
+from memory_mcp.errors import ClockUnusable, InvalidPersonaName, MemoryMCPError, NotAllowed, Overloaded, PersonaConflict, PersonaRequired
 from memory_mcp.personas.names import canonical_name, sent_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.rerank import rerank_deadline
@@ -37,6 +37,7 @@ PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of
 ARRIVED = "memory_mcp.arrived"  # and the moment at which the request came in, by `time.monotonic`
 TURN = "memory_mcp.turn"  # … and what a call that streams its body waits for before each part of its work
 DEFAULT_PERSONA = "default"
+FIRST_YEAR, LAST_YEAR = 2, 9998  # `datetime` ends a year earlier and later
 
 logger = logging.getLogger(__name__)
 
@@ -54,13 +55,26 @@ class Call:
     headers: Sequence[str]
     admission: Admission
     settings: Settings = field(init=False)
-    now: datetime = field(init=False)
+    _arrived_at: datetime = field(init=False)
     _noted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.settings = self.runtime.config.current()
-        self.now = self.runtime.clock()
+        self._arrived_at = self.runtime.clock()
         self._note_call()
+
+    @property
+    def now(self) -> datetime:
+        """The moment of the request, the same for all its parts.
+
+        Raises:
+            ClockUnusable: the days around it are outside the calendar.
+        """
+        if not FIRST_YEAR <= self._arrived_at.year <= LAST_YEAR:
+            raise ClockUnusable(
+                "the clock of the server's machine is wrong", f"it shows the year {self._arrived_at.year}", "Set it, and try again"
+            )
+        return self._arrived_at
 
     @property
     def models(self) -> Models:

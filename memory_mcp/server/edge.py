@@ -15,12 +15,14 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, unquote_to_bytes
 
+import h11
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded
@@ -32,7 +34,7 @@ from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
 
 STREAMED = "/api/import"
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
-# A body that stops arriving, as from a laptop that sleeps, is given up.
+# A call that stops arriving, as from a laptop that sleeps, is given up.
 SILENCE_SECONDS = 20.0
 # Bodies that are arriving take no place. Small ones need none: a thousand connections have as much in their buffers anyway.
 SMALL_BODY, BUFFERED_LIMIT = 64 * 1024, 256 * 1024 * 1024
@@ -47,6 +49,38 @@ _REWORDED = {
     421: "The Host header names a host that this server does not answer for. Use 127.0.0.1 or localhost, or add the name to allowed_hosts in config.json.",
     500: "The server failed in a way that it did not foresee. Its log says how. What was acknowledged before is stored.",
 }
+
+
+class Connection(H11Protocol):
+    """A connection that is closed if the headers of a request don't arrive within `SILENCE_SECONDS`.
+
+    uvicorn keeps it as long as the client does, and a thousand of them may take all file descriptors that a process has.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(SILENCE_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Stop waiting when the headers are complete, and wait for those of a further request from their first byte."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(SILENCE_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 class Edge:

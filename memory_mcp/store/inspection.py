@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.errors import StoreError
-from memory_mcp.store import memories, migrations
+from memory_mcp.store import memories, migrations, operations
 from memory_mcp.store.files.encryption_keys import PersonaKey
 from memory_mcp.store.legacy import original_files, schemas
 from memory_mcp.store.lexical import bm25_index
@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """The result of an inspection. `faults` is empty if the file is sound; `waiting` is the length of the index queue, `refused`
-    the refusal of a file that a newer version or an unknown program has written, `malformed` some rows with what can't be read of them."""
+    the refusal of a file that a newer version or an unknown program has written, `malformed` some rows with what can't be read of them, `is_behind`
+    whether the last operation in the log is missing."""
 
     faults: tuple[str, ...]
     memories: int = 0
@@ -35,20 +36,23 @@ class Inspection:
     outdated: bool = False
     refused: str = ""
     malformed: tuple[tuple[str, list[str]], ...] = ()
+    is_behind: bool = False
 
 
-def inspect(path: Path, key: PersonaKey | None = None) -> Inspection:
-    """Check the whole file including the lexical index, with its key if it is encrypted."""
+def inspect(path: Path, key: PersonaKey | None = None, logged: str | None = None) -> Inspection:
+    """Check the whole file including the lexical index, with its key if it is encrypted. `logged` is the id of an operation that it must
+    contain."""
     quiet = not _is_open_elsewhere(path)
-    seen = _attempt(path, quiet, key)
+    seen = _attempt(path, quiet, key, logged)
     # If a server opened the file meanwhile, an apparent fault may have been a change.
-    return _attempt(path, False, key) if quiet and seen.faults and _is_open_elsewhere(path) else seen
+    is_suspect = quiet and (seen.faults or seen.is_behind) and _is_open_elsewhere(path)
+    return _attempt(path, False, key, logged) if is_suspect else seen
 
 
-def _attempt(path: Path, quiet: bool, key: PersonaKey | None) -> Inspection:
+def _attempt(path: Path, quiet: bool, key: PersonaKey | None, logged: str | None) -> Inspection:
     try:
         with _opened(path, quiet, key) as connection:
-            return _inspect(connection)
+            return _inspect(connection, logged)
     except (apsw.Error, UnicodeDecodeError) as error:
         return Inspection((str(error),))
 
@@ -71,7 +75,7 @@ def _is_open_elsewhere(path: Path) -> bool:
     return any(path.with_name(path.name + ending).exists() for ending in ("-wal", "-journal"))
 
 
-def _inspect(connection: apsw.Connection) -> Inspection:
+def _inspect(connection: apsw.Connection, logged: str | None) -> Inspection:
     faults = tuple(str(row[0]) for row in connection.execute(f"PRAGMA quick_check({FAULTS_SHOWN})") if row[0] != "ok")
     if faults:
         return Inspection(faults)
@@ -90,6 +94,7 @@ def _inspect(connection: apsw.Connection) -> Inspection:
         index_queue.length(connection),
         outdated=bm25_index.is_outdated(connection),
         malformed=tuple(memories.malformed(connection, FAULTS_SHOWN)),
+        is_behind=logged is not None and not operations.is_recorded(connection, logged),
     )
 
 

@@ -12,6 +12,7 @@ import shutil
 import sys
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -29,6 +30,9 @@ LOGS_KEPT = 5
 
 # What becomes of a full log: files beyond LOGS_KEPT are dropped, each is compressed and kept, or it is never full.
 Rotation = Literal["drop", "archive", "off"]
+
+# Lines without a row: files that were moved, and calls that were refused.
+_LOGGED_ONLY = ("adopt", "refused")
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +93,31 @@ def former_names(connection: apsw.Connection) -> set[str]:
     """The earlier names of this persona."""
     rows = connection.execute("SELECT metadata ->> '$.from' FROM operations WHERE operation = 'rename_persona' AND json_valid(metadata)")
     return {row[0] for row in rows}
+
+
+def is_recorded(connection: apsw.Connection, operation_id: str) -> bool:
+    """Whether the operation has a row."""
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM operations WHERE operation_id = ?)", (operation_id,)).get)
+
+
+def latest_logged(directory: Path) -> dict[str, str]:
+    """The id of the last operation of each persona in the log, of those that a row of its database records, too. Empty if there is no log."""
+    latest: dict[str, str] = {}
+    for path in (directory / f"{LOG_NAME}.1", directory / LOG_NAME):
+        with suppress(OSError), path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                _follow(latest, line)
+    return latest
+
+
+def _follow(latest: dict[str, str], line: str) -> None:
+    with suppress(ValueError, KeyError, TypeError):  # a line that a crash cut off, or of another program
+        logged = json.loads(line)
+        persona, operation = logged["persona"], logged["operation"]
+        if operation == "erase_persona":
+            latest.pop(persona, None)
+        elif operation not in _LOGGED_ONLY:
+            latest[persona] = logged["operation_id"]
 
 
 class _TolerantHandler(RotatingFileHandler):

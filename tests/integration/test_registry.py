@@ -19,6 +19,7 @@ from memory_mcp.personas import directories
 from memory_mcp.personas.directories import IDENTITY_NAME
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
+from memory_mcp.personas.server_lock import LOCK_NAME
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
@@ -161,6 +162,15 @@ def test_a_persona_that_cannot_be_opened_leaves_no_file_behind(personas, data_di
 def test_a_second_server_is_refused_and_told_who_has_the_directory(personas, data_directory):
     with pytest.raises(StartupError, match=f"it is process {os.getpid()}"):
         Personas(data_directory)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is open can't be removed there")
+def test_a_second_server_is_refused_after_the_lock_file_was_removed(personas, data_directory):
+    (data_directory / LOCK_NAME).unlink()
+    with pytest.raises(StartupError, match=f"it is process {os.getpid()}"):
+        Personas(data_directory)
+    personas.close()
+    Personas(data_directory).close()
 
 
 def test_the_next_server_gets_in_when_the_first_has_closed_from_any_thread(data_directory):

@@ -4,17 +4,25 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import apsw
 import pytest
 
 from memory_mcp import cli
+from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
+from memory_mcp.personas import lifecycle
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
+from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.validation import draft
 from memory_mcp.store.files.access_tokens import read_tokens
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 Examine = Callable[..., tuple[int, str]]
 
@@ -165,6 +173,42 @@ def test_a_page_that_was_overwritten_is_wrong(
     status, text = examine()
     assert status == 1
     assert "nilou: memory.sqlite is damaged" in wrong(text)[0]
+
+
+def test_writes_that_went_with_the_write_ahead_log_are_wrong_until_the_next_write(
+    examine: Examine, served: Personas, say: Callable[..., Remembered], data_directory: Path, now: datetime, zone: ZoneInfo
+) -> None:
+    database = data_directory / "nilou" / "memory.sqlite"
+    with served.writing("nilou") as nilou:
+        nilou.database.prepare(lambda connection: connection.wal_checkpoint(None, apsw.SQLITE_CHECKPOINT_TRUNCATE))
+    say("苺が好き")
+    without_log = database.read_bytes()
+    served.close()
+    assert examine()[0] == 0
+    database.write_bytes(without_log)
+    status, text = examine()
+    assert status == 1
+    assert "nilou: the last operation in memory_operations.log is not in memory.sqlite." in wrong(text)[0]
+    with closing(Personas(data_directory)) as later, later.writing("nilou") as nilou:
+        remember(nilou, draft("桃が好き", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
+    assert examine()[0] == 0
+
+
+@pytest.mark.parametrize("line", ["{", '{"persona": "nilou"}', "[]", '{"persona": ["nilou"], "operation": "create", "operation_id": "x"}'])
+def test_a_log_line_that_can_not_be_read_is_no_lost_write(examine: Examine, left: Personas, data_directory: Path, line: str) -> None:
+    with (data_directory / "memory_operations.log").open("a", encoding="utf-8") as log:
+        log.write(line)
+    assert examine()[0] == 0
+
+
+def test_a_persona_that_began_anew_after_it_was_erased_lost_nothing(
+    examine: Examine, left: Personas, data_directory: Path, now: datetime
+) -> None:
+    with closing(Personas(data_directory)) as later:
+        lifecycle.erase(later, "nilou", IndexCache(), now)
+        with later.writing("nilou"):
+            pass
+    assert examine()[0] == 0
 
 
 def test_a_lexical_index_that_lost_a_row_is_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:

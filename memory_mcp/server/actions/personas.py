@@ -126,7 +126,7 @@ def rename(call: Call, arguments: NewName) -> Json:
     name, personas = _existing(call), call.runtime.personas
     to = _other(call, arguments.to, "to")
     directory = personas.path_of(name).parent.name
-    new = lifecycle.rename(personas, name, to, index_cache(call), call.now)
+    new = lifecycle.rename(personas, name, to, index_cache(call), call.now, call.visible_personas())
     _notify_workers(call, gone=name, new=new)
     left = _move_backups(call, directory, personas.path_of(new).parent.name)
     tokens = _tokens_of(call, name)
@@ -152,7 +152,8 @@ class Copied(PersonaAnswer):
 def copy(call: Call, arguments: NewName) -> Json:
     """Copy a persona with everything that it has."""
     name = _existing(call)
-    new = lifecycle.copy(call.runtime.personas, name, _other(call, arguments.to, "to"), call.now)
+    to = _other(call, arguments.to, "to")
+    new = lifecycle.copy(call.runtime.personas, name, to, call.now, call.visible_personas())
     _notify_workers(call, new=new)
     return {"persona": new, "copied_from": name}
 

@@ -26,6 +26,7 @@ from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.server.application import http_application, mcp_server
+from memory_mcp.server.edge import Connection
 from memory_mcp.server.runtime import Runtime
 
 # Noon of Thursday, 30 October 2025, in Tokyo.
@@ -104,7 +105,7 @@ def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
     runtime = Runtime(live, Personas(data), unloaded_models, clock=lambda: NOON, started_at=NOON, usage=Usage())
     mcp = mcp_server(live.current())
     application = http_application(mcp, runtime, live.current())
-    server = uvicorn.Server(uvicorn.Config(application, http="h11", log_config=None, access_log=False, timeout_graceful_shutdown=5))
+    server = uvicorn.Server(uvicorn.Config(application, http=Connection, log_config=None, access_log=False, timeout_graceful_shutdown=5))
     # IPPROTO_TCP said aloud: only then does asyncio turn off the delay that costs every answer 40 ms.
     # What a server freezes would outlive it here.
     with patch("gc.freeze"), socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:

@@ -234,6 +234,18 @@ def test_lists_and_guesses_name_only_the_tokens_personas(own_http, caller, token
     assert len(own_http.get("/api/personas", headers=bearer(token())).json()["personas"]) == 3
 
 
+@pytest.mark.parametrize("operation", ["rename", "copy"])
+def test_a_new_name_is_compared_with_the_tokens_personas_only(own_http, caller, token, operation):
+    for name in ("foreign", "nilou", "dehya"):
+        caller(token(), name)("remember", content="x")
+    headers = bearer(token("nilou", "dehya", "Foreign", "Dehya"), "nilou")
+    similar = own_http.post(f"/api/persona/{operation}", json={"to": "Dehya"}, headers=headers)
+    assert (similar.status_code, "too similar" in similar.text) == (400, True)
+    named = own_http.post(f"/api/persona/{operation}", json={"to": "Foreign"}, headers=headers)
+    assert (named.status_code, named.json()["persona"]) == (200, "Foreign")
+    assert own_http.get("/api/stats", headers=bearer(token(), "foreign")).json()["memories"] == 1
+
+
 def test_auto_counts_only_the_personas_of_the_token(own_server, caller, token):
     own_server.configure(on_missing_persona="auto")
     caller(token(), "alice")("remember", content="x")

@@ -1,6 +1,7 @@
 """How each error reaches a client, and what a persona whose files are in trouble means for itself and for the others."""
 
 import json
+from datetime import UTC, datetime
 
 import apsw
 import pytest
@@ -22,6 +23,7 @@ STATUS = {
     errors.EntityNotFound: 404,
     errors.EncoderFailed: 503,
     errors.ChatFailed: 503,
+    errors.ClockUnusable: 500,
     errors.AnalysisUnfinished: 503,
     errors.Overloaded: 503,
     errors.PersonaOverloaded: 429,
@@ -162,3 +164,18 @@ def test_a_context_file_that_was_broken_by_hand_costs_no_memory(own_server, conn
     assert context["degraded"][0].startswith("context_unreadable: persona_context.json can't be read")
     assert "Mend or remove the file" in nilou.refusal("update_context", emotion="x")
     assert file.read_text(encoding="utf-8") == '{"current_emotion": '
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_a_clock_outside_the_calendar_is_said_and_ends_nothing_else(own_server, own_http, connect, year):
+    nilou = connect(own_server, "nilou")
+    nilou("remember", content="睡蓮の踊り")
+    clock = own_server.runtime.clock
+    object.__setattr__(own_server.runtime, "clock", lambda: datetime(year, 1, 1, tzinfo=UTC))
+    said = f"the clock of the server's machine is wrong: it shows the year {year}. Set it, and try again."
+    for tool, arguments in (("remember", {"content": "昨日は苺を食べた"}), ("recall", {"query": "昨日の苺"}), ("get_context", {})):
+        assert nilou.refusal(tool, **arguments) == said
+    answer = own_http.get("/api/export", headers={"X-Persona": "nilou"})
+    assert (answer.status_code, "睡蓮の踊り" in answer.text) == (200, True)
+    object.__setattr__(own_server.runtime, "clock", clock)
+    assert [hit["content"] for hit in nilou("recall", query="睡蓮 苺")["hits"]] == ["睡蓮の踊り"]
