@@ -47,6 +47,7 @@ def test_an_export_is_an_import(shared_server: RunningServer, tmp_path: Path) ->
     for text in ("京都へ行った", "猫を飼っている\u2028二匹"):
         ok(memory_mcp("remember", text, "-p", "wanderer"))
     ok(memory_mcp("export", str(file), "-p", "wanderer"))
+    assert sys.platform == "win32" or file.stat().st_mode & 0o077 == 0
     assert [json.loads(line)["content"] for line in file.read_bytes().splitlines()] == ["京都へ行った", "猫を飼っている\u2028二匹"]
     assert ok(memory_mcp("import", str(file), "-p", "移った人")) == "移った人: 2 stored, 0 known already, 0 refused\n"
     assert ok(memory_mcp("import", "-", "-p", "移った人", stdin=file.read_bytes())) == "移った人: 0 stored, 2 known already, 0 refused\n"

@@ -86,3 +86,19 @@ def test_cost_does_not_grow_with_the_number_of_entities(nilou, say, now, what):
     few = cost_of(nilou, now, WORKS[what])
     others(nilou, now, 3_000)
     assert cost_of(nilou, now, WORKS[what]) <= 2 * few + 10
+
+
+def test_looking_for_relations_that_contradict_costs_in_proportion_to_those_of_one_entity(nilou, say, now):
+    say("田中さんが来た")
+
+    def live_in(first, many):
+        def write(connection):
+            places = [records.create(connection, f"町{number}", "Place", 0.6, now) for number in range(first, first + many)]
+            evidence = [relations.Evidence(1, place, "lives_in", 0.8, 1.0, "stated", memory=1) for place in places]
+            relations.sum_up(connection, relations.add(connection, evidence, now), now)
+
+        nilou.database.write(write)
+        return cost_of(nilou, now, lambda connection, now: consistency.opposed(connection, 20))
+
+    few = live_in(0, 500)
+    assert live_in(500, 1_500) <= 5 * few

@@ -130,6 +130,9 @@ WAYS: dict[str, Way] = {
     "import, whose earlier state": lambda to: to.version(version_of=f"k-{TOKEN}"),
     "import, context": lambda to: to.import_rows({"persona_context": {"current_emotion": TOKEN, "user_info": {"name": TOKEN}, TOKEN: 1}}),
     "import, pieces of a note": lambda to: to.import_rows({"pieces_of": TOKEN, "pieces": 1}),
+    "import, what links two memories": lambda to: to.import_rows(
+        {"content": "苺", "key": "a"}, {"content": "桃", "key": "b"}, {"link": TOKEN, "source": "a", "target": "b", "method": TOKEN}
+    ),
     "a summary by a chat model": lambda to: to.summarise(f"鍵は{TOKEN}"),
 }
 # What an earlier state can bring back. Its own text stays among the versions, as it was.

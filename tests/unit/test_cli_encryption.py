@@ -149,7 +149,7 @@ def test_personas_are_encrypted_and_decrypted_by_command(run: Run, key_file: Pat
     run("key", "new", str(key_file))
     assert run("encrypt") == (0, "nilou: encrypted\n")
     assert is_encrypted(left)
-    assert run("encrypt", "-p", "nilou") == (0, "nilou: encrypted\n")
+    assert run("encrypt", "-p", "nilou") == (0, "nilou: encrypted\n")  # again, as after a crash
     assert run("doctor", "--quiet")[0] == 0
     assert run("decrypt") == (0, "nilou: decrypted\n")
     assert not is_encrypted(left)

@@ -17,6 +17,7 @@ from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.edge import Edge
 from memory_mcp.store import operations
+from memory_mcp.store.files.access_tokens import create_token
 
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 LIBRARY_WORDS = ("pydantic", "Traceback", "https://", "validation error", "sys.")
@@ -211,13 +212,13 @@ def test_a_call_too_many_is_refused_with_a_time_to_come_again_and_counts_for_not
 
 
 @contextmanager
-def half_sent(port, path, beginning=b"{", count=1):
+def half_sent(port, path, beginning=b"{", count=1, headers=""):
     """Connections on which calls have begun, and nothing more comes."""
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: */*\r\nX-Persona: stalled-%d\r\n"
     with ExitStack() as stack:
         opened = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20)) for _ in range(count)]
         for number, connection in enumerate(opened):
-            connection.sendall((head % number).encode() + b"Content-Length: 1000\r\n\r\n" + beginning)
+            connection.sendall((head % number + headers).encode() + b"Content-Length: 1000\r\n\r\n" + beginning)
         yield opened
 
 
@@ -230,6 +231,22 @@ def test_a_body_that_does_not_come_keeps_nobody_waiting(own_server, own_http, pa
             assert own_http.get("/api/stats", headers={"X-Persona": f"stalled-{number}"}).status_code == 200
             answer = own_http.post("/mcp", json=call_of(content=f"b {number}"), headers={**MCP_HEADERS, "X-Persona": "nilou"})
             assert answer.json()["result"]["structuredContent"]["stored"]
+
+
+def test_one_token_has_the_imports_of_one_caller_however_many_personas_it_names(own_server, own_http):
+    own_server.configure(calls={"at_once": 4, "waiting": 0, "at_once_per_persona": 1, "waiting_per_persona": 0})
+    nilous, dehyas = (
+        create_token(own_server.data, name=name, personas=[name], scopes=["write"], now=own_server.runtime.clock(), expires_at=None)[1]
+        for name in ("nilou", "dehya")
+    )
+
+    def imported(secret, persona):
+        headers = {"Authorization": f"Bearer {secret}", "X-Persona": persona}
+        return own_http.post("/api/import", content=b'{"content": "a"}', headers=headers).status_code
+
+    with half_sent(own_server.port, "/api/import", b'{"content": "begun', 1, headers=f"Authorization: Bearer {nilous}\r\n"):
+        assert [imported(nilous, persona) for persona in ("nilou", "foreign", "another")] == [429, 429, 429]
+        assert imported(dehyas, "dehya") == 200
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/api/purge", "/api/import"])

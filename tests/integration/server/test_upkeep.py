@@ -248,6 +248,25 @@ def test_a_token_reaches_only_its_own_personas_whichever_side_they_stand_on(toke
     assert tokens("both", "/api/persona/erase", {"confirm": "さくら"}, who="さくら").json()["erased"]
 
 
+def test_what_several_personas_said_to_an_older_server_is_no_answer_to_a_guess(own_server, own_http):
+    kept = own_server.data / ".adopted" / "20250101T000000Z"
+    kept.mkdir(parents=True)
+    (kept / "memory_operations.log").write_text(json.dumps({"after": SECRET}), encoding="utf-8")
+    forgotten = {"content": SECRET, "key": "k", "created_at": "2025-10-01T00:00:00+09:00", "deleted_at": "2025-10-02T00:00:00+09:00"}
+    own_http.post("/api/import", content=json.dumps(forgotten), headers={"X-Persona": "nilou"}).raise_for_status()
+    scopes, now = ["read", "write", "delete", "admin"], own_server.runtime.clock()
+
+    def kept_in(personas):
+        _, secret = create_token(own_server.data, name="", personas=personas, scopes=scopes, now=now)
+        headers = {"Authorization": f"Bearer {secret}", "X-Persona": "nilou"}
+        answer = own_http.post("/api/purge", json={"keys": ["k"]}, headers=headers)
+        assert answer.json()["outcomes"][0]["outcome"] == "would_erase"
+        return answer.json().get("kept_in")
+
+    assert kept_in(["nilou"]) is None
+    assert kept_in(None) == [".adopted/20250101T000000Z/memory_operations.log"]
+
+
 def test_whoever_lacks_a_scope_is_refused(tokens):
     for path in ("/api/purge", "/api/restore", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase"):
         answer = tokens("reader", path, {})
