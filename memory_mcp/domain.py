@@ -179,7 +179,7 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions for a memory to be a candidate. It must have all of the tags, ignoring case."""
+    """Conditions for a memory to be a candidate. It must have all of the tags, ignoring case. `other_sources` are those that it must not have."""
 
     tags: tuple[str, ...] = ()
     date_range: TimeRange | None = None
@@ -187,9 +187,11 @@ class Filters:
     kind: Kind | None = None
     category: str | None = None
     session_id: str | None = None
+    source: str | None = None
+    other_sources: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.tags or self.date_range or self.min_importance > 0 or self.kind or self.category or self.session_id)
+        return self != Filters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +210,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Time, speaker and session of a memory. `happened` is UTC in the format of the store, in which text order is time order."""
+    """Times, speaker and session of a memory. `happened` and `told` are UTC in the format of the store, in which text order is time order.
+
+    `told` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer said when it happened.
+    """
 
     happened: str
     source: str | None = None
     session_id: str | None = None
+    told: str = ""
+    is_dated: bool = False
 
 
 @dataclass(slots=True)
@@ -222,7 +229,7 @@ class Candidate:
     `lexical` is a BM25 score, larger is better, comparable only within one search; `lexical_share` is its ratio to the best one, 0 to 1.
     `dense` is a cosine: that of `best_chunk`, or, if the memory's own questions are more similar, between the two. `rerank` is the
     cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
-    `in_named_date` and `by_named_speaker`: the query names its date or its speaker. `graph_share` is its ratio to the best graph score,
+    `date_share`: 1 if the query names its date, .5 if it names only the day on which it was told although its text names another; `by_named_speaker`: the query names its speaker. `graph_share` is its ratio to the best graph score,
     0 to 1; `freshness` is what age, importance and use add to its score.
     """
 
@@ -234,7 +241,7 @@ class Candidate:
     rerank: float | None = None
     session_share: float = 0.0
     graph_share: float = 0.0
-    in_named_date: bool = False
+    date_share: float = 0.0
     by_named_speaker: bool = False
     freshness: float = 0.0
     score: float = 0.0

@@ -47,10 +47,16 @@ class Fusion(Group):
         0.5, ge=0, le=1, description="Weight of the embedding relative to the lexical score. 0 while no model is loaded."
     )
     date_boost: float = Field(
-        0.7, ge=0, le=2, description="Added to the score of a memory from a date that the query names. 0 turns it off."
+        1.0, ge=0, le=2, description="Added to the score of a memory from a date that the query names. 0 turns it off."
     )
     speaker_boost: float = Field(
         0.2, ge=0, le=2, description="Added to the fused score of a memory whose `source` the query names. 0 turns it off."
+    )
+    assistant_weight: float = Field(
+        0.4,
+        ge=0,
+        le=1,
+        description="Weight of what an assistant, the system or a tool said (its `source`), unless the question asks for what the assistant said. 1 turns it off.",
     )
     session_weight: float = Field(
         0.3,
@@ -108,11 +114,13 @@ class Retention(Group):
 
 
 class Context(Group):
-    """How many memories of each kind `get_context` shows, 10 at most in all. Places unused by summaries go to the topic."""
+    """How many memories of each kind `get_context` shows, 10 at most in all. Places unused by summaries and plans go to the topic."""
 
     recent: int = Field(5, ge=0, le=10, description="How many of the latest memories are shown.")
     semantic: int = Field(3, ge=0, le=10, description="How many memories that match the topic are shown.")
     summaries: int = Field(2, ge=0, le=10, description="How many of the latest summaries are shown.")
+    upcoming: int = Field(2, ge=0, le=10, description="How many memories of what is to come are shown, the nearest first. 0 turns it off.")
+    upcoming_days: Days = Field(14, description="How far ahead these may be, in days.")
     mmr_lambda: float = Field(
         0.7, ge=0, le=1, description="Weight of relevance against diversity among the memories that match the topic. 1: relevance only."
     )

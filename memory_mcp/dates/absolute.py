@@ -372,6 +372,13 @@ FISCAL_YEAR_ALONE = fiscal(
     "年度末",
     "年度初め",
 )
+DAY_OF_MONTH_ALONE = day(
+    r"(?<!\d)(\d{1,2})日(?!間|前(?!後)|後|目)|(?<![a-z\d])(?:the )?(\d{1,2})(?:st|nd|rd|th)",
+    lambda m, today: _latest_day_of_month(today, int(m[1] or m[2])),
+    "17日",
+    "the 17th",
+    recurs_after=(30, 61),
+)
 CALENDAR_ALONE: list[Expression] = [
     quarter(
         r"(?:第|q)([1-4])(?!週)(?:四半期)?|(?:the )?(first|second|third|fourth) quarter(?=\Z)",
@@ -381,11 +388,5 @@ CALENDAR_ALONE: list[Expression] = [
     ),
     year(r"(?<!\d)((?:19|20)\d{2})(?!\d)", lambda m, today: [year_of(int(m[1]))], "late 2024"),
     month(rf"(?<![a-z]){MONTH_NAME}(?![a-z])", lambda m, today: _month_in_each_year(today, MONTHS[m[1]]), "October", "early October"),
-    day(
-        r"(?<!\d)(\d{1,2})日(?!間|前(?!後)|後|目)|(?<![a-z\d])(?:the )?(\d{1,2})(?:st|nd|rd|th)",
-        lambda m, today: _latest_day_of_month(today, int(m[1] or m[2])),
-        "17日",
-        "the 17th",
-        recurs_after=(30, 61),
-    ),
+    DAY_OF_MONTH_ALONE,
 ]

@@ -1,7 +1,8 @@
 """ISO 8601 dates and moments, and local days in UTC."""
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from memory_mcp.dates.spans import DaySpan
@@ -76,7 +77,16 @@ def _in_full(text: str) -> tuple[str, int]:
     return (f"{text[: midnight.start()]}00:00{text[midnight.end() :]}", 1) if midnight else (text, 0)
 
 
-def in_utc(span: DaySpan, zone: ZoneInfo) -> TimeRange:
+def in_utc_spans(spans: Iterable[DaySpan], zone: tzinfo) -> Iterator[TimeRange]:
+    """Those of these local days that UTC can represent: a text may quote the year 1, and is still a text."""
+    for span in spans:
+        try:
+            yield in_utc(span, zone)
+        except InvalidInput:
+            continue
+
+
+def in_utc(span: DaySpan, zone: tzinfo) -> TimeRange:
     """Local days as a span of UTC.
 
     Raises:

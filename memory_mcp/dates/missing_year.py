@@ -44,7 +44,7 @@ def with_upcoming(expression: Expression, match: re.Match[str], today: date, spa
 
 def _later_days(expression: Expression, today: date) -> Iterable[date]:
     if expression.recurs_after:
-        return [today + timedelta(days=ahead) for ahead in expression.recurs_after]
+        return [today + timedelta(days=ahead) for ahead in expression.recurs_after if date.max - today > timedelta(days=ahead)]
     return [today.replace(year=today.year + years, day=min(today.day, 28)) for years in _YEARS_AHEAD if today.year + years < date.max.year]
 
 

@@ -50,6 +50,8 @@ _ALONE: list[Expression] = [
     *weekdays.WEEKENDS_ALONE,
     *relative.VAGUE_ALONE,
 ]
+# What 18日 means, the tense of a statement tells.
+IN_STATEMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS, absolute.DAY_OF_MONTH_ALONE])
 IN_QUESTIONS, AS_ARGUMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS]), ExpressionTable([*relative.FROM_TODAY, *_ALWAYS, *_ALONE])
 
 _TO = r"\s*(?:から|〜|~|–|-|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
@@ -97,9 +99,9 @@ def without_dates(plain: str, recognized: Sequence[Recognized]) -> str:
     return plain
 
 
-def spans_in_question(plain: str, today: date) -> list[DaySpan]:
-    """The spans that a question names. A date inside another narrows it: 今年の1月 is one month."""
-    return narrowed(_with_ranges(plain, recognize(plain, today, IN_QUESTIONS)))
+def spans_in_question(plain: str, today: date, *, upcoming: bool = False) -> list[DaySpan]:
+    """The spans that a question names. A date inside another narrows it: 今年の1月 is one month. `upcoming`: as in `recognize`."""
+    return narrowed(_with_ranges(plain, recognize(plain, today, IN_QUESTIONS, upcoming=upcoming)))
 
 
 def _resolved(expression: Expression, match: re.Match[str], today: date) -> Iterator[DaySpan]:

@@ -4,21 +4,20 @@ Dates are ISO or words, in Japanese or English: 2025-10-17, 先週の金曜, 3�
 docs/dates.md lists the expressions.
 """
 
-from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from functools import partial
 from zoneinfo import ZoneInfo
 
 from memory_mcp.dates.calendar_dates import calendar_dates
-from memory_mcp.dates.iso import in_utc, iso_span, outside_calendar
+from memory_mcp.dates.iso import in_utc_spans, iso_span, outside_calendar
 from memory_mcp.dates.mentions import is_date
 from memory_mcp.dates.missing_year import HOUR_OF_NIGHT, of_night
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.ranges import EVER, SEPARATOR, read_range
-from memory_mcp.dates.recognize import AS_ARGUMENTS, recognize, spans_in_question
+from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_QUESTIONS, recognize, spans_in_question, without_dates
 from memory_mcp.dates.relative_hours import hours_ago, is_just_now, named_hours, up_to_now
 from memory_mcp.dates.single_date import LONGEST_WORDS, moment_of, read_date, span_of_date, with_single_day
-from memory_mcp.dates.spans import DaySpan
+from memory_mcp.dates.statements import LONGEST_SPAN
 from memory_mcp.dates.tense import Direction, direction_of_text
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
@@ -76,10 +75,17 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     return span
 
 
-def named_dates(query: str, now: datetime, zone: ZoneInfo) -> list[TimeRange]:
-    """The spans that a query names, in UTC. A date without a year means that date in each of the last years."""
+def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> list[TimeRange]:
+    """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next one."""
     plain = normalize(query)
-    return [*_representable(spans_in_question(plain, now.astimezone(zone).date()), zone), *named_hours(plain, now)]
+    return [*in_utc_spans(spans_in_question(plain, now.astimezone(zone).date(), upcoming=upcoming), zone), *named_hours(plain, now)]
+
+
+def without_named_dates(query: str, now: datetime, zone: ZoneInfo) -> str:
+    """The query without the dates that it names, which are no words to look for. Spans of more than a month stay: texts write 2025年 the same way."""
+    plain, today = normalize(query), now.astimezone(zone).date()
+    named = [named for named in recognize(plain, today, IN_QUESTIONS) if all(end - start <= LONGEST_SPAN for start, end in named.spans)]
+    return without_dates(plain, named) if named else query
 
 
 def _direction_of(content: str, plain: str, today: date) -> Direction | None:
@@ -90,15 +96,6 @@ def _direction_of(content: str, plain: str, today: date) -> Direction | None:
     spans = {span for expression in recognize(plain, today, AS_ARGUMENTS) for span in expression.spans}
     same = [expression for expression in recognize(beginning, today, AS_ARGUMENTS) if not spans.isdisjoint(expression.spans)]
     return direction_of_text(beginning, [(expression.start, expression.end) for expression in same])
-
-
-def _representable(spans: Iterable[DaySpan], zone: ZoneInfo) -> Iterator[TimeRange]:
-    """The spans that UTC can represent: a query may quote the year 1, and is still a query."""
-    for span in spans:
-        try:
-            yield in_utc(span, zone)
-        except InvalidInput:
-            continue
 
 
 def _refusal(argument: str, text: str, plain: str, today: date) -> InvalidInput:

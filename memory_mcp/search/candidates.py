@@ -10,31 +10,50 @@ from memory_mcp.search.meaning import Meaning, cosines
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
+from memory_mcp.text.speakers import is_assistant
 from memory_mcp.text.tokens import query_tokens
 
-# A question such as 「昨日どうだった？」 shares no word with its answer: the latest memories of the named days are candidates too.
+# A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10
 
 
 def from_words(
-    connection: apsw.Connection, counts: TokenCounts, question: Question, limit: int, others: Sequence[int] = ()
+    connection: apsw.Connection,
+    counts: TokenCounts,
+    question: Question,
+    limit: int,
+    others: Sequence[int] = (),
+    *,
+    people_first: bool = False,
 ) -> dict[int, float]:
-    """The best lexical matches of the query and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score."""
+    """The best lexical matches of the query without its dates and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score.
+
+    With `people_first`, where an assistant said some of the best, as many matches of what others said are added.
+    """
     query = _search_tokens(question)
-    if query:
-        return dict(bm25_index.search(connection, query, question.filters, limit, others, counts))
-    return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
+    if not query:
+        return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
+    matches = dict(bm25_index.search(connection, query, question.filters, limit, others, counts))
+    assistants = tuple(filter(is_assistant, memories.sources(connection, matches))) if people_first and limit else ()
+    if assistants:
+        filters = replace(question.filters, other_sources=assistants)
+        matches |= dict(bm25_index.search(connection, query, filters, limit, (), counts))
+    return matches
 
 
-def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters) -> list[int]:
-    """The latest memories of the days that the query names, within the caller's date range."""
+def from_named_dates(
+    connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters, limit: int = CANDIDATES_PER_NAMED_DATE
+) -> list[int]:
+    """The latest memories of the days that the query names, within the caller's date range; if it names none, those of that range."""
     chosen = filters.date_range
+    if chosen and not spans:
+        return memories.ids_in_range(connection, filters, limit)
     wanted = [replace(chosen, start=max(span.start, chosen.start), end=min(span.end, chosen.end)) for span in spans] if chosen else spans
     memory_ids = [
         memory_id
         for span in wanted
         if span.start < span.end
-        for memory_id in memories.ids_in_range(connection, replace(filters, date_range=span), CANDIDATES_PER_NAMED_DATE)
+        for memory_id in memories.ids_in_range(connection, replace(filters, date_range=span), limit)
     ]
     return list(dict.fromkeys(memory_ids))
 

@@ -1,8 +1,8 @@
-"""The context of a new conversation, in layers and within a budget: the topic, the latest memories, summaries."""
+"""The context of a new conversation, in layers and within a budget: the topic, summaries, what is to come, the latest memories."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import apsw
 
@@ -12,6 +12,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context_budget import Layered, shared
 from memory_mcp.search.pipeline import recall
+from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.low_value import low_value
@@ -53,14 +54,20 @@ def context(
     with persona.database.read_briefly() as connection:
         fresh = _latest_informative(connection, AT_MOST + layers.recent)
         summaries = _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries)
-    topical_count = layers.semantic + layers.summaries - len(summaries)
+        upcoming = (
+            memories.upcoming(connection, now, shifted(now, timedelta(days=layers.upcoming_days)), layers.upcoming)
+            if layers.upcoming
+            else []
+        )
+    spare = layers.summaries - len(summaries) - len(upcoming)
+    topical_count = max(layers.semantic + spare, min(layers.semantic, 1))
     recalled = None
     if query and topical_count:
         question = Question(query=query, top_k=topical_count + SPARE_MATCHES, max_tokens=100_000)
         recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
     informative = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
     topical = diverse(informative, topical_count, layers.mmr_lambda)
-    layered = _distinct(topical, summaries, fresh, layers.recent)[:AT_MOST]
+    layered = _distinct(topical, summaries, upcoming, fresh, layers.recent)[:AT_MOST]
     return Context(shared(layered, max_tokens, query_tokens(query)), recalled)
 
 
@@ -106,13 +113,17 @@ def _dissimilar(summaries: Sequence[Memory], count: int) -> list[Memory]:
     return chosen[:count]
 
 
-def _distinct(topical: Iterable[Hit], summaries: Iterable[Memory], latest: Iterable[Memory], recent: int) -> list[Layered]:
+def _distinct(
+    topical: Iterable[Hit], summaries: Iterable[Memory], upcoming: Iterable[Memory], latest: Iterable[Memory], recent: int
+) -> list[Layered]:
     """Each memory once and whole, in the first layer that has it; `recent` of the latest."""
     seen: dict[int, Layered] = {}
     for hit in topical:
         seen.setdefault(hit.memory.id, ("semantic", hit))
     for memory in summaries:
         seen.setdefault(memory.id, ("summary", _whole(memory)))
+    for memory in upcoming:
+        seen.setdefault(memory.id, ("upcoming", _whole(memory)))
     fresh = [memory for memory in latest if memory.id not in seen]
     return [*seen.values(), *(("recent", _whole(memory)) for memory in fresh[:recent])]
 

@@ -9,7 +9,7 @@ from memory_mcp.domain import Hit
 from memory_mcp.search.page import LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS, cut_to, labels_cost
 from memory_mcp.text.budget import estimate_tokens
 
-Layer = Literal["recent", "semantic", "summary"]
+Layer = Literal["recent", "semantic", "summary", "upcoming"]
 Layered = tuple[Layer, Hit]
 
 # One hit gets at most a quarter of the budget while others follow, and the topic three quarters; where a quarter is too little to show
@@ -24,8 +24,8 @@ def shared(layered: Sequence[Layered], max_tokens: int, words: Sequence[str]) ->
     What is left over goes to the hits that were cut, in order.
     """
     largest = max(max_tokens // LARGEST_SHARE, LEAST_SHOWN) if len(layered) > 1 else max_tokens
-    topical, latest, summaries = (_indexes(layered, layer) for layer in ("semantic", "recent", "summary"))
-    others = [index for pair in zip_longest(latest, summaries) for index in pair if index is not None]
+    topical, latest, summaries, upcoming = (_indexes(layered, layer) for layer in ("semantic", "recent", "summary", "upcoming"))
+    others = [index for indexes in zip_longest(latest, summaries, upcoming) for index in indexes if index is not None]
     if max_tokens // KEPT_SHARE >= LEAST_SHOWN:
         kept = min(max_tokens // KEPT_SHARE, sum(min(_cost(layered[index][1]), largest) for index in others))
     else:

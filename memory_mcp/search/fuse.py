@@ -1,6 +1,6 @@
 """The fusion formula: one score out of several.
 
-    a·minmax(cosine) + (1−a)·(share + the session term) + the date term + the speaker term + the graph term + freshness,    share = bm25/max(bm25)
+    role·(a·minmax(cosine) + (1−a)·(share + the session term) + the graph term) + the date term + the speaker term + freshness,    share = bm25/max(bm25)
 
 over the union of the candidates, with both scores for every one of them. Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; the graph: docs/graph.md.
 """
@@ -24,11 +24,14 @@ WITNESSES = 5
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The dates and speakers that the query names; and by candidate id: its origin, its share from the graph, and what `decay` adds."""
+    """The dates and speakers that the query names; and by candidate id: its origin, the `times` that its text names, its share from the
+    graph, and what `decay` adds. What `assistants` said counts less."""
 
     dates: Sequence[TimeRange]
     speakers: Collection[str]
     origins: Mapping[int, Origin]
+    assistants: Collection[str] = frozenset()
+    times: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
     graph: Mapping[int, float] = field(default_factory=dict)
     freshness: Mapping[int, float] = field(default_factory=dict)
 
@@ -38,25 +41,28 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
 
     A candidate without a vector is scored by its words alone. `dense_weight` overrides the one of the settings.
     """
-    lexical = [candidate.lexical or 0.0 for candidate in candidates]
+    origins = [hints.origins[candidate.memory_id] for candidate in candidates]
+    role_weights = [settings.assistant_weight if origin.source in hints.assistants else 1.0 for origin in origins]
+    lexical = [(candidate.lexical or 0.0) * role for candidate, role in zip(candidates, role_weights, strict=True)]
     cosines = [candidate.dense for candidate in candidates if candidate.dense is not None]
     weight = (settings.dense_weight if dense_weight is None else dense_weight) if cosines else 0.0
     top = max(lexical, default=0.0) or 1.0
     low, span = (min(cosines), (max(cosines) - min(cosines)) or 1.0) if cosines else (0.0, 1.0)
     shares = [words / top for words in lexical]
-    origins = [hints.origins[candidate.memory_id] for candidate in candidates]
     graph_weight = settings.graph_weight_dense if cosines else settings.graph_weight
-    of_named_dates = _happened_in(hints.dates, origins)
-    for candidate, share, session_share, origin in zip(candidates, shares, _session_shares(shares, origins), origins, strict=True):
-        meaning = share if candidate.dense is None else (candidate.dense - low) / span
-        words = share + settings.session_weight * session_share
+    named_spans = [(to_text(date.start), to_text(date.end)) for date in hints.dates]
+    session_shares = _session_shares(shares, origins)
+    for candidate, share, session_share, origin, role in zip(candidates, shares, session_shares, origins, role_weights, strict=True):
+        # A share has the weight of its role already.
+        meaning = share if candidate.dense is None else role * (candidate.dense - low) / span
+        words = share + role * settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
-        candidate.in_named_date = origin.happened in of_named_dates
+        candidate.date_share = _date_share(named_spans, origin, hints.times.get(candidate.memory_id, ()))
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
-        named = settings.date_boost * candidate.in_named_date + settings.speaker_boost * candidate.by_named_speaker
-        associated = graph_weight * candidate.graph_share
+        named = settings.date_boost * candidate.date_share + settings.speaker_boost * candidate.by_named_speaker
+        associated = role * graph_weight * candidate.graph_share
         candidate.score = weight * meaning + (1 - weight) * words + named + associated + candidate.freshness
     return best_first(candidates, hints.origins)
 
@@ -77,10 +83,14 @@ def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -
     return sorted(candidates, key=lambda candidate: (candidate.score, origins[candidate.memory_id].happened), reverse=True)
 
 
-def _happened_in(dates: Iterable[TimeRange], origins: Collection[Origin]) -> set[str]:
-    """The moments of these origins that are in one of the dates."""
-    days = [(to_text(date.start), to_text(date.end)) for date in dates]
-    return {origin.happened for start, end in days for origin in origins if start <= origin.happened < end}
+def _date_share(named: Sequence[tuple[str, str]], origin: Origin, times: Sequence[tuple[str, str]]) -> float:
+    """1 for a memory of a named date. Half for one whose text names a longer time, such as its month, or that was told on it, without a
+    date of its own, while its text names another date."""
+    if any(since <= start and end <= until for since, until in named for start, end in times):
+        return 1.0
+    if any(since <= origin.happened < until for since, until in named):
+        return 0.5 if times and not origin.is_dated else 1.0
+    return 0.5 * any(start < until and end > since for since, until in named for start, end in times)
 
 
 def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[float]:

@@ -34,7 +34,7 @@ class Floor:
         """The value to compare with the floor. A candidate without a cosine yet passes, and so does one of a named date."""
         if not self.by_cosine:
             return candidate.score
-        return 1.0 if candidate.dense is None or candidate.in_named_date else candidate.dense
+        return 1.0 if candidate.dense is None or candidate.date_share else candidate.dense
 
     def passing(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """The candidates that reach it, in their order."""
@@ -123,5 +123,5 @@ def why(candidate: Candidate) -> dict[str, Any]:
         "freshness": candidate.freshness or None,
     }
     explained: dict[str, Any] = {name: round(value, 3) for name, value in shares.items() if value is not None}
-    named = {"date": candidate.in_named_date, "speaker": candidate.by_named_speaker}
+    named = {"date": candidate.date_share > 0, "speaker": candidate.by_named_speaker}
     return {**explained, **{name: True for name, is_named in named.items() if is_named}}

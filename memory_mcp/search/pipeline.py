@@ -8,29 +8,31 @@ and what was missing.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import apsw
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.dates.resolve import named_dates
 from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning, entities_by_meaning
 from memory_mcp.graph.query.retrieval import QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import from_named_dates, from_words, union
+from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, union
 from memory_mcp.search.fuse import Hints, freshness, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
-from memory_mcp.store import memories
+from memory_mcp.search.time_asked import TimeAsked, time_asked
+from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
+from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
 from memory_mcp.text.excerpt import Span, best_window
-from memory_mcp.text.speakers import named_speakers
+from memory_mcp.text.speakers import asks_assistant, is_assistant, named_speakers
 from memory_mcp.text.tokens import query_tokens
 
 POOL_FACTOR = 3
@@ -70,13 +72,16 @@ def recall(
     """The memories of this persona that answer the question best. After `deadline`, in seconds of `time.monotonic`, nothing is reranked."""
     if question.keys:
         return _fetched(persona, question)
+    asked = time_asked(question.query, now, settings.zone)
+    if question.mode == "auto" and asked.is_vague:  # no word of it says what is asked for but the time
+        question = replace(question, mode="recent", query=asked.words if asked.dates else "")
     if question.mode == "recent" and not question.query:
         return _recent(persona, question)
     with on_behalf_of(persona.name):
         meaning = meaning_of(persona, question, models, indexes)
         by_meaning = _entities_by_meaning(persona, question, models)
         with persona.database.read_briefly() as connection:
-            ranked = _ranked(persona, connection, question, models, meaning, settings, now, by_meaning)
+            ranked = _ranked(persona, connection, question, asked, models, meaning, settings, now, by_meaning)
         reranked = _reranked(ranked, question, models, settings, deadline)
     floor = floor_for(settings, models, meaning, reranked=reranked.done)
     return _answer(question, floor, meaning, ranked, reranked, by_meaning)
@@ -86,6 +91,7 @@ def _ranked(
     persona: Persona,
     connection: apsw.Connection,
     question: Question,
+    asked: TimeAsked,
     models: Models,
     meaning: Meaning,
     settings: Settings,
@@ -94,9 +100,9 @@ def _ranked(
 ) -> _Ranked:
     named = entities_in_query(connection, persona.names, question.query) if question.mode == "graph" else None
     hints, ranked = (
-        _by_graph(connection, persona.words, question, meaning, settings, now, by_meaning, named)
+        _by_graph(connection, persona.words, question, asked, meaning, settings, now, by_meaning, named)
         if named is not None
-        else _fused(connection, persona.words, question, meaning, settings, now)
+        else _fused(connection, persona.words, question, asked, meaning, settings, now)
     )
     by_meaning_alone = question.mode == "semantic" and meaning.index is not None
     graph_weight = settings.fusion.graph_weight_dense if meaning.index else settings.fusion.graph_weight
@@ -108,7 +114,7 @@ def _ranked(
     if evidence.memories:
         hints, ranked = _with_associated(connection, evidence.memories, question, meaning, settings, now, hints, ranked)
     if question.mode == "recent":
-        ranked.sort(key=lambda candidate: hints.origins[candidate.memory_id].happened, reverse=True)
+        ranked.sort(key=_nearest_time(hints) if asked.looks_ahead else _latest_told(hints))
     pool = ranked[: question.top_k * POOL_FACTOR]
     # Only a cross-encoder needs the whole pool.
     read = pool if _may_rerank(question, models) else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k]
@@ -119,17 +125,25 @@ def _ranked(
 
 
 def _fused(
-    connection: apsw.Connection, counts: TokenCounts, question: Question, meaning: Meaning, settings: Settings, now: datetime
+    connection: apsw.Connection,
+    counts: TokenCounts,
+    question: Question,
+    asked: TimeAsked,
+    meaning: Meaning,
+    settings: Settings,
+    now: datetime,
 ) -> tuple[Hints, list[Candidate]]:
     """The candidates by meaning, words and named dates, each with every score, in one order."""
-    named = named_dates(question.query, now, settings.zone)
     limit = settings.fusion.candidates_per_source
     near = from_meaning(connection, meaning, question.filters, limit)
-    dates = from_named_dates(connection, named, question.filters)
+    dates = from_named_dates(connection, asked.dates, question.filters, limit if asked.is_vague else CANDIDATES_PER_NAMED_DATE)
     by_meaning_alone = question.mode == "semantic" and near
-    words = from_words(connection, counts, question, 0 if by_meaning_alone else limit, (*near, *dates))
+    people_first = settings.fusion.assistant_weight < 1 and not asks_assistant(question.query)
+    lexical_limit = 0 if by_meaning_alone else limit
+    undated = replace(question, query=asked.words)
+    words = {} if asked.is_vague else from_words(connection, counts, undated, lexical_limit, (*near, *dates), people_first=people_first)
     candidates = union(connection, meaning, words, near, dates)
-    hints = _hints(connection, question, named, [candidate.memory_id for candidate in candidates], settings, now)
+    hints = _hints(connection, question, asked.dates, [candidate.memory_id for candidate in candidates], settings, now)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
 
 
@@ -166,6 +180,7 @@ def _by_graph(
     connection: apsw.Connection,
     counts: TokenCounts,
     question: Question,
+    asked: TimeAsked,
     meaning: Meaning,
     settings: Settings,
     now: datetime,
@@ -175,11 +190,11 @@ def _by_graph(
     """The memories near the entities that the query names or means, ordered by the rest of the query."""
 
     def ranked_by_words() -> list[Candidate]:
-        return _fused(connection, counts, question, meaning, settings, now)[1]
+        return _fused(connection, counts, question, asked, meaning, settings, now)[1]
 
     near = memories_near_entities(connection, question, named.shares or by_meaning.shares, ranked_by_words)
     words = from_words(connection, counts, replace(question, query=named.rest), 0, list(near))
-    hints = replace(_hints(connection, question, named_dates(question.query, now, settings.zone), list(near), settings, now), graph=near)
+    hints = replace(_hints(connection, question, asked.dates, list(near), settings, now), graph=near)
     weights = settings.fusion.model_copy(update={"graph_weight": NEARNESS_WEIGHT, "graph_weight_dense": NEARNESS_WEIGHT})
     return hints, fuse(union(connection, meaning, words, near), weights, hints)
 
@@ -189,8 +204,36 @@ def _hints(
 ) -> Hints:
     """The dates and speakers that the query names, and the origins of these memories."""
     origins = memories.origins(connection, ids)
-    speakers = named_speakers(question.query, (origin.source for origin in origins.values()))
-    return Hints(dates, speakers, origins, freshness=freshness(connection, ids, settings.decay, now))
+    sources = {origin.source for origin in origins.values()}
+    said_by_assistants = () if asks_assistant(question.query) else filter(is_assistant, sources)
+    assistants = frozenset(source for source in said_by_assistants if source)
+    times = memory_dates.of_memories(connection, ids) if dates else {}
+    return Hints(
+        dates,
+        named_speakers(question.query, sources),
+        origins,
+        assistants,
+        times,
+        freshness=freshness(connection, ids, settings.decay, now),
+    )
+
+
+def _latest_told(hints: Hints) -> Callable[[Candidate], Any]:
+    """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it."""
+    told = sorted({origin.told for origin in hints.origins.values()}, reverse=True)
+    rank = {moment: index for index, moment in enumerate(told)}
+    return lambda candidate: (-candidate.date_share, rank[hints.origins[candidate.memory_id].told], -candidate.memory_id)
+
+
+def _nearest_time(hints: Hints) -> Callable[[Candidate], Any]:
+    """Sorts by the first of a memory's times that is to come; those that only name a longer time last."""
+    start = min((to_text(date.start) for date in hints.dates), default="")
+
+    def nearest(candidate: Candidate) -> tuple[float, str, int]:
+        times = [time for time, end in hints.times.get(candidate.memory_id, ()) if end > start]
+        return -candidate.date_share, min(times, default=hints.origins[candidate.memory_id].happened), candidate.memory_id
+
+    return nearest
 
 
 def _dense_weight(question: Question) -> float | None:

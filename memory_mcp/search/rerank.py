@@ -54,7 +54,7 @@ def rerank(
     if scores is None:
         return Reranked(pool, skipped="rerank_deadline")
     scored = [
-        replace(candidate, rerank=score, score=score + settings.fusion.date_boost * candidate.in_named_date + candidate.freshness)
+        replace(candidate, rerank=score, score=score + settings.fusion.date_boost * candidate.date_share + candidate.freshness)
         for candidate, score in zip(pool, scores, strict=False)
     ]
     # Candidates that were not read are left out: their scores have another scale.

@@ -8,6 +8,7 @@ import logging
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from typing import Any, Literal
 import apsw
 
 from memory_mcp.domain import Draft, Filters, Memory, Origin, PrivacyLevel
+from memory_mcp.store.memory_dates import NAMED_IN
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 from memory_mcp.text.micro_summary import micro_summary
@@ -22,6 +24,8 @@ from memory_mcp.text.micro_summary import micro_summary
 logger = logging.getLogger(__name__)
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
+# When a memory was told, or happened, if that was earlier: a plan stands where it was told, an imported diary at its own days.
+TOLD_TIME = "min(coalesce(m.occurred_at, m.created_at), m.created_at)"
 # The key of the memory that replaced another, directly or through replacements in the trash: C for A if B replaced A, C replaced B, and
 # B is in the trash. A merge counts as a replacement.
 _SUCCESSOR = """(
@@ -183,11 +187,26 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]
 
 
 def recent(connection: apsw.Connection, filters: Filters, limit: int, *, without_summaries: bool = False) -> list[Memory]:
-    """The current memories that match the filters, the latest event first."""
+    """The current memories that match the filters, the latest told or happened first."""
     condition, values = where(filters)
     condition += " AND m.kind <> 'summary'" if without_summaries else ""
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM memories m WHERE {CURRENT} {condition} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?", (*values, limit)
+        f"SELECT {_COLUMNS} FROM memories m WHERE {CURRENT} {condition} ORDER BY {TOLD_TIME} DESC, m.id DESC LIMIT ?", (*values, limit)
+    )
+    return [_memory(row) for row in rows]
+
+
+def upcoming(connection: apsw.Connection, start: datetime, end: datetime, limit: int) -> list[Memory]:
+    """The current memories of a time within this range, of those that happen then or name it, the nearest first; without summaries."""
+    span = (to_text(start), to_text(end))
+    rows = connection.execute(
+        f"WITH dated(id, start) AS ("
+        "SELECT memory, start FROM memory_dates WHERE start >= ?1 AND start < ?2 UNION ALL "
+        "SELECT m.id, m.occurred_at FROM memories m WHERE m.occurred_at >= ?1 AND m.occurred_at < ?2), "
+        "nearest AS (SELECT id, min(start) AS start FROM dated GROUP BY id) "
+        f"SELECT {_COLUMNS} FROM nearest n JOIN memories m ON m.id = n.id WHERE {CURRENT} AND m.kind <> 'summary' "
+        "ORDER BY n.start, m.id LIMIT ?3",
+        (*span, limit),
     )
     return [_memory(row) for row in rows]
 
@@ -209,10 +228,25 @@ def secret_count(connection: apsw.Connection, include_deleted: bool) -> int:
 
 
 def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin]:
-    """Memory → its event time, source, and session."""
-    sql = f"SELECT m.id, {EVENT_TIME} AS event_time, m.source, m.session_id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
-    rows = bulk_rows(connection, "id, event_time, source, session_id", sql, (_json(list(ids)),))
-    return {memory_id: Origin(event_time, source, session_id) for memory_id, event_time, source, session_id in rows}
+    """Memory → its times, source, and session."""
+    sql = (
+        f"SELECT m.id, {EVENT_TIME} AS event_time, m.source, m.session_id, {TOLD_TIME} AS told, m.occurred_at IS NOT NULL AS dated "
+        "FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
+    )
+    rows = bulk_rows(connection, "id, event_time, source, session_id, told, dated", sql, (_json(list(ids)),))
+    return {
+        memory_id: Origin(event_time, source, session_id, told, bool(dated))
+        for memory_id, event_time, source, session_id, told, dated in rows
+    }
+
+
+def sources(connection: apsw.Connection, ids: Iterable[int]) -> list[str]:
+    """Who said these memories, each once."""
+    wanted = _json(list(ids))
+    rows = connection.execute(
+        "SELECT DISTINCT source FROM memories WHERE source IS NOT NULL AND id IN (SELECT value FROM json_each(?))", (wanted,)
+    )
+    return [row[0] for row in rows]
 
 
 def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> list[int]:
@@ -233,11 +267,9 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
         conditions.append("AND EXISTS (SELECT 1 FROM json_each(iif(json_valid(m.tags), m.tags, '[]')) WHERE value = ? COLLATE NOCASE)")
         values.append(tag)
     if filters.date_range:
-        conditions.append(f"AND {EVENT_TIME} >= ? AND {EVENT_TIME} < ?")
-        values += [to_text(filters.date_range.start), to_text(filters.date_range.end)]
-        if filters.date_range.besides:
-            conditions.append(f"AND {EVENT_TIME} <> ?")
-            values.append(to_text(filters.date_range.besides))
+        start, end, besides = (to_text(moment) if moment else "" for moment in astuple(filters.date_range))
+        conditions.append(f"AND (({EVENT_TIME} >= ? AND {EVENT_TIME} < ? AND {EVENT_TIME} <> ?) OR {NAMED_IN})")
+        values += [start, end, besides, end, start]
     if filters.min_importance > 0:
         conditions.append("AND m.importance >= ?")
         values.append(filters.min_importance)
@@ -252,6 +284,12 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
     if filters.session_id:
         conditions.append("AND m.session_id = ?")
         values.append(filters.session_id)
+    if filters.source:
+        conditions.append("AND m.source = ? COLLATE NOCASE")
+        values.append(filters.source)
+    if filters.other_sources:
+        conditions.append("AND coalesce(m.source, '') NOT IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(filters.other_sources))
     return " ".join(conditions), tuple(values)
 
 

@@ -258,6 +258,26 @@ def _few_segments(connection: apsw.Connection) -> None:
     connection.execute("INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 2)")
 
 
+# Older memories get their dates in the background, when they are searched for names again: those in whose text a date may stand.
+_TIMES = """
+CREATE TABLE memory_dates (
+    memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
+    start TEXT NOT NULL,
+    "end" TEXT NOT NULL
+);
+CREATE INDEX memory_dates_by_memory ON memory_dates(memory);
+CREATE INDEX memory_dates_by_start ON memory_dates(start);
+CREATE INDEX memories_by_told_time ON memories(min(coalesce(occurred_at, created_at), created_at), id);
+INSERT OR REPLACE INTO graph_queue(memory, named) SELECT id, 0 FROM memories
+    WHERE kind <> 'summary' AND deleted_at IS NULL AND (content GLOB '*[0-9０-９日月週曜朝夜晩]*' OR content LIKE '%day%' OR content LIKE '%week%' OR content LIKE '%night%');
+"""
+
+
+def _times(connection: apsw.Connection) -> None:
+    """Keep the times that texts name, and order memories by when they were told."""
+    connection.execute(_TIMES)
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
@@ -280,6 +300,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0019 relevance beside the mentions of an entity", graph_schema.relevance_in_index),
     ("0020 names compared anew", graph_schema.names_compared_anew),
     ("0021 few segments of the lexical index", _few_segments),
+    ("0022 times named by texts", _times),
 ]
 
 

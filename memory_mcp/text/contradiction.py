@@ -43,12 +43,19 @@ _HIRAGANA = re.compile("[\u3041-\u3096]+")
 
 def contradicting(text: str, other_text: str) -> Why | None:
     """How two texts may contradict each other; None if there is no sign of it."""
+    if not (is_short(text) and is_short(other_text)):
+        return None
     first, second = normalise(text).strip(), normalise(other_text).strip()
     if max(len(first), len(second)) > LONGEST or not (is_single_sentence(first) and is_single_sentence(second)):
         return None
     if _values_differ(first, second):
         return "another value"
     return "opposite" if _polarity(first) != _polarity(second) and _alike_without_negation(first, second) else None
+
+
+def is_short(text: str) -> bool:
+    """Whether a text may be short enough once it is normalized."""
+    return len(text) <= 2 * LONGEST
 
 
 def _values_differ(text: str, other_text: str) -> bool:

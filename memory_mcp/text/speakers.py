@@ -1,4 +1,4 @@
-"""Finds the speakers that a question names: 「健太は何が好き？」 asks for what 健太 said."""
+"""Finds the speakers that a question asks about: 「健太は何が好き？」 asks for what 健太 said, "What did you recommend?" for what the assistant did."""
 
 import re
 from collections.abc import Iterable
@@ -6,10 +6,20 @@ from collections.abc import Iterable
 from memory_mcp.text.tokens import UNSPACED, normalise
 
 LEAST_CHARACTERS = 2
+# The roles of what is no person. Such texts are long and repeat what a person said.
+ASSISTANT_ROLES = frozenset("assistant system tool ai bot function model アシスタント システム".split())
 # Names of the roles in a conversation, which don't name a person.
-_ROLES = frozenset(
-    "user assistant system me myself you i we they human ai bot agent tool function model self partner other developer admin "
-    "ユーザー ユーザ アシスタント システム 私 わたし 僕 ぼく 俺 おれ あなた 君 自分 相手 本人 人間".split()
+_ROLES = ASSISTANT_ROLES | frozenset(
+    "user me myself you i we they human agent self partner other developer admin "
+    "ユーザー ユーザ 私 わたし 僕 ぼく 俺 おれ あなた 君 自分 相手 本人 人間".split()
+)
+# What was said, not what is asked for: "Can you suggest a film?" is a request.
+_SAID = "said|told|suggested|recommended|mentioned|advised|gave|explained|wrote|promised|proposed|listed|showed|described|answered|outlined|provided"
+_ASKS_ASSISTANT = re.compile(
+    rf"\b(?:did|had|have|were)\s+you\b|\byou\s+(?:\w+\s+)?(?:{_SAID})\b|"
+    r"\byour\s+(?:advice|suggestion|recommendation|answer|explanation|reply|response|proposal)|"
+    r"(?:あなた|君|きみ|お前|アシスタント)(?:は|が|の|に).{0,20}(?:言|話|教え|勧め|提案|答|約束|説明)|"
+    r"(?:言|教え|勧め|すすめ|薦め|提案し|説明し|アドバイスし|答え)って?て?くれ"
 )
 _HONORIFIC = re.compile("(?<=..)(?:さん|くん|君|ちゃん|さま|様|氏|先生|先輩|-(?:san|kun|chan|sama))$")
 _HIRAGANA = "\u3041-\u309f"
@@ -21,6 +31,16 @@ def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[st
     """The sources that the question names, in any width or case, with or without an honorific such as さん."""
     normalized = normalise(question)
     return frozenset(source for source in set(sources) if source and _is_named(source, normalized))
+
+
+def asks_assistant(question: str) -> bool:
+    """Whether a question asks for what the assistant itself said: "What did you recommend?", 「あなたは何て言った？」."""
+    return _ASKS_ASSISTANT.search(normalise(question)) is not None
+
+
+def is_assistant(source: str | None) -> bool:
+    """Whether a source is the assistant, the system or a tool."""
+    return source is not None and normalise(source).strip() in ASSISTANT_ROLES
 
 
 def is_role(source: str) -> bool:

@@ -49,6 +49,16 @@ def test_without_a_query_there_are_the_latest_and_the_summaries(life, begin):
     assert found.recalled is None
 
 
+def test_what_is_to_come_has_a_layer_of_its_own_the_nearest_first(life, say, begin, now):
+    say("11月3日に歯医者", at=now - timedelta(days=25))
+    say("明日は健太と会う", at=now - timedelta(days=40), occurred_at=(now + timedelta(days=2)).isoformat())
+    say("来年の11月1日に引っ越す", at=now - timedelta(days=25))
+    found = begin()
+    assert layer(found, "upcoming") == ["明日は健太と会う", "11月3日に歯医者"]
+    assert len(layer(found, "recent")) == LAYERS.recent
+    assert layer(begin(under=Settings(embeddings_model=None, reranker_model=None, context=Context(upcoming=0))), "upcoming") == []
+
+
 def test_with_a_query_what_fits_the_topic_comes_first(life, begin):
     found = begin("京都")
     assert layer(found, "semantic") == ["京都の寺", "京都の寺"]

@@ -286,7 +286,8 @@ def test_a_conversation_begins_with_what_says_something_and_with_summaries_of_di
     shown = [(layer, hit.memory.content) for layer, hit in found.hits]
     assert [layer for layer, _ in shown].count("summary") == 1
     assert not {"おはよう", "うん", "ありがとう！"} & {content for _, content in shown}
-    assert ("recent", TALK[0]) in shown
+    assert ("upcoming", TALK[0]) in shown
+    assert ("recent", TALK[1]) in shown
 
 
 @pytest.mark.slow

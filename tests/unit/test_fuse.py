@@ -56,7 +56,7 @@ def test_equal_cosines_and_no_lexical_score_divide_by_nothing(no_hints):
 def test_a_memory_from_a_named_date_is_raised(origins, now):
     day = TimeRange(now + timedelta(minutes=30), now + timedelta(minutes=90))  # where memory 1 is
     ranked = fuse([Candidate(2, lexical=1.0), Candidate(1, lexical=0.9)], Fusion(date_boost=0.2), Hints([day], (), origins))
-    assert [(candidate.memory_id, candidate.in_named_date) for candidate in ranked] == [(1, True), (2, False)]
+    assert [(candidate.memory_id, candidate.date_share) for candidate in ranked] == [(1, 1.0), (2, 0.0)]
     assert ranked[0].score == pytest.approx(1.1)
 
 

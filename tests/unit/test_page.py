@@ -70,7 +70,7 @@ def test_the_texts_never_cost_more_than_the_budget(contents, budget):
 
 def test_a_hit_tells_what_each_source_thought_of_it():
     assert why(
-        Candidate(1, lexical=9.0, lexical_share=0.23456, dense=0.5, session_share=0.3333, in_named_date=True, by_named_speaker=True)
+        Candidate(1, lexical=9.0, lexical_share=0.23456, dense=0.5, session_share=0.3333, date_share=1.0, by_named_speaker=True)
     ) == {
         "lexical": 0.235,
         "session": 0.333,

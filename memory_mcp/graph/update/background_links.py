@@ -15,7 +15,7 @@ from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.contradiction import contradicting
+from memory_mcp.text.contradiction import contradicting, is_short
 
 # Memories linked at once, chunks of each that are compared, and links of each at most.
 BATCH_MEMORIES, PIECES, LINKS_EACH = 20, 3, 5
@@ -66,7 +66,7 @@ def link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], n
         if memory.deleted_at or memory.superseded_by or memory.kind == "summary":
             continue
         against = set(memory_links.contradicting_memories(connection, memory.id, COMPARED))
-        contents = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED)
+        contents = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED) if is_short(memory.content) else {}
         against |= {other for other, content in contents.items() if contradicting(memory.content, content)}
         contradictions += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]
     memory_links.replace(connection, memory_ids, "contradiction", contradictions, now)

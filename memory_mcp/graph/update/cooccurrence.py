@@ -30,7 +30,7 @@ COOCCURRENCE_CONFIDENCE = 0.5
 # The confidence of an entity named by a source or a tag.
 LABEL_CONFIDENCE = 0.5
 # New names that are looked for in older memories at once.
-BATCH_NAMES = 20
+BATCH_NAMES = 100
 
 
 class Dictionary(Protocol):

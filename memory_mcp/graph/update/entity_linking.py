@@ -1,4 +1,4 @@
-"""Links memories to the entities that they name and to the relations that they state, in the transaction that stores them.
+"""Links memories to the entities and times that they name and to the relations that they state, in the transaction that stores them.
 
 These are the functions that `remember` calls. Co-occurrence and links between memories wait in the graph's queue for the background
 (`cooccurrence`). `now` is in the caller's time zone: the year of 10月17日, and 今年, are reckoned from the local day.
@@ -6,16 +6,18 @@ These are the functions that `remember` calls. Co-occurrence and links between m
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 import apsw
 
+from memory_mcp.dates.iso import in_utc_spans
 from memory_mcp.dates.mentions import NamedDay, day_called
+from memory_mcp.dates.statements import days_of_statement
 from memory_mcp.domain import Draft, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.annotations import ANNOTATION_START
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions, likely_type
-from memory_mcp.store import memories
+from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.graph import mentions, relation_queue, relations
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.names import KnownNames
@@ -30,7 +32,11 @@ STATED_WEIGHT = 0.8
 def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
     """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already."""
     happened = draft.occurred_at or draft.restored.created_at or now
-    linked = [] if draft.kind == "summary" else _linked(connection, names, draft.content, _local_day(happened, now), now)
+    said_on = _local_day(happened, now)
+    linked = []
+    if draft.kind != "summary":
+        linked = _linked(connection, names, draft.content, said_on, now)
+        _keep_times(connection, memory_id, draft.content, said_on, now)
     mentions.add(connection, memory_id, linked, now)
     if draft.restored.deleted_at is None:
         mentions.count_new_memory(connection, {entity for entity, _ in linked}, happened)
@@ -126,16 +132,18 @@ def relink_entities(
     connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool = True
 ) -> None:
     """Links a memory anew after its text has `changed` or more names are known. Stated relations are kept, and so is what a chat model found in
-    the same text."""
+    the same text. Co-occurrences follow when the queue is worked off."""
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
-    linked = _linked(connection, names, content, _day_of_memory(connection, memory_id, now), now)
+    said_on = _day_of_memory(connection, memory_id, now)
+    linked = _linked(connection, names, content, said_on, now)
+    _keep_times(connection, memory_id, content, said_on, now)
     mentions.add(connection, memory_id, linked, now)
-    mentions.recount(connection, before | {entity for entity, _ in linked})
-    relations.sum_up(
-        connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT if changed else ("co_occurrence",)), now
-    )
-    relation_queue.enqueue(connection, [memory_id])
+    # Counting reads every memory of an entity: of a text in which more names are known now, most entities are the same as before.
+    mentions.recount(connection, before ^ mentions.entities_of(connection, memory_id))
+    if changed:
+        relations.sum_up(connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT), now)
+        relation_queue.enqueue(connection, [memory_id])
 
 
 def link_dictionary_names(
@@ -163,6 +171,11 @@ def update_after_trash(connection: apsw.Connection, memory_ids: Iterable[int], n
     entities = {entity for of_memory in mentions.of_memories(connection, ids).values() for entity in of_memory}
     mentions.recount(connection, entities)
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
+
+
+def _keep_times(connection: apsw.Connection, memory_id: int, content: str, said_on: date, now: datetime) -> None:
+    """Stores the times that a text names. `now` is in the zone whose days are meant."""
+    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(content, said_on), now.tzinfo or UTC))
 
 
 def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime) -> date:

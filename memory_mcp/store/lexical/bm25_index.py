@@ -1,13 +1,15 @@
 """The full-text index (FTS5) and its BM25 weights: a memory's text, and the texts just before and after it in its session.
 
 The neighbors are columns of their own with smaller weights: an answer such as 「うん、好き」 is found by the question that it
-answers. Merged into the body they would outweigh it (measured: docs/decisions/0002-lexical-tokens.md). The questions stored with a
+answers. Merged into the body they would outweigh it (measured: docs/decisions/0002-lexical-tokens.md), and so they would beside a
+long text: BM25 divides by the length of all columns, and a statement between two long answers would count as long as both. So only
+neighboring turns that are both short lend each other their words. The questions stored with a
 memory (docs/decisions/0016-questions-and-guesses.md) and the relations that its writer stated go into the column of the preceding
 memory, where a question would be: the memory's own text counts more.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -23,6 +25,8 @@ from memory_mcp.text.tokens import TOKENS_VERSION, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
+# The longest turn, in tokens, that has neighbors or is one.
+SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
 # From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the others only rank these rows,
 # and common tokens are dropped (docs/decisions/0002-lexical-tokens.md).
@@ -36,7 +40,7 @@ FEW_SEGMENTS = 4
 
 _VERSION_PROPERTY = "lexical_version"
 # Changes with the tokens and with the content of the columns.
-ROWS_VERSION = f"{TOKENS_VERSION}.2"
+ROWS_VERSION = f"{TOKENS_VERSION}.3"
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
@@ -135,6 +139,8 @@ def search(
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
     """Ids of the latest memories whose content contains `text` literally: for a query without tokens (「…」, ！？)."""
+    if not text.strip():
+        return []
     condition, values = where(filters)
     rows = connection.execute(
         f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' AND instr(m.content, ?) {condition} ORDER BY m.id DESC LIMIT ?",
@@ -224,10 +230,17 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
     rows = []
     for memory_id in ids:
         if memory_id in current:
-            before, after = ("" if other is None else bodies[other] for other in neighbors.get(memory_id, (None, None)))
+            before, after = (_lent(bodies, memory_id, other) for other in neighbors.get(memory_id, (None, None)))
             preceding = filter(None, (before, questions.get(memory_id), stated.get(memory_id)))
             rows.append((memory_id, bodies[memory_id], " ".join(preceding), after))
     connection.executemany("INSERT INTO lexical(rowid, body, previous, next) VALUES (?, ?, ?, ?)", rows)
+
+
+def _lent(bodies: Mapping[int, str], memory_id: int, neighbor: int | None) -> str:
+    """The tokens of a neighboring turn if both are short."""
+    if neighbor is None or max(bodies[memory_id].count(" "), bodies[neighbor].count(" ")) >= SHORT_TURN_TOKENS:
+        return ""
+    return bodies[neighbor]
 
 
 def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:

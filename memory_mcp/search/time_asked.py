@@ -1,0 +1,108 @@
+"""What a query says about time: the dates that it names, whether it looks ahead or back, and which words are left to look for.
+
+「昨日何があった？」 and "What's new?" hold no word that their answer holds: only the time can order it. A date that was understood is no word to look for:
+a memory that says 昨日 means another day.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from memory_mcp.dates.resolve import named_dates, without_named_dates
+from memory_mcp.domain import TimeRange
+from memory_mcp.text.tokens import normalise
+
+# How far a question for plans looks ahead if it names no date.
+AHEAD = timedelta(days=366)
+# What 最近 means where something else is asked for, too.
+RECENT = timedelta(days=14)
+
+_LATELY = re.compile(r"最近|近頃|近ごろ|この頃|このごろ|この(?:の)?ところ|ここの?ところ|\b(?:recently|lately|these days)\b")
+_LAST_TIME = re.compile(
+    r"さっき|先ほど|前回|この前|こないだ|先日|近況|変わり(?:は|)?ない|"
+    r"\b(?:so far|last time|what'?s new|leave off|left off|catch me up|anything new)\b"
+)
+_PLANS = re.compile(
+    r"予定(?!だった|でした|では?なかった)|これから|今後|この先|近いうち|スケジュール(?!だった|でした)|"
+    r"\b(?:upcoming|coming up|ahead|schedule|scheduled|planned|plans?)\b|\bnext\s*\??$"
+)
+# Words that say nothing about what is asked for. Particles count only behind another of them: もも is no もも.
+_EMPTY_JAPANESE = (
+    r"何(?:か|時|月|日|曜日?)?|なに|なん|誰|だれ|どこ(?:まで)?|いつ|どう(?:して|なって?)?|どんな|"
+    r"あ(?:る|った|りました|ります|れば)|い(?:る|た|ます|ました)|(?:し|やっ|なっ|出|起き)?(?:て|た|てる|てた|ている|ていた)|する|します|しました|なる|なります|"
+    r"です|でした|だった|だっけ|っけ|だろう|でしょう|かな|教えて|聞かせて|話(?:した|して|す)?|覚えてる?|思い出して|ください|くれる?|"
+    r"こと|事|もの|出来事|ニュース|私|僕|俺|わたし|あなた|君|みんな|大事|大切|主な|全部|まだ|残って|入って|ほか(?:に)?|他(?:に)?|続き|元気|調子|様子"
+)
+_PARTICLES = r"[はがをにでともへのかねよなや]|から|まで|って|には|では|とか"
+_VAGUE_JAPANESE = re.compile(rf"(?:{_EMPTY_JAPANESE})(?:{_EMPTY_JAPANESE}|{_PARTICLES}|\s)*")
+_VAGUE_ENGLISH = frozenset(
+    "a am and any anything are at be been being did do does doing done everything for get going gone had happen happened happening has have how i i'm in is it "
+    "list me mine my new of on our please show so some something summary tell that the thing things to up us was we were what what's whats when where which who will with you "
+    "your yours s going on left still".split()
+)
+_WORDS = re.compile(r"[a-z']+")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAsked:
+    """`dates` are the spans that a query names; `words` is the query without them. `looks_ahead`: it asks for what is to come.
+
+    `is_vague`: nothing else is asked for, so that time orders the answer.
+    """
+
+    words: str
+    dates: Sequence[TimeRange] = ()
+    looks_ahead: bool = False
+    is_vague: bool = False
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether the latest memories are the answer."""
+        return self.is_vague and not self.dates
+
+
+def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
+    """What the query says about time. A question for plans that names no date means the time from now on."""
+    dates = named_dates(query, now, zone, upcoming=True)
+    words = without_named_dates(query, now, zone) if dates else query
+    plain = normalise(words)
+    looks_ahead = _PLANS.search(plain) is not None
+    lately = _LATELY.search(plain) is not None
+    if looks_ahead:
+        dates = _to_come(dates, now)
+    asks_for_time = dates or lately or looks_ahead or _LAST_TIME.search(plain)
+    is_vague = bool(asks_for_time) and _is_vague(_PLANS.sub(" ", _LAST_TIME.sub(" ", _LATELY.sub(" ", plain))))
+    if lately and not dates and not is_vague:
+        return TimeAsked(_LATELY.sub(" ", plain), [TimeRange(shifted(now, -RECENT), now)])
+    return TimeAsked(words, dates, looks_ahead, is_vague)
+
+
+def shifted(now: datetime, by: timedelta) -> datetime:
+    """This time later or earlier; at an end of the calendar the same."""
+    try:
+        return now + by
+    except OverflowError:
+        return now
+
+
+def _to_come(dates: Sequence[TimeRange], now: datetime) -> list[TimeRange]:
+    """The parts of the dates that are to come, or all of them if none is."""
+    if not dates:
+        return [TimeRange(now, shifted(now, AHEAD))]
+    return [replace(date, start=max(date.start, now)) for date in dates if date.end > now] or list(dates)
+
+
+def _is_vague(rest: str) -> bool:
+    parts = [part for part in re.split(r"[\s、。，．,.!?！？…「」『』（）()・]+", rest) if part]
+    return all(_VAGUE_JAPANESE.fullmatch(part) or re.fullmatch(_PARTICLES, part) or _is_vague_english(part) for part in _joined(parts))
+
+
+def _is_vague_english(part: str) -> bool:
+    return _WORDS.fullmatch(part) is not None and part in _VAGUE_ENGLISH
+
+
+def _joined(parts: Sequence[str]) -> list[str]:
+    """Japanese parts without the particles that a removed date left at their beginning: の予定は."""
+    return [re.sub(rf"^(?:{_PARTICLES})+(?=.)", "", part) if not part.isascii() else part for part in parts]

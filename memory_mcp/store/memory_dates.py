@@ -1,0 +1,35 @@
+"""The times that the text of a memory names, derived from it when it is stored: 昨日, 12月1日. What the caller said (`occurred_at`) stays as it is."""
+
+import json
+from collections.abc import Iterable
+
+import apsw
+
+from memory_mcp.domain import TimeRange
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.store.timestamps import to_text
+
+# A memory `m` with a derived time that overlaps a range. Values: the end of the range, its start.
+NAMED_IN = 'm.id IN (SELECT memory FROM memory_dates WHERE start < ? AND "end" > ?)'
+
+
+def replace(connection: apsw.Connection, memory_id: int, times: Iterable[TimeRange]) -> None:
+    """Replaces the times of a memory."""
+    connection.execute("DELETE FROM memory_dates WHERE memory = ?", (memory_id,))
+    connection.executemany(
+        "INSERT INTO memory_dates VALUES (?, ?, ?)", [(memory_id, to_text(time.start), to_text(time.end)) for time in times]
+    )
+
+
+def of_memories(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, list[tuple[str, str]]]:
+    """Memory → the starts and ends of its times, in the format of the store, for those that have any."""
+    rows = bulk_rows(
+        connection,
+        'memory, start, "end"',
+        'SELECT memory, start, "end" FROM memory_dates WHERE memory IN (SELECT value FROM json_each(?))',
+        (json.dumps(list(ids)),),
+    )
+    times: dict[int, list[tuple[str, str]]] = {}
+    for memory, start, end in rows:
+        times.setdefault(memory, []).append((start, end))
+    return times

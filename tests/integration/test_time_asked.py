@@ -1,0 +1,89 @@
+"""What is found by time: dates in texts, plans, the latest, and dates that are no words."""
+
+from datetime import timedelta
+
+import pytest
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.remember.revise import Revision, revise
+
+
+@pytest.fixture
+def diary(say, now):
+    """Told on 28 to 30 October 2025."""
+    say("夕飯は寿司だった", at=now - timedelta(days=2))
+    say("昨日の夕飯はカレー", at=now - timedelta(days=1))
+    say("図書館の本の返却期限は12月1日", at=now - timedelta(days=1))
+    say("来週の火曜に歯医者へ行く", at=now - timedelta(hours=2))
+    say("苺が好き", at=now - timedelta(hours=1))
+
+
+def contents(recalled):
+    return [hit.memory.content for hit in recalled.hits]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("28日の夕飯は？", "昨日の夕飯はカレー"),
+        ("おとといの夕飯は？", "昨日の夕飯はカレー"),
+        ("12月1日は何の日？", "図書館の本の返却期限は12月1日"),
+        ("12月の予定は？", "図書館の本の返却期限は12月1日"),
+        ("これからの予定は？", "来週の火曜に歯医者へ行く"),
+        ("What is coming up next week?", "来週の火曜に歯医者へ行く"),
+    ],
+)
+def test_a_date_in_the_text_is_a_date_of_the_memory(diary, ask, query, first):
+    assert contents(ask(query))[0] == first
+
+
+@pytest.mark.parametrize("query", ["最近どう？", "What's new?", "最近何があった？", "前回はどこまで話した？"])
+def test_a_question_for_nothing_but_lately_is_answered_by_the_latest(diary, ask, query):
+    recalled = ask(query, top_k=2)
+    assert (recalled.mode, contents(recalled)) == ("recent", ["苺が好き", "来週の火曜に歯医者へ行く"])
+
+
+def test_a_question_for_plans_shows_nothing_of_the_past(diary, ask):
+    assert contents(ask("予定は？")) == ["来週の火曜に歯医者へ行く", "図書館の本の返却期限は12月1日"]
+
+
+def test_a_named_day_is_no_word_to_look_for(say, ask, now):
+    say("今日は昨日の続き", at=now - timedelta(days=9))
+    say("映画を見た", at=now - timedelta(days=1))
+    assert contents(ask("昨日は何をした？")) == ["映画を見た"]
+
+
+def test_a_particle_alone_does_not_make_a_question_vague(say, ask):
+    say("ももが好き")
+    say("昨日は雨")
+    assert (ask("もも").mode, contents(ask("もも"))) == ("keyword", ["ももが好き"])
+
+
+def test_a_date_range_is_filled_up_with_what_passes_it(diary, ask):
+    assert contents(ask("予算", date_range="2025-12")) == ["図書館の本の返却期限は12月1日"]
+    assert set(contents(ask("寿司", date_range="10月28日"))) == {"夕飯は寿司だった", "昨日の夕飯はカレー"}
+
+
+def test_recent_stands_where_it_was_told_or_happened_before(say, ask, now):
+    say("一年後に東京へ引っ越す", at=now - timedelta(days=3), occurred_at=(now + timedelta(days=365)).isoformat())
+    say("むかしの日記", at=now, occurred_at=(now - timedelta(days=900)).isoformat())
+    say("今日のこと", at=now - timedelta(days=1))
+    assert contents(ask(mode="recent")) == ["今日のこと", "一年後に東京へ引っ越す", "むかしの日記"]
+
+
+def test_a_revised_memory_has_the_times_of_its_new_text(say, ask, nilou, now):
+    key = say("返却期限は12月1日").key
+    revise(nilou, key, Revision(content="返却期限は12月8日"), now=now, privacy=Privacy())
+    assert contents(ask("12月8日は？")) == ["返却期限は12月8日"]
+    assert contents(ask("何かある？", date_range="2025-12-01")) == []
+
+
+def test_an_older_store_gets_its_times_in_the_background(diary, nilou, ask, now, zone):
+    nilou.database.write(lambda connection: connection.execute("DELETE FROM memory_dates"))
+    nilou.database.write(
+        lambda connection: connection.execute("INSERT OR REPLACE INTO graph_queue(memory, named) SELECT id, 0 FROM memories")
+    )
+    while update_graph(nilou, now.astimezone(zone)):
+        pass
+    assert contents(ask("予定は？")) == ["来週の火曜に歯医者へ行く", "図書館の本の返却期限は12月1日"]
