@@ -242,7 +242,8 @@ class Settings(Group):
     """All keys of config.json. Every key has a default; an empty file is valid."""
 
     embeddings_model: ModelName | None = Field(
-        "cl-nagoya/ruri-v3-30m", description="Embedding model: a Hugging Face name or a directory. `null`: none."
+        "cl-nagoya/ruri-v3-30m",
+        description="Embedding model: a Hugging Face name, a directory, or `multilingual-e5-small` (from a package). `null`: none.",
     )
     embeddings_device: Literal["cpu", "cuda", "auto"] = Field(
         "cpu", description="The device of both models; `auto` uses a GPU if there is one."
