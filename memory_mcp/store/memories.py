@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import apsw
 
+from memory_mcp.dates.statements import SPANS_LIMIT
 from memory_mcp.domain import Draft, Filters, Memory, Origin, PrivacyLevel
 from memory_mcp.store.memory_dates import NAMED_IN
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
@@ -199,13 +200,16 @@ def recent(connection: apsw.Connection, filters: Filters, limit: int, *, without
 def upcoming(connection: apsw.Connection, start: datetime, end: datetime, limit: int) -> list[Memory]:
     """The current memories of a time within this range, of those that happen then or name it, the nearest first; without summaries."""
     span = (to_text(start), to_text(end))
+    # Each of the two lists ends where no later entry can be among the nearest: a month may be named by a tenth of all memories.
+    current = f"{CURRENT} AND m.kind <> 'summary'"
     rows = connection.execute(
-        f"WITH dated(id, start) AS ("
-        "SELECT memory, start FROM memory_dates WHERE start >= ?1 AND start < ?2 UNION ALL "
-        "SELECT m.id, m.occurred_at FROM memories m WHERE m.occurred_at >= ?1 AND m.occurred_at < ?2), "
+        "WITH dated(id, start) AS ("
+        "SELECT * FROM (SELECT m.id, d.start FROM memory_dates d CROSS JOIN memories m ON m.id = d.memory "
+        f"WHERE d.start >= ?1 AND d.start < ?2 AND {current} ORDER BY d.start, d.rowid LIMIT ?3 * {SPANS_LIMIT}) UNION ALL "
+        f"SELECT * FROM (SELECT m.id, m.occurred_at FROM memories m WHERE {EVENT_TIME} >= ?1 AND {EVENT_TIME} < ?2 "
+        f"AND m.occurred_at IS NOT NULL AND {current} ORDER BY {EVENT_TIME}, m.id LIMIT ?3)), "
         "nearest AS (SELECT id, min(start) AS start FROM dated GROUP BY id) "
-        f"SELECT {_COLUMNS} FROM nearest n JOIN memories m ON m.id = n.id WHERE {CURRENT} AND m.kind <> 'summary' "
-        "ORDER BY n.start, m.id LIMIT ?3",
+        f"SELECT {_COLUMNS} FROM nearest n JOIN memories m ON m.id = n.id ORDER BY n.start, m.id LIMIT ?3",
         (*span, limit),
     )
     return [_memory(row) for row in rows]
