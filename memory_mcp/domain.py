@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 Kind = Literal["fact", "conversation", "experience", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
 OtherMode = Literal["hybrid", "semantic_only", "graph_only", "entity_focused", "temporal"]
-Detail = Literal["full", "index"]
+Detail = Literal["full", "index", "why"]
 # What an import does with a line whose key exists with other content: refuse it, keep the stored memory, or revise it.
 Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]

@@ -82,6 +82,7 @@ class PersonaRetriever(BaseRetriever):
     def _arguments(self, query: str) -> dict[str, Any]:
         return {
             "query": query,
+            "detail": "why",
             "top_k": self.top_k,
             "mode": self.mode,
             "date_range": self.date_range,

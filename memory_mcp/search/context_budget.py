@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from memory_mcp.domain import Hit
-from memory_mcp.search.page import LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS, cut_to, labels_cost
+from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS, cut_to, labels_cost
 from memory_mcp.text.budget import estimate_tokens
 
 Layer = Literal["recent", "semantic", "summary", "upcoming"]
@@ -15,7 +15,7 @@ Layered = tuple[Layer, Hit]
 # One hit gets at most a quarter of the budget while others follow, and the topic three quarters; where a quarter is too little to show
 # anything, the first of the others gets what shows it shortened.
 LARGEST_SHARE, KEPT_SHARE = 4, 4
-LEAST_SHOWN = 100
+LEAST_SHOWN = HIT_OVERHEAD_TOKENS + WORTH_CUTTING_TOKENS
 
 
 def shared(layered: Sequence[Layered], max_tokens: int, words: Sequence[str]) -> tuple[Layered, ...]:

@@ -15,8 +15,8 @@ from memory_mcp.text.chunk import CHUNK_CHARACTERS
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, excerpt
 from memory_mcp.text.micro_summary import micro_summary
 
-# Tokens of a hit besides its text: key, dates, score and punctuation.
-HIT_OVERHEAD_TOKENS = 60
+# Tokens of a hit besides its text, where an answer is read as text: key, date and age, score and punctuation.
+HIT_OVERHEAD_TOKENS = 20
 WORTH_CUTTING_TOKENS = 40
 # Tokens of the first hit's text that are always shown, whatever its labels cost.
 LEAST_TEXT_TOKENS = 12
@@ -77,13 +77,13 @@ def within_budget(
     left = max_tokens
     for rank, (memory, score, why) in enumerate(ranked, start=1):
         text = (memory.micro_summary or micro_summary(memory.content)) if detail == "index" else memory.content
-        part = best_part(memory) if best_part and detail == "full" and len(text) > WINDOW_CHARACTERS else NOWHERE
+        part = best_part(memory) if best_part and detail != "index" and len(text) > WINDOW_CHARACTERS else NOWHERE
         overhead = labels_cost(memory)
         room = left - overhead
         cost = estimate_tokens(text)
         if hits and room < min(cost, WORTH_CUTTING_TOKENS):
             break
-        halved = detail == "full" and len(text) > CHUNK_CHARACTERS and rank < len(ranked)
+        halved = detail != "index" and len(text) > CHUNK_CHARACTERS and rank < len(ranked)
         budget = max(room // 2 if halved else room, 1 if hits else LEAST_TEXT_TOKENS)
         shown = _cut(text, part, budget, words)
         left -= overhead + estimate_tokens(shown)

@@ -296,7 +296,7 @@ def _fetched(persona: Persona, question: Question) -> Recalled:
     with persona.database.read_briefly() as connection:
         by_key = memories.by_keys(connection, question.keys)
     present = [(by_key[key], 1.0, {"key": True}) for key in question.keys if key in by_key]
-    hits = within_budget(present, question.detail, question.max_tokens, with_metadata=question.detail == "full")
+    hits = within_budget(present, question.detail, question.max_tokens, with_metadata=question.detail != "index")
     missing = tuple(key for key in question.keys if key not in by_key)
     return Recalled(hits, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
 

@@ -273,15 +273,20 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def tool_schema(model: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments. A default is part of it only where it says something: not an empty one, and not of a
-    range or a choice, whose descriptions do."""
+    """Return the JSON schema of a tool's arguments, which every model that may call it reads: nothing in it but types and descriptions, and
+    a default only where it says something: not an empty one, and not of a range or a choice, whose descriptions do."""
     properties = flat_properties(model)
     for name, field in model.model_fields.items():
         if not field.is_required() and field.default and not any(isinstance(part, Between | OneOf) for part in field.metadata):
             properties[name]["default"] = field.default
     required = [name for name, field in model.model_fields.items() if field.is_required()]
-    schema = {"additionalProperties": False, "properties": properties, "type": "object"}
+    schema = {"properties": {name: _without_values(spec) for name, spec in properties.items()}, "type": "object"}
     return {**schema, "required": required} if required else schema
+
+
+def _without_values(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without the type of an object's values, which Gemini refuses and a description tells."""
+    return {keyword: value for keyword, value in schema.items() if keyword != "additionalProperties"}
 
 
 def http_schema(flat: dict[str, Any], field: FieldInfo) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.dates.format import Language, ago, language_of
-from memory_mcp.domain import Hit, Memory, Outcome, Recalled, Similar
+from memory_mcp.domain import Detail, Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.text.privacy.redaction import Redaction
@@ -17,6 +17,9 @@ from memory_mcp.text.privacy.redaction import Redaction
 Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+# What a list to choose from says of each memory.
+INDEX_FIELDS = frozenset({"key", "content", "source", "occurred_at", "created_at", "ago", "deleted_at"})
 
 
 class PersonaAnswer(TypedDict):
@@ -73,14 +76,24 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime, langua
     )
 
 
-def hit_view(hit: Hit, call: Call, language: Language | None = None) -> dict[str, Any]:
-    """Return a hit with its score and the reasons for it, and with its metadata if it was fetched by its key."""
+def brief(view: dict[str, Any]) -> dict[str, Any]:
+    """Return a memory with one time: when it happened, if that is known, else when it was stored."""
+    return {name: value for name, value in view.items() if name != "created_at" or "occurred_at" not in view}
+
+
+def hit_view(hit: Hit, call: Call, language: Language | None = None, detail: Detail = "full") -> dict[str, Any]:
+    """Return a hit with its score, with its metadata if it was fetched by its key, and with the reasons for its score if `detail` is `why`."""
     view = memory_view(hit.memory, hit.text, call.settings.zone, call.now, language)
+    if view["kind"] == "fact":
+        del view["kind"]
+    if detail == "index":
+        view = {name: value for name, value in brief(view).items() if name in INDEX_FIELDS}
     metadata = dict(hit.memory.metadata) if hit.with_metadata else None
-    return {**view, **omit_empty(metadata=metadata, score=hit.score, why=dict(hit.why), truncated=hit.truncated or None)}
+    why = dict(hit.why) if detail == "why" else None
+    return {**view, **omit_empty(metadata=metadata, score=hit.score, why=why, truncated=hit.truncated or None)}
 
 
-def recalled_view(recalled: Recalled, call: Call, query: str = "") -> dict[str, Any]:
+def recalled_view(recalled: Recalled, call: Call, query: str, detail: Detail) -> dict[str, Any]:
     """Return an answer of recall: what ran, what was missing, the relations of the entities in the query, and the hits."""
     language = client_language(call, query)
     return {
@@ -95,7 +108,7 @@ def recalled_view(recalled: Recalled, call: Call, query: str = "") -> dict[str, 
             relations=list(recalled.relations),
             meant=[{"name": name, "similarity": similarity} for name, similarity in recalled.meant],
         ),
-        "hits": [hit_view(hit, call, language) for hit in recalled.hits],
+        "hits": [hit_view(hit, call, language, detail) for hit in recalled.hits],
     }
 
 

@@ -62,7 +62,7 @@ def test_real_models_are_loaded_beside_a_server_that_answers_and_everything_stor
         say(server, "海辺で猫と散歩した", "山小屋で紅茶を飲んだ")
         assert ask(server, "海辺の猫")["hits"]
         told = settled(server, "embedder", "reranker")
-        answer = ask(server, "海辺の猫")
+        answer = ask(server, "海辺の猫", detail="why")
         assert told["mode"] == answer["mode"] == "hybrid"
         assert (answer["reranked"], answer["degraded"], answer["index_lag"]) == (True, [], 0)
         assert {"lexical", "dense", "rerank"} <= set(answer["hits"][0]["why"])

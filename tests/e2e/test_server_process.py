@@ -29,7 +29,7 @@ Call = tuple[str, dict[str, Any]]
 
 async def talk(client: Client, calls: list[Call]) -> list[dict[str, Any]]:
     async with client:
-        return [json.loads((await client.call_tool(tool, arguments)).content[0].text) for tool, arguments in calls]
+        return [(await client.call_tool(tool, arguments)).structured_content for tool, arguments in calls]
 
 
 def client_of(server: RunningServer, persona: str, mode: str = "auto") -> Client:

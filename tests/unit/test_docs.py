@@ -21,6 +21,7 @@ from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.search import validation
 from memory_mcp.server.actions import context, memories
 from memory_mcp.server.application import TOOLSETS, mcp_server, scope_needs
+from memory_mcp.server.arguments import flat_properties
 from memory_mcp.server.mcp.tools import tools_of
 from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.transfer.line_fields import FIELDS
@@ -152,7 +153,7 @@ def test_the_documentation_has_no_argument_that_a_tool_lacks_and_the_types_of_th
     documented = {name: row for name, row in rows(table).items() if name not in ("argument", "---")}
     assert set(documented) == set(tool.parameters["properties"])
     for name, spec in tool.parameters["properties"].items():
-        of_strings = "object of strings" if "additionalProperties" in spec else "object"
+        of_strings = "object of strings" if "additionalProperties" in flat_properties(tool.operation.arguments)[name] else "object"
         kind = {"array": "list of strings", "object": of_strings}.get(spec["type"], spec["type"])
         assert documented[name][1] == kind, name
         assert (documented[name][2] == "required") == (name in tool.parameters.get("required", [])), name

@@ -316,7 +316,7 @@ def _search_heading(answer: Mapping[str, Any], query: str, call: Call) -> Json:
 
 def _older_memory(hit: Mapping[str, Any]) -> Json:
     """Return a memory with every column of the older `memories` table, and what else is known of it."""
-    known = {name: value for name, value in hit.items() if name not in ("why", *HEADING)}
+    known = {name: value for name, value in hit.items() if name not in HEADING}
     return {**known, "updated_at": hit.get("updated_at", hit["created_at"]), "tags": hit.get("tags", [])}
 
 

@@ -15,7 +15,7 @@ from memory_mcp.search.validation import QUERY_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Text, TextOrNone, TextsByName, WholeNumber
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Tool, operation
-from memory_mcp.server.views import heading, hit_view, local, omit_empty, privacy_view, without_blanks
+from memory_mcp.server.views import brief, heading, hit_view, local, omit_empty, privacy_view, without_blanks
 from memory_mcp.store import memories
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
 from memory_mcp.text.privacy.redaction import Redaction
@@ -57,12 +57,12 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             "now": local(call.now, call.settings.zone),
             **people,
             **omit_empty(degraded=degraded, mode=layers.recalled.mode if layers.recalled else None),
-            "hits": [{"_source": layer, **_brief(hit_view(hit, call, language))} for layer, hit in layers.hits],
+            "hits": [{"_source": layer, **_without_score(brief(hit_view(hit, call, language)))} for layer, hit in layers.hits],
         }
 
 
 class UpdateContextArguments(Arguments):
-    emotion: Annotated[TextOrNone, Field(description="an empty text clears this or any other")] = None
+    emotion: TextOrNone = None
     physical_state: TextOrNone = None
     mental_state: TextOrNone = None
     environment: TextOrNone = None
@@ -73,7 +73,7 @@ class UpdateContextArguments(Arguments):
 
 @operation(needs=["read", "write"], tool=Tool("update_context", "Update context", idempotent=True))
 def update_context(call: Call, arguments: UpdateContextArguments) -> Json:
-    """Note how you, the user or your relationship changed: mood, body, place, names."""
+    """Note how you, the user or your relationship changed: mood, body, place, names. An empty text clears."""
     redaction = Redaction(call.settings.privacy)
     state = {name: getattr(arguments, name) for name in STATE_FIELDS}
     changes = redaction.tree(checked_changes(state, arguments.user_info, arguments.persona_info))
@@ -166,6 +166,5 @@ def _since(last: Any, call: Call, language: Language) -> str | None:
         return None
 
 
-def _brief(view: dict[str, Any]) -> dict[str, Any]:
-    """Return a hit without what explains a search."""
-    return {name: value for name, value in view.items() if name not in ("score", "why", "created_at" if "occurred_at" in view else "")}
+def _without_score(view: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in view.items() if name != "score"}

@@ -49,7 +49,7 @@ class RememberArguments(Arguments):
     importance: Annotated[Number, Field(description="0..1")] = None
     occurred_at: Annotated[Text, Field(description="when it happened: ISO or 昨日")] = ""
     questions: Annotated[TextList, Field(description="questions this answers")] = []
-    state: Annotated[TextsByName, Field(description="emotion, physical_state, mental_state, environment, relationship_status")] = {}
+    state: Annotated[TextsByName, Field(description="fields of update_context, such as emotion")] = {}
     supersedes: Annotated[Text, Field(description="key of the memory this replaces")] = ""
     category: Text = ""
     privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = ""
@@ -96,15 +96,15 @@ def _note_of(stored: Remembered, supersedes: str) -> str | None:
 
 
 class RecallArguments(Arguments):
-    query: Annotated[Text, Field(description="question or words; dates such as 昨日 count")] = ""
+    query: Annotated[Text, Field(description="question or words, also dates: 昨日")] = ""
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None
     mode: Annotated[Text, Field(description="auto, keyword, semantic, graph or recent")] = ""
-    tags: Annotated[TextList, Field(description="carries all of these")] = []
-    date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = ""
+    tags: TextList = []
+    date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, 先週")] = ""
     min_importance: Number = None
     hypothetical: Annotated[Text, Field(description="a guessed answer, to search by")] = ""
     keys: Annotated[TextList, Field(description="fetch these")] = []
-    detail: Annotated[Text, Field(description="full or index")] = ""
+    detail: Annotated[Text, Field(description="full, index or why")] = ""
     max_tokens: WholeNumber = None
     category: Text = ""
 
@@ -123,17 +123,17 @@ def recall(call: Call, arguments: RecallArguments) -> Json:
             indexes=call.runtime.indexes,
             deadline=call.rerank_deadline(),
         )
-        if asked.detail == "full":  # an index of one line each is a list to choose from, which is no use yet
+        if asked.detail != "index":  # an index of one line each is a list to choose from, which is no use yet
             call.note_use(persona, recalled.hits)
-        return {**heading(call, persona), **recalled_view(recalled, call, arguments.query)}
+        return {**heading(call, persona), **recalled_view(recalled, call, arguments.query, asked.detail)}
 
 
 class ReviseArguments(Arguments):
     key: Text
     content: Text = ""
     tags: Annotated[TextListOrNone, Field(description="[] takes all away")] = None
-    importance: Annotated[Number, Field(description="0..1")] = None
-    restore: Annotated[Flag, Field(description="bring it back from the trash")] = False
+    importance: Number = None
+    restore: Flag = False
     reason: Text = ""
     category: Text = ""
     privacy_level: Text = ""

@@ -1,6 +1,5 @@
 """The MCP tools, made from the operations; the toolsets; and the words of calls that can't be made."""
 
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreError
 from memory_mcp.server.actions import compat, context, graph, memories, merges, organize, upkeep
+from memory_mcp.server.answer_text import answer_text
 from memory_mcp.server.arguments import Arguments, tool_schema
 from memory_mcp.server.call import Call, current_call
 from memory_mcp.server.errors import argument_problems, wording
@@ -35,7 +35,7 @@ TOOLSETS: Mapping[str, tuple[Operation, ...]] = {
 
 
 class OperationTool(Tool):
-    """The tool of an operation. It answers with JSON, as text and as structured content, or with a refusal in our words."""
+    """The tool of an operation. It answers with structured content and a text that says the same, or with a refusal in our words."""
 
     operation: SkipJsonSchema[SkipValidation[Operation]] = Field(exclude=True)
 
@@ -55,7 +55,7 @@ class OperationTool(Tool):
         except MemoryMCPError as error:
             level = logging.WARNING if isinstance(error, StoreError) else logging.DEBUG
             raise ToolError(wording(str(error), call.settings.privacy), log_level=level) from error
-        return ToolResult(content=json.dumps(answer, ensure_ascii=False, separators=(",", ":")), structured_content=answer)
+        return ToolResult(content=answer_text(answer), structured_content=answer)
 
 
 def tools_of(toolsets: Iterable[str]) -> list[OperationTool]:

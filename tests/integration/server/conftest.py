@@ -71,9 +71,7 @@ class Caller:
     def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
         result = self.result(tool, arguments)
         assert not result.is_error, result.content[0].text
-        told = json.loads(result.content[0].text)
-        assert result.structured_content == told
-        return told
+        return result.structured_content
 
     def refusal(self, tool: str, **arguments: Any) -> str:
         """The words of a call that must be refused; none of them may come out of a library."""

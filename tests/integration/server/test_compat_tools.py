@@ -389,8 +389,8 @@ def test_two_personas_at_once_get_only_their_own(server, connect, portal, name):
 
         async def call(tool, **arguments):
             result = await client.call_tool(tool, arguments)
-            heard.append(result.content[0].text)
-            return json.loads(result.content[0].text)
+            heard.append(json.dumps({**result.structured_content, "text": result.content[0].text}, ensure_ascii=False))
+            return result.structured_content
 
         for number in range(3):
             key = (await call("create_memory", content=f"{secret}{number}", environment=secret, context_tags=["a"]))["key"]
