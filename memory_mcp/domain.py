@@ -267,7 +267,8 @@ class Hit:
 class Recalled:
     """The result of recall. `mode` is the pipeline that ran; `degraded` lists what was missing from the configured one.
 
-    `more` counts further matching memories that did not fit; `missing` lists requested keys that do not exist. If the query names no
+    `more` counts further matching memories that did not fit; `missing` lists requested keys that do not exist, `unmatched` the words of the
+    query that no memory holds. If the query names no
     entity, `meant` lists those that it probably means, each with its cosine. `relations` are the graph's relations of the entities that
     the query names, each a line such as `健太 > likes > 苺`.
     """
@@ -282,6 +283,7 @@ class Recalled:
     best_score: float | None = None
     meant: tuple[tuple[str, float], ...] = ()
     relations: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,8 @@ def _summary(answer: Mapping[str, Any]) -> str:
     parts = [f"{answer['persona']}: {len(answer['hits'])} hit(s), {answer.get('more', 0)} more", f"mode {answer['mode']}"]
     if answer.get("degraded"):
         parts.append(f"degraded: {', '.join(answer['degraded'])}")
+    if answer.get("unmatched"):
+        parts.append(f"in no memory: {', '.join(answer['unmatched'])}")
     if answer.get("new_persona"):
         suggestions = ", ".join(answer.get("did_you_mean", []))
         parts.append(f"this persona does not exist yet; did you mean {suggestions}?" if suggestions else "this persona does not exist yet")

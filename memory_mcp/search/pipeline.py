@@ -25,6 +25,7 @@ from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.search.time_asked import TimeAsked, time_asked
+from memory_mcp.search.unmatched import unmatched
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.timestamps import to_text
@@ -52,6 +53,7 @@ class _Ranked:
     spans: dict[int, Span]
     index_lag: int
     relations: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
 
     def best_part(self, query: str) -> Callable[[Memory], Span]:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
@@ -121,7 +123,7 @@ def _ranked(
     by_id = memories.by_ids(connection, [candidate.memory_id for candidate in read])
     spans = chunks.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
-    return _Ranked(ranked, pool, by_id, spans, lag, evidence.relations)
+    return _Ranked(ranked, pool, by_id, spans, lag, evidence.relations, () if asked.is_vague else unmatched(connection, asked.words))
 
 
 def _fused(
@@ -277,6 +279,7 @@ def _answer(
         index_lag=ranked.index_lag,
         more=len(passing) + rest - len(hits),
         relations=ranked.relations,
+        unmatched=ranked.unmatched,
         meant=tuple((entity.name, near) for entity, near in by_meaning.entities),
         best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
     )

@@ -29,15 +29,15 @@ _PLANS = re.compile(
     r"\b(?:upcoming|coming up|ahead|schedule|scheduled|planned|plans?)\b|\bnext\s*\??$"
 )
 # Words that say nothing about what is asked for. Particles count only behind another of them: もも is no もも.
-_EMPTY_JAPANESE = (
+EMPTY_JAPANESE = (
     r"何(?:か|時|月|日|曜日?)?|なに|なん|誰|だれ|どこ(?:まで)?|いつ|どう(?:して|なって?)?|どんな|"
     r"あ(?:る|った|りました|ります|れば)|い(?:る|た|ます|ました)|(?:し|やっ|なっ|出|起き)?(?:て|た|てる|てた|ている|ていた)|する|します|しました|なる|なります|"
     r"です|でした|だった|だっけ|っけ|だろう|でしょう|かな|教えて|聞かせて|話(?:した|して|す)?|覚えてる?|思い出して|ください|くれる?|"
     r"こと|事|もの|出来事|ニュース|私|僕|俺|わたし|あなた|君|みんな|大事|大切|主な|全部|まだ|残って|入って|ほか(?:に)?|他(?:に)?|続き|元気|調子|様子"
 )
 _PARTICLES = r"[はがをにでともへのかねよなや]|から|まで|って|には|では|とか"
-_VAGUE_JAPANESE = re.compile(rf"(?:{_EMPTY_JAPANESE})(?:{_EMPTY_JAPANESE}|{_PARTICLES}|\s)*")
-_VAGUE_ENGLISH = frozenset(
+_VAGUE_JAPANESE = re.compile(rf"(?:{EMPTY_JAPANESE})(?:{EMPTY_JAPANESE}|{_PARTICLES}|\s)*")
+VAGUE_ENGLISH = frozenset(
     "a am and any anything are at be been being did do does doing done everything for get going gone had happen happened happening has have how i i'm in is it "
     "list me mine my new of on our please show so some something summary tell that the thing things to up us was we were what what's whats when where which who will with you "
     "your yours s going on left still".split()
@@ -100,7 +100,7 @@ def _is_vague(rest: str) -> bool:
 
 
 def _is_vague_english(part: str) -> bool:
-    return _WORDS.fullmatch(part) is not None and part in _VAGUE_ENGLISH
+    return _WORDS.fullmatch(part) is not None and part in VAGUE_ENGLISH
 
 
 def _joined(parts: Sequence[str]) -> list[str]:

@@ -104,6 +104,7 @@ def recalled_view(recalled: Recalled, call: Call, query: str, detail: Detail) ->
         "more": recalled.more,
         **omit_empty(
             missing=list(recalled.missing),
+            unmatched=list(recalled.unmatched),
             best_score=recalled.best_score,
             relations=list(recalled.relations),
             meant=[{"name": name, "similarity": similarity} for name, similarity in recalled.meant],

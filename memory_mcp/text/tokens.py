@@ -62,6 +62,11 @@ def query_tokens(text: str) -> list[str]:
     return list(dict.fromkeys(kept))[:QUERY_TOKENS_LIMIT]
 
 
+def is_function_word(word: str) -> bool:
+    """Whether a word is an English one that distinguishes nothing."""
+    return normalise(word) in _STOPWORDS
+
+
 def is_single_kanji(token: str) -> bool:
     """Whether a token is a single kanji: frequent, weak, and dispensable where its pairs are searched."""
     return len(token) == 1 and _KANJI.match(token) is not None

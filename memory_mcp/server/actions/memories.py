@@ -111,7 +111,8 @@ class RecallArguments(Arguments):
 
 @operation(needs=["read"], tool=Tool("recall", "Recall", read_only=True, idempotent=True))
 def recall(call: Call, arguments: RecallArguments) -> Json:
-    """Search long-term memory. Call before you answer about the user, the past, or anything you may have been told."""
+    """Search long-term memory. Call before you answer about the user, the past, or anything you may have been told. No memory has the
+    words in `unmatched`: rephrase, or guess an answer as `hypothetical`; else say that you don't know."""
     asked = question(**vars(arguments), settings=call.settings, now=call.now)
     with call.reading() as persona:
         recalled = recall_memories(

@@ -1,0 +1,95 @@
+"""The informative words of a query that no memory of a persona holds, so that a model can rephrase, or say that it doesn't know.
+
+Only what a search can find counts as held: nothing that was forgotten or replaced. Kanji are looked up by pairs, which are also found within longer
+words, katakana by three characters, other scripts by the word. Hiragana is mostly grammar, and is left out.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby, islice
+
+import apsw
+
+from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
+from memory_mcp.store.lexical.token_frequencies import rows_with
+from memory_mcp.text.tokens import is_function_word, tokens
+
+MOST = 8
+# The words of a long query that are looked up.
+WORDS_LIMIT = 100
+KANJI_WINDOW, KATAKANA_WINDOW = 2, 3
+LONGEST_COUNT = 2
+
+# Endings by which a kanji is part of a longer word (締め切り), and those that only belong to it.
+_JOINING = "いきしちりみびぎえけせねめれべげ"
+_STEM = rf"[{HAN}](?![{HAN}])"
+_WORD = re.compile(
+    rf"(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|(?![はがをにでともへのかねよなやっん])[{HIRAGANA}])?)"
+    rf"|(?P<kanji>[{HAN}]+)|(?P<katakana>[{KATAKANA}]{{2,}})|(?P<other>(?:(?![{HAN}{HIRAGANA}{KATAKANA}])[^\W_])+)"
+)
+_KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"[{HIRAGANA}]+$")
+# What asks or relates, and says nothing of what is asked for.
+_ASKING = re.compile(rf"何[{HAN}]*|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[次特主](?![{HAN}])|{EMPTY_JAPANESE}")
+_ASKING_ENGLISH = VAGUE_ENGLISH | frozenset("called far first last long many much next often over take".split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word as it was written, and the phrase of tokens to look up for the characters from `start` to `end` of it: (start, end) → phrase.
+
+    `is_divisible`: a part of it is a word, too.
+    """
+
+    text: str
+    phrases: Mapping[tuple[int, int], str]
+    is_divisible: bool = False
+
+
+def unmatched(connection: apsw.Connection, query: str) -> tuple[str, ...]:
+    """The words, as they were written, each once, at most `MOST`. `query` is without the dates that were understood."""
+    words = list(islice(_words(unicodedata.normalize("NFKC", query)), WORDS_LIMIT))
+    phrases = list({phrase for word in words for phrase in word.phrases.values()})
+    held = {phrase for phrase, (rows, _) in rows_with(connection, phrases, 1).items() if rows}
+    return tuple(dict.fromkeys(part for word in words for part in _missing(word, held)))[:MOST]
+
+
+def _words(text: str) -> Iterator[_Word]:
+    for match in _WORD.finditer(text):
+        word = match.group()
+        asking = _ASKING.match(text, match.start())
+        if asking and asking.end() >= match.start() + len(_ENDING.sub("", word)):
+            continue
+        if match.lastgroup == "stems":
+            yield _Word(word, {(0, len(word)): kanji for kanji in _KANJI.findall(word)})
+        elif match.lastgroup == "kanji":
+            yield _Word(word, _windows(word, KANJI_WINDOW), is_divisible=True)
+        elif match.lastgroup == "katakana":
+            yield _Word(word, _windows(word, min(KATAKANA_WINDOW, len(word))))
+        elif _is_informative(word):
+            yield _Word(word, {(0, len(word)): " ".join(tokens(word))})
+
+
+def _is_informative(word: str) -> bool:
+    is_count = word.isdecimal() and len(word) <= LONGEST_COUNT
+    return len(word) > 1 and not is_count and not is_function_word(word) and word.casefold() not in _ASKING_ENGLISH
+
+
+def _windows(run: str, size: int) -> dict[tuple[int, int], str]:
+    """The phrase of the pairs of each `size` characters in a row."""
+    return {
+        (start, start + size): " ".join(token for token in tokens(run[start : start + size]) if len(token) > 1)
+        for start in range(len(run) - size + 1)
+    }
+
+
+def _missing(word: _Word, held: set[str]) -> list[str]:
+    """The parts of a word that no phrase that is held covers; of a word that can't be divided all of it."""
+    covered = {index for (start, end), phrase in word.phrases.items() if phrase in held for index in range(start, end)}
+    if not word.is_divisible:
+        return [] if len(covered) == len(word.text) else [word.text]
+    runs = groupby(range(len(word.text)), covered.__contains__)
+    parts = ("".join(word.text[index] for index in indexes) for is_covered, indexes in runs if not is_covered)
+    return [part for part in parts if len(part) > 1]

@@ -1,0 +1,71 @@
+"""The words of a question that no memory holds."""
+
+import pytest
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.remember.forget import forget
+
+KNOWN = "旅人は東京タワーでケーキを食べて、妹と図書館へ行った。Kenta deployed the API in Osaka."
+
+
+@pytest.fixture
+def unmatched(say, ask):
+    """unmatched(query): what recall says of a question to a persona that knows a little."""
+    say(KNOWN)
+
+    def unmatched(query, **arguments):
+        return list(ask(query, **arguments).unmatched)
+
+    return unmatched
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("妹と喧嘩した理由は？", ["喧嘩", "理由"]),
+        ("喧嘩", ["喧嘩"]),
+        ("東京の図書館へ行ったのは誰？", []),
+        ("東京都立図書館の閉館時間", ["都立", "閉館時間"]),
+        ("ケーキとケーブルとアイス", ["ケーブル", "アイス"]),
+        ("ｹｰﾌﾞﾙ", ["ケーブル"]),
+        ("旅人は何を食べた？何時に？", []),
+        ("苺を食べたい", ["苺"]),
+        ("本の締め切りを教えて", ["本", "締め切り"]),
+        ("奥さんの名前", ["奥さん", "名前"]),
+        ("昨日、東京で喧嘩した？", ["喧嘩"]),
+        ("Where did Kenta deploy MapLibre?", ["MapLibre"]),
+        ("Is Kenta's sister in OSAKA?", ["sister"]),
+        ("どうして？", []),
+        ("ラーメン、ラーメン！", ["ラーメン"]),
+    ],
+)
+def test_the_informative_words_that_no_memory_holds_are_named_as_they_were_written(unmatched, query, words):
+    assert unmatched(query) == words
+
+
+def test_what_only_a_forgotten_or_a_replaced_memory_holds_is_held_by_none(unmatched, say, nilou, now):
+    gone, old = say("妹と喧嘩した").key, say("苺は食べられない").key
+    assert unmatched("喧嘩と苺") == []
+    forget(nilou, [gone], reason=None, dry_run=False, now=now, privacy=Privacy())
+    say("なんでも食べる", supersedes=old)
+    assert unmatched("喧嘩と苺") == ["喧嘩", "苺"]
+
+
+def test_a_secret_memory_counts_because_its_persona_is_shown_it(unmatched, say, ask):
+    say("金庫の番号の話", privacy_level="secret")
+    assert ask("金庫").hits
+    assert unmatched("金庫") == []
+
+
+def test_a_filter_does_not_make_a_known_word_unknown(unmatched):
+    assert unmatched("図書館の喧嘩", tags=["食べ物"]) == ["喧嘩"]
+
+
+def test_what_is_not_searched_by_words_names_none(unmatched, ask):
+    assert unmatched(mode="recent", query="") == []
+    assert unmatched("最近どう？") == []
+    assert ask(keys=["memory_0"]).unmatched == ()
+
+
+def test_a_long_question_names_a_few(unmatched):
+    assert len(unmatched(" ".join(f"word{number}" for number in range(1000)))) == 8
