@@ -25,6 +25,9 @@ MODE_ALIASES: Mapping[str, Mode] = {
     "temporal": "recent",
 }
 DETAILS: tuple[Detail, ...] = get_args(Detail)
+# From when on a memory is not found any more.
+Expiry = datetime | Literal["never"]
+NEVER: Literal["never"] = "never"
 CLASHES: tuple[Clash, ...] = get_args(Clash)
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 PRIVACY_LEVELS: tuple[PrivacyLevel, ...] = get_args(PrivacyLevel)
@@ -59,6 +62,7 @@ class Memory:
     category: str | None = None
     privacy_level: PrivacyLevel = "internal"
     micro_summary: str = ""
+    expires_at: datetime | None = None
 
     @property
     def event_time(self) -> datetime:
@@ -149,6 +153,7 @@ class Draft:
     category: str | None = None
     privacy_level: PrivacyLevel = "internal"
     relations: tuple[StatedRelation, ...] = ()
+    expires_at: datetime | None = None
     restored: Restored = Restored()
     embedded: Embedded | None = None
 
@@ -179,7 +184,8 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions for a memory to be a candidate. It must have all of the tags, ignoring case. `other_sources` are those that it must not have."""
+    """Conditions for a memory to be a candidate. It must have all of the tags, ignoring case. `other_sources` are those that it must not have.
+    `unexpired_at`: the moment at which it must not have expired, for a store whose expired memories can't be moved to the trash."""
 
     tags: tuple[str, ...] = ()
     date_range: TimeRange | None = None
@@ -189,6 +195,7 @@ class Filters:
     session_id: str | None = None
     source: str | None = None
     other_sources: tuple[str, ...] = ()
+    unexpired_at: datetime | None = None
 
     def __bool__(self) -> bool:
         return self != Filters()

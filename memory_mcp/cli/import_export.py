@@ -181,6 +181,7 @@ def _report(counts: dict[str, Any], origins: Iterable[str]) -> None:
         "vectors": "with vectors",
         "vectors_left": "to be embedded again",
         "graph": "of the graph",
+        "expired": "of them expired, for the trash",
     }
     typer.echo(", ".join([summary, *(f"{counts[name]} {words}" for name, words in further.items() if counts.get(name))]))
     for action in ("redacted", "flagged"):

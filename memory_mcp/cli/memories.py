@@ -1,4 +1,4 @@
-"""Commands that call a running server: `remember`, `recall`, `personas`, and the bridge `stdio`."""
+"""Commands that call a running server: `remember`, `recall`, `expire-session`, `personas`, and the bridge `stdio`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -6,14 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
-from memory_mcp.domain import MODES
+from memory_mcp.domain import KINDS, MODES
 
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", metavar="TAG")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (remember, recall, personas, stdio):
+    for command in (remember, recall, expire_session, personas, stdio):
         app.command()(command)
 
 
@@ -26,12 +26,13 @@ def remember(
     importance: Annotated[float | None, typer.Option(min=0, max=1, metavar="0..1")] = None,
     category: Annotated[str | None, typer.Option(help="The category of the memory.", metavar="NAME")] = None,
     privacy_level: Annotated[str | None, typer.Option(help="public, internal, private or secret.", metavar="LEVEL")] = None,
+    expires: Annotated[str | None, typer.Option(help="Forget it then: 2025-10-17, 来週, 30d.", metavar="WHEN")] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Store a memory."""
     arguments = {"content": text, "source": source, "occurred_at": occurred_at, "tags": tag, "importance": importance}
-    arguments |= {"category": category, "privacy_level": privacy_level}
+    arguments |= {"category": category, "privacy_level": privacy_level, "expires_at": expires}
     answer = connection(url, persona).call_tool("remember", arguments)
     if as_json:
         print_json(answer)
@@ -39,6 +40,8 @@ def remember(
     typer.echo(f"{answer['persona']}: {'stored' if answer['stored'] else 'known already'} as {answer['key']}")
     if occurred := answer.get("occurred_at"):
         typer.echo(f"  occurred at {occurred}")
+    if expires_at := answer.get("expires_at"):
+        typer.echo(f"  expires at {expires_at}")
     for action in ("redacted", "flagged"):
         if kinds := answer.get(action):
             typer.echo(f"  {action}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
@@ -47,17 +50,21 @@ def remember(
 
 
 def recall(
-    query: Annotated[str, typer.Argument(help="A question or words.", metavar="QUERY")],
+    query: Annotated[str, typer.Argument(help="A question or words; none for the latest that pass the filters.", metavar="QUERY")] = "",
     persona: PersonaName = None,
     top_k: Annotated[int | None, typer.Option("--top-k", "-n", min=1, max=50, help="How many memories.", metavar="N")] = None,
     when: Annotated[str | None, typer.Option(help="2025-10-01..2025-10-17, a day, or 先週.", metavar="RANGE")] = None,
     tag: Tags = None,
     mode: Annotated[str | None, typer.Option(help=f"{', '.join(MODES)}. Default: auto.", metavar="MODE")] = None,
+    session: Annotated[str | None, typer.Option(help="Only of this conversation.", metavar="ID")] = None,
+    kind: Annotated[str | None, typer.Option(help=f"Only {', '.join(KINDS)}.", metavar="KIND")] = None,
+    source: Annotated[str | None, typer.Option(help="Only what this one said.", metavar="NAME")] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Search a persona's memories."""
     arguments = {"query": query, "top_k": top_k, "date_range": when, "tags": tag, "mode": mode}
+    arguments |= {"session_id": session, "kind": kind, "source": source}
     answer = connection(url, persona).call_tool("recall", arguments)
     if as_json:
         print_json(answer)
@@ -67,6 +74,22 @@ def recall(
     for relation in answer.get("relations", []):
         typer.echo(f"   {relation}")
     typer.secho(_summary(answer), err=True, dim=True)
+
+
+def expire_session(
+    session: Annotated[str, typer.Argument(help="The session_id.", metavar="SESSION")],
+    when: Annotated[str, typer.Argument(help="2025-10-17, 来週, 30d, or never.", metavar="WHEN")],
+    persona: PersonaName = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set when all memories that a conversation has now expire."""
+    answer = connection(url, persona).post_json("/api/session/expire", {"session_id": session, "expires_at": when})
+    if as_json:
+        print_json(answer)
+        return
+    until = f"expire at {answer['expires_at']}" if "expires_at" in answer else "don't expire"
+    typer.echo(f"{answer['persona']}: {answer['memories']} memories of {answer['session_id']} {until}")
 
 
 def personas(url: Url = None, as_json: AsJson = False) -> None:

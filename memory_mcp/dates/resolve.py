@@ -4,12 +4,13 @@ Dates are ISO or words, in Japanese or English: 2025-10-17, 先週の金曜, 3�
 docs/dates.md lists the expressions.
 """
 
-from datetime import UTC, date, datetime
+import re
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
 from memory_mcp.dates.calendar_dates import calendar_dates
-from memory_mcp.dates.iso import in_utc_spans, iso_span, outside_calendar
+from memory_mcp.dates.iso import in_utc, in_utc_spans, iso_span, outside_calendar
 from memory_mcp.dates.mentions import is_date
 from memory_mcp.dates.missing_year import HOUR_OF_NIGHT, of_night
 from memory_mcp.dates.numerals import normalize
@@ -19,10 +20,22 @@ from memory_mcp.dates.relative_hours import hours_ago, is_just_now, named_hours,
 from memory_mcp.dates.single_date import LONGEST_WORDS, moment_of, read_date, span_of_date, with_single_day
 from memory_mcp.dates.statements import LONGEST_SPAN
 from memory_mcp.dates.tense import Direction, direction_of_text
+from memory_mcp.dates.time_of_day import night_hours
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
 
 _READ_OF_CONTENT = 2000
+_DURATION = re.compile(
+    r"p?(?=\S)(?:(?P<weeks>\d{1,4})\s*(?:w|weeks?|週間))?\s*(?:(?P<days>\d{1,4})\s*(?:d|days?|日間))?"
+    r"\s*t?(?:(?P<hours>\d{1,4})\s*(?:h|hours?|時間))?\s*(?:(?P<minutes>\d{1,4})\s*(?:min|minutes?|分間?))?"
+)
+_LONGEST_CLOCK_TIME = timedelta(hours=1)
+_EXAMPLES = {
+    "occurred_at": "2025-10-17, 2025-10-17T21:00, or words such as 昨日, 先週, 3日前, last month",
+    "date_range": "2025-10-17, 2025-10-01..2025-10-17, or words such as 昨日, 先週, 3日前, last month",
+    "expires_at": "2025-10-17, 2025-10-17T21:00, a duration such as 30d, words such as 来週, 月末まで, next month, or never",
+}
+_UNTIL = re.compile(r"\A(?:until|till|by|through) |まで\Z")
 
 
 def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") -> datetime:
@@ -75,6 +88,34 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     return span
 
 
+def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """The moment in UTC at which something ends that is to last until the time of `text`: of a day or a longer span its end, of a clock time or a
+    count of hours that moment. A duration (30d, P2W, 12時間) counts from now. A date without a year is the next one.
+
+    Raises:
+        InvalidInput: it is no date, or is not in the future.
+    """
+    plain, today = _UNTIL.sub("", normalize(text)), now.astimezone(zone).date()
+    duration = _DURATION.fullmatch(plain)
+    exact = iso_span(plain, zone) or hours_ago(plain, now)
+    if duration and any(duration.groups()):
+        moment = now.astimezone(UTC) + timedelta(**{unit: int(count) for unit, count in duration.groupdict(default="0").items()})
+    elif exact:
+        moment = exact.end if exact.end - exact.start > _LONGEST_CLOCK_TIME else exact.start
+    else:
+        reading = read_date(plain, today, find_direction=lambda: "next")
+        if reading is None:
+            raise _refusal("expires_at", text, plain, today)
+        reading = with_single_day(reading, plain, today)
+        night = night_hours() if reading.at_night else timedelta()
+        moment = in_utc(reading.days, zone).end + night if reading.minute is None else moment_of(reading, zone)
+    if moment <= now:
+        raise InvalidInput(
+            f"expires_at {text[:80]!r} is over", f"that was {moment.astimezone(zone):%Y-%m-%d %H:%M}", "Send a time to come, such as 30d"
+        )
+    return moment
+
+
 def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> list[TimeRange]:
     """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next one."""
     plain = normalize(query)
@@ -114,9 +155,4 @@ def _refusal(argument: str, text: str, plain: str, today: date) -> InvalidInput:
         return InvalidInput(
             f"{argument} {text[:80]!r} is no date", "there is no such day", "Send a day of the calendar, such as 2025-10-17"
         )
-    examples = "2025-10-17, 2025-10-01..2025-10-17" if argument == "date_range" else "2025-10-17, 2025-10-17T21:00"
-    return InvalidInput(
-        f"{argument} {text[:80]!r} is no date that can be understood",
-        "",
-        f"Send {examples}, or words such as 昨日, 先週, 3日前, last month",
-    )
+    return InvalidInput(f"{argument} {text[:80]!r} is no date that can be understood", "", f"Send {_EXAMPLES[argument]}")

@@ -55,7 +55,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """An open persona, as passed to the pipelines. `exists` is False for a persona without files, which can only be read."""
+    """An open persona, as passed to the pipelines. `exists` is False for a persona without files, which can only be read. `has_expired`: it has
+    expired memories that couldn't be moved to the trash."""
 
     name: str
     database: Database
@@ -64,6 +65,7 @@ class Persona:
     names: KnownNames
     words: TokenCounts
     exists: bool = True
+    has_expired: bool = False
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ def forget_stored(
     for memory in present:
         memories.set_deleted(connection, memory.id, now)
     refresh_after_trash(connection, present, now)
-    withhold_summaries(connection, present, now)
+    summary_rows.withhold(connection, present, now)
     done = [
         Operation("delete", memory.key, now, before={"content": memory.content}, metadata={"reason": reason} if reason else {})
         for memory in present
@@ -48,15 +48,6 @@ def forget_stored(
     for operation in done:
         operations.record(connection, operation)
     return by_key, done
-
-
-def withhold_summaries(connection: apsw.Connection, present: Sequence[Memory], now: datetime) -> None:
-    """Moves summaries of these memories to the trash at once, so that none repeats what was forgotten; they are made anew."""
-    citing = summary_rows.citing(connection, [memory.key for memory in present if memory.kind != "summary"])
-    for summary in memories.by_keys(connection, citing).values():
-        if summary.deleted_at is None:
-            memories.set_deleted(connection, summary.id, now)
-    summary_rows.outdate(connection, citing)
 
 
 def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], now: datetime) -> None:

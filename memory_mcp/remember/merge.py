@@ -103,6 +103,8 @@ def _mergeable(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Me
         raise InvalidInput(
             "these can't be merged", "one of them is secret, and its tags would not be any more", "Make all of them secret first"
         )
+    if len({memory.expires_at for memory in by_key.values()}) > 1:
+        raise InvalidInput("these can't be merged", "they don't expire at the same time", "Give all of them the same expires_at first")
     return by_key
 
 

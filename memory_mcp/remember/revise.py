@@ -7,17 +7,18 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Memory, PrivacyLevel
+from memory_mcp.domain import Expiry, Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.forget import refresh_after_trash, withhold_summaries
+from memory_mcp.remember.forget import refresh_after_trash
 from memory_mcp.remember.redact import update_flags, version_redacted
-from memory_mcp.store import memories, memory_merges, operations, versions
+from memory_mcp.store import memories, memory_merges, operations, summary_rows, versions
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, index_queue
 from memory_mcp.store.versions import Version
 from memory_mcp.text.chunk import split
@@ -33,6 +34,7 @@ class Revision:
     importance: float | None = None
     category: str | None = None
     privacy_level: PrivacyLevel | None = None
+    expires_at: Expiry | None = None
     restore: bool = False
     reason: str | None = None
     revision: int | None = None
@@ -40,7 +42,8 @@ class Revision:
     @property
     def changes(self) -> bool:
         """Whether any field of the memory changes."""
-        return (self.content, self.tags, self.importance, self.category, self.privacy_level, self.revision) != (None,) * 6
+        fields = (self.content, self.tags, self.importance, self.category, self.privacy_level, self.expires_at, self.revision)
+        return any(field is not None for field in fields)
 
 
 def private(revision: Revision, rules: Privacy) -> tuple[Revision, Redaction]:
@@ -60,7 +63,7 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
 
     Raises:
         MemoryNotFound: this persona has no memory with that key, or it had no such revision.
-        InvalidInput: it is in the trash and `restore` is not set; or there is no change.
+        InvalidInput: it is in the trash and `restore` is not set; it has expired, and gets no other time; or there is no change.
     """
     if not (revision.changes or revision.restore):
         raise InvalidInput("nothing to revise", "only a key, or a reason, was given", "Say what is to change, such as content")
@@ -69,6 +72,31 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
     for operation in done:
         persona.log.append(persona.name, operation)
     return memory
+
+
+def expire_session(persona: Persona, session_id: str, expires_at: Expiry, *, now: datetime) -> int:
+    """Changes when the memories that a session has now expire. Returns how many there are.
+
+    Raises:
+        MemoryNotFound: this persona has no memory of that session.
+    """
+    done = persona.database.write(lambda connection: _expire_session(connection, session_id, expires_at, now))
+    for operation in done:
+        persona.log.append(persona.name, operation)
+    return len(done)
+
+
+def _expire_session(connection: apsw.Connection, session_id: str, expires_at: Expiry, now: datetime) -> list[Operation]:
+    after = {"expires_at": memories.expiry_text(expires_at)}
+    done = [
+        Operation("update", key, now, before={"expires_at": before}, after=after, metadata={"reason": "expiry of its session"})
+        for key, before in memories.set_session_expiry(connection, session_id, expires_at)
+    ]
+    if not done:
+        raise MemoryNotFound(f"no memory is of the session {session_id[:80]!r}", "", "Take the session_id from a recall")
+    for operation in done:
+        operations.record(connection, operation)
+    return done
 
 
 def relations_left(persona: Persona, memory: Memory) -> list[str]:
@@ -94,6 +122,12 @@ def revise_stored(
                 f"{key} is in the trash",
                 f"it was forgotten at {memory.deleted_at:%Y-%m-%d %H:%M} UTC",
                 "Send restore=true to bring it back",
+            )
+        if memory.expires_at and memory.expires_at <= now and revision.expires_at is None:
+            raise InvalidInput(
+                f"{key} has expired",
+                f"its time was over at {memory.expires_at:%Y-%m-%d %H:%M} UTC",
+                "Bring it back by revise with restore=true and expires_at: a time to come, or never",
             )
         memories.set_deleted(connection, memory.id, None)
         memory_merges.drop(connection, [key])
@@ -127,6 +161,7 @@ def _change(
         now=now,
         category=revision.category,
         privacy_level=revision.privacy_level,
+        expires_at=revision.expires_at,
     )
     if _searched(replace(base, content=content)) != _searched(memory):
         chunks.replace(connection, memory.id, split(content), base.questions)
@@ -135,8 +170,8 @@ def _change(
         if memory.kind != "summary":
             entity_linking.relink_entities(connection, names, memory.id, content, now)
     if content != memory.content or (revision.privacy_level == "secret" and memory.privacy_level != "secret"):
-        withhold_summaries(connection, [memory], now)
-    labelled = [name for name in ("category", "privacy_level") if getattr(revision, name) is not None]
+        summary_rows.withhold(connection, [memory], now)
+    labelled = [name for name in ("category", "privacy_level", "expires_at") if getattr(revision, name) is not None]
     return Operation(
         "update",
         memory.key,
@@ -159,7 +194,8 @@ def _searched(memory: Memory) -> tuple[object, ...]:
 
 
 def _named(of: Memory | Revision, names: Sequence[str]) -> dict[str, str | None]:
-    return {name: getattr(of, name) for name in names}
+    values = {name: getattr(of, name) for name in names}
+    return {name: to_text(value) if isinstance(value, datetime) else value for name, value in values.items()}
 
 
 def _earlier(connection: apsw.Connection, memory: Memory, number: int, privacy: Privacy) -> Version:

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.dates.resolve import parse_moment
-from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS, Draft, Kind, PrivacyLevel
+from memory_mcp.dates.resolve import parse_expiry, parse_moment
+from memory_mcp.domain import KINDS, NEVER, PRIVACY_LEVELS, STATE_FIELDS, Draft, Expiry, Kind, PrivacyLevel
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 from memory_mcp.text.labels import few, json_object, label, labels
@@ -36,12 +36,14 @@ def draft(
     category: str | None = None,
     privacy_level: str | None = None,
     relations: Sequence[str] = (),
+    expires_at: str | None = None,
 ) -> Draft:
     """A checked draft. `kind` left out means `conversation` within a session and `fact` otherwise.
 
     Raises:
         InvalidInput: an argument can't be stored; names it.
     """
+    expiry = checked_expiry(expires_at, now, zone) if expires_at and expires_at.strip() else NEVER
     return Draft(
         content=checked_content(content),
         source=label(source, "source"),
@@ -57,6 +59,7 @@ def draft(
         category=label(category, "category"),
         privacy_level=checked_privacy_level(privacy_level) if privacy_level and privacy_level.strip() else "internal",
         relations=tuple(parse_relation(storable(relation, "relations"), ENTITY_TYPE_NAMES) for relation in few(relations, "relations")),
+        expires_at=None if expiry == NEVER else expiry,
     )
 
 
@@ -82,6 +85,11 @@ def checked_importance(importance: float) -> float:
             "Send 0.5 for something ordinary, 0.9 for something that must not be lost",
         )
     return float(importance)
+
+
+def checked_expiry(text: str, now: datetime, zone: ZoneInfo) -> Expiry:
+    """A moment to come, or `never`."""
+    return NEVER if text.strip().casefold() == NEVER else parse_expiry(text, now, zone)
 
 
 def checked_privacy_level(level: str) -> PrivacyLevel:

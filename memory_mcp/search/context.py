@@ -51,12 +51,16 @@ def context(
     The topic gets the hits that summaries leave: docs/decisions/0017-layers-of-a-context.md.
     """
     layers = settings.context
+    # Where expired memories can't be moved to the trash, nothing is shown that may repeat one.
+    filters = Filters(unexpired_at=now if persona.has_expired else None)
     with persona.database.read_briefly() as connection:
-        fresh = _latest_informative(connection, AT_MOST + layers.recent)
-        summaries = _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries)
+        fresh = _latest_informative(connection, filters, AT_MOST + layers.recent)
+        summaries = (
+            _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries) if not filters else []
+        )
         upcoming = (
             memories.upcoming(connection, now, shifted(now, timedelta(days=layers.upcoming_days)), layers.upcoming)
-            if layers.upcoming
+            if layers.upcoming and not filters
             else []
         )
     spare = layers.summaries - len(summaries) - len(upcoming)
@@ -92,11 +96,11 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
     return chosen
 
 
-def _latest_informative(connection: apsw.Connection, wanted: int) -> list[Memory]:
+def _latest_informative(connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
     """The latest memories that are informative: as many as are `wanted`, or as there are among the latest."""
     informative: list[Memory] = []
     for pool in LATEST_POOLS:
-        latest = memories.recent(connection, Filters(), pool, without_summaries=True)
+        latest = memories.recent(connection, filters, pool, without_summaries=True)
         informative = [memory for memory in latest if not low_value(memory.content)]
         if len(informative) >= wanted or len(latest) < pool:
             break

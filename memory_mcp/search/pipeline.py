@@ -74,6 +74,8 @@ def recall(
     """The memories of this persona that answer the question best. After `deadline`, in seconds of `time.monotonic`, nothing is reranked."""
     if question.keys:
         return _fetched(persona, question)
+    if persona.has_expired:
+        question = replace(question, filters=replace(question.filters, unexpired_at=now))
     asked = time_asked(question.query, now, settings.zone)
     if question.mode == "auto" and asked.is_vague:  # no word of it says what is asked for but the time
         question = replace(question, mode="recent", query=asked.words if asked.dates else "")

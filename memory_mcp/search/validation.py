@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.dates.resolve import parse_range
-from memory_mcp.domain import DETAILS, MODE_ALIASES, MODES, Filters, Question
+from memory_mcp.domain import DETAILS, KINDS, MODE_ALIASES, MODES, Filters, Question
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.labels import few
 from memory_mcp.text.names import normalized_length
@@ -39,6 +39,8 @@ def question(
     max_tokens: int | None = None,
     category: str | None = None,
     session_id: str | None = None,
+    kind: str | None = None,
+    source: str | None = None,
 ) -> Question:
     """A checked question. `top_k` left out means `reranker_top_n`.
 
@@ -49,13 +51,18 @@ def question(
     asked = private.text(storable((query or "").strip(), "query"))
     wanted = (mode or "").strip().casefold() or "auto"
     mode = MODE_ALIASES.get(wanted, wanted)
-    if not asked and mode == "auto" and (tags or category or date_range or min_importance):
+    wanted_kind = (kind or "").strip().casefold()
+    if not asked and mode == "auto" and any((tags, category, date_range, min_importance, session_id, wanted_kind, source)):
         mode = "recent"  # the filters alone are the question: what happened yesterday
     if not asked and not keys and mode != "recent":
         raise InvalidInput(
             "query is empty",
             "there is nothing to search for",
-            "Send a query, or keys to fetch, or a date_range, tags or a category, or mode=recent",
+            "Send a query, or keys to fetch, or a filter such as date_range, tags or session_id, or mode=recent",
+        )
+    if asked and wanted_kind == "summary":
+        raise InvalidInput(
+            "kind is 'summary'", "summaries repeat memories, and are not searched", "Leave out the query for the latest of them"
         )
     for name, text in (("query", asked), ("hypothetical", hypothetical or "")):
         if (length := normalized_length(text)) > QUERY_LIMIT:
@@ -72,6 +79,8 @@ def question(
             min_importance=_fraction("min_importance", min_importance or 0.0),
             category=private.text(storable((category or "").strip(), "category")) or None,
             session_id=private.text(storable((session_id or "").strip(), "session_id")) or None,
+            kind=_one_of("kind", wanted_kind, KINDS) if wanted_kind else None,
+            source=private.text(storable((source or "").strip(), "source")) or None,
         ),
         keys=tuple(dict.fromkeys(storable(key, "keys").strip() for key in keys)),
         hypothetical=private.text(storable((hypothetical or "").strip(), "hypothetical")),

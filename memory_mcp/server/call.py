@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -23,7 +23,16 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.dates.format import Language, language_of
 from memory_mcp.domain import Hit
 from memory_mcp.encoders.models import Models
-from memory_mcp.errors import ClockUnusable, InvalidPersonaName, MemoryMCPError, NotAllowed, Overloaded, PersonaConflict, PersonaRequired
+from memory_mcp.errors import (
+    ClockUnusable,
+    InvalidPersonaName,
+    MemoryMCPError,
+    NotAllowed,
+    Overloaded,
+    PersonaConflict,
+    PersonaRequired,
+    StoreError,
+)
 from memory_mcp.personas.names import canonical_name, sent_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.rerank import rerank_deadline
@@ -31,6 +40,7 @@ from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.store import memories, operations
 from memory_mcp.store.operations import Operation
+from memory_mcp.upkeep import retention_rules
 
 HEADER = "x-persona"
 PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
@@ -109,14 +119,22 @@ class Call:
     @contextmanager
     def reading(self) -> Iterator[Persona]:
         """The persona's handle. One that doesn't exist is empty and stays uncreated; so is one that is not the token's."""
-        name, personas = self.persona_name(), self.runtime.personas
+        name = self.persona_name()
         if self.admission.reaches(name):
-            handle = personas.reading(name)
+            handle = self.reading_of(name)
         else:
             self._note_foreign(name)
-            handle = personas.absent(name)  # its files aren't touched: neither the answer nor its time may tell that there are any
+            handle = self.runtime.personas.absent(
+                name
+            )  # its files aren't touched: neither the answer nor its time may tell that there are any
         with handle as persona:
             yield persona
+
+    @contextmanager
+    def reading_of(self, name: str) -> Iterator[Persona]:
+        """The handle of a persona that the caller may reach, without what has expired."""
+        with self.runtime.personas.reading(name) as persona:
+            yield self._without_expired(persona)
 
     @contextmanager
     def writing(self) -> Iterator[Persona]:
@@ -129,7 +147,8 @@ class Call:
         if not self.admission.reaches(name):
             self._note_foreign(name)
             raise self.admission.foreign(name)
-        with self.runtime.personas.writing(name) as persona:
+        with self.runtime.personas.writing(name) as opened:
+            persona = self._without_expired(opened)
             try:
                 yield persona
             finally:  # what fails in the end may have written before
@@ -170,6 +189,16 @@ class Call:
         """These memories answered the caller's question. Nothing is written here."""
         if self.runtime.usage and persona.exists and self.settings.usage.enabled:
             self.runtime.usage.note(persona.name, (hit.memory.key for hit in hits), self.now)
+
+    def _without_expired(self, persona: Persona) -> Persona:
+        """The persona after what has expired was moved to the trash; where nothing can be written, it says that some has."""
+        try:
+            if persona.exists and retention_rules.trash_expired(persona, self.now):
+                self._wake(persona)
+        except (StoreError, Overloaded, ClockUnusable) as error:
+            logger.debug("memories of %s that have expired aren't in the trash yet: %s", persona.name, error)
+            return replace(persona, has_expired=True)
+        return persona
 
     def _note_foreign(self, name: str) -> None:
         if not self._noted:  # one call may ask for its persona more than once

@@ -73,6 +73,7 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime, langua
         supersedes=memory.supersedes,
         superseded_by=memory.superseded_by,
         deleted_at=local(memory.deleted_at, zone),
+        expires_at=local(memory.expires_at, zone),
     )
 
 

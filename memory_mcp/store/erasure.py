@@ -61,6 +61,11 @@ def expired(
     return _due(connection, condition, values, "m.updated_at, m.id", limit)
 
 
+def past_expiry(connection: apsw.Connection, now: datetime, limit: int) -> DueMemories:
+    """Memories outside the trash that have expired."""
+    return _due(connection, "m.deleted_at IS NULL AND m.expires_at <= ?", (to_text(now),), "m.expires_at, m.id", limit)
+
+
 def oldest_unprotected(
     connection: apsw.Connection, kind: Kind, keep_importance: float | None, keep_tags: Collection[str]
 ) -> datetime | None:

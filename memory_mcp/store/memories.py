@@ -16,7 +16,7 @@ from typing import Any, Literal
 import apsw
 
 from memory_mcp.dates.statements import SPANS_LIMIT
-from memory_mcp.domain import Draft, Filters, Memory, Origin, PrivacyLevel
+from memory_mcp.domain import NEVER, Draft, Expiry, Filters, Memory, Origin, PrivacyLevel
 from memory_mcp.store.memory_dates import NAMED_IN
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
@@ -40,7 +40,7 @@ _SUCCESSOR = """(
 _COLUMNS = (
     "m.id, m.key, m.content, m.created_at, m.updated_at, m.tags, m.occurred_at, m.importance, m.source, m.session_id, m.kind, "
     f"m.state, m.questions, m.revision, m.supersedes, {_SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at, m.metadata, "
-    "m.category, m.privacy_level, m.micro_summary"
+    "m.category, m.privacy_level, m.micro_summary, m.expires_at"
 )
 # A current memory: neither in the trash nor replaced by another.
 CURRENT = f"m.deleted_at IS NULL AND {_SUCCESSOR} IS NULL"
@@ -69,8 +69,8 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
     memory_id = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get
     connection.execute(
         "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
-        "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata, category, privacy_level, micro_summary) "
-        f"VALUES ({','.join('?' * 23)})",
+        "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata, category, privacy_level, micro_summary, "
+        f"expires_at) VALUES ({','.join('?' * 24)})",
         (
             memory_id,
             key,
@@ -95,6 +95,7 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
             draft.category,
             draft.privacy_level,
             micro_summary(draft.content),
+            optional_to_text(draft.expires_at),
         ),
     )
     return memory_id, key
@@ -109,13 +110,14 @@ def change(
     now: datetime,
     category: str | None = None,
     privacy_level: PrivacyLevel | None = None,
+    expires_at: Expiry | None = None,
 ) -> int:
-    """Change a memory. None keeps the category or privacy level; an empty category removes it. Returns the new revision."""
+    """Change a memory. None keeps the category, privacy level or expiry; an empty category removes it. Returns the new revision."""
     revision = memory.revision + 1
     draft = Draft(content=content, source=memory.source, session_id=memory.session_id, occurred_at=memory.occurred_at)
     connection.execute(
         "UPDATE memories SET content = ?, tags = ?, importance = ?, updated_at = ?, revision = ?, write_digest = ?, category = ?, "
-        "privacy_level = ?, micro_summary = ? WHERE id = ?",
+        "privacy_level = ?, micro_summary = ?, expires_at = ? WHERE id = ?",
         (
             content,
             _json(tags),
@@ -126,10 +128,43 @@ def change(
             (memory.category if category is None else category) or None,
             privacy_level or memory.privacy_level,
             micro_summary(content),
+            optional_to_text(memory.expires_at) if expires_at is None else expiry_text(expires_at),
             memory.id,
         ),
     )
     return revision
+
+
+def expiry_text(expires_at: Expiry) -> str | None:
+    """An expiry as it is stored."""
+    return None if expires_at == NEVER else to_text(expires_at)
+
+
+def set_session_expiry(connection: apsw.Connection, session_id: str, expires_at: Expiry) -> list[tuple[str, str | None]]:
+    """Change when the memories of a session expire, without those in the trash and summaries. Returns their keys, each with its earlier expiry."""
+    rows: list[Any] = connection.execute(
+        "SELECT key, expires_at FROM memories WHERE session_id = ? AND deleted_at IS NULL AND kind <> 'summary' ORDER BY id", (session_id,)
+    ).fetchall()
+    connection.execute(
+        "UPDATE memories SET expires_at = ? WHERE session_id = ? AND deleted_at IS NULL AND kind <> 'summary'",
+        (expiry_text(expires_at), session_id),
+    )
+    return rows
+
+
+def has_expired(connection: apsw.Connection, now: datetime) -> bool:
+    """Whether a memory outside the trash has expired."""
+    return (
+        connection.execute("SELECT 1 FROM memories WHERE expires_at <= ? AND deleted_at IS NULL LIMIT 1", (to_text(now),)).get is not None
+    )
+
+
+def next_expiry(connection: apsw.Connection) -> datetime | None:
+    """When the next memory outside the trash expires; None for never."""
+    earliest: str | None = connection.execute(
+        "SELECT min(expires_at) FROM memories WHERE expires_at IS NOT NULL AND deleted_at IS NULL"
+    ).get
+    return optional_from_text(earliest)
 
 
 def set_deleted(connection: apsw.Connection, memory_id: int, deleted_at: datetime | None) -> None:
@@ -274,26 +309,21 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
         start, end, besides = (to_text(moment) if moment else "" for moment in astuple(filters.date_range))
         conditions.append(f"AND (({EVENT_TIME} >= ? AND {EVENT_TIME} < ? AND {EVENT_TIME} <> ?) OR {NAMED_IN})")
         values += [start, end, besides, end, start]
-    if filters.min_importance > 0:
-        conditions.append("AND m.importance >= ?")
-        values.append(filters.min_importance)
     if filters.kind == "summary":  # summaries are few and have an index of their own, unlike a scan by time
         conditions.append("AND m.id IN (SELECT id FROM memories WHERE kind = 'summary')")
     elif filters.kind:
         conditions.append("AND m.kind = ?")
         values.append(filters.kind)
-    if filters.category:
-        conditions.append("AND m.category = ? COLLATE NOCASE")
-        values.append(filters.category)
-    if filters.session_id:
-        conditions.append("AND m.session_id = ?")
-        values.append(filters.session_id)
-    if filters.source:
-        conditions.append("AND m.source = ? COLLATE NOCASE")
-        values.append(filters.source)
-    if filters.other_sources:
-        conditions.append("AND coalesce(m.source, '') NOT IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps(filters.other_sources))
+    compared = {
+        "m.importance >= ?": filters.min_importance,
+        "m.category = ? COLLATE NOCASE": filters.category,
+        "m.session_id = ?": filters.session_id,
+        "m.source = ? COLLATE NOCASE": filters.source,
+        "coalesce(m.source, '') NOT IN (SELECT value FROM json_each(?))": filters.other_sources and json.dumps(filters.other_sources),
+        "(m.expires_at IS NULL OR m.expires_at > ?)": optional_to_text(filters.unexpired_at),
+    }
+    conditions += [f"AND {condition}" for condition, value in compared.items() if value]
+    values += [value for value in compared.values() if value]
     return " ".join(conditions), tuple(values)
 
 
@@ -376,6 +406,7 @@ def _as_memory(row: tuple[Any, ...]) -> Memory:
         category=row[20],
         privacy_level=row[21],
         micro_summary=row[22] or "",
+        expires_at=optional_from_text(row[23]),
     )
 
 
@@ -417,7 +448,7 @@ def _nothing(_row: tuple[Any, ...]) -> None:
 _NAMES = tuple(column.strip().removeprefix("m.") for column in _COLUMNS.replace(_SUCCESSOR, "superseded_by").split(","))
 _READABLE: Mapping[int, Callable[[object], bool]] = {
     2: _is_text,
-    **dict.fromkeys((3, 4, 6, 16, 18), _is_moment),
+    **dict.fromkeys((3, 4, 6, 16, 18, 23), _is_moment),
     **dict.fromkeys((5, 12), partial(_is_json, list)),
     **dict.fromkeys((11, 19), partial(_is_json, dict)),
 }

@@ -278,6 +278,18 @@ def _times(connection: apsw.Connection) -> None:
     connection.execute(_TIMES)
 
 
+# Read at every call, so that nothing that has expired is found.
+_EXPIRY = """
+ALTER TABLE memories ADD COLUMN expires_at TEXT;
+CREATE INDEX memories_by_expiry ON memories(expires_at) WHERE expires_at IS NOT NULL AND deleted_at IS NULL;
+"""
+
+
+def _expiry(connection: apsw.Connection) -> None:
+    """Add the time from which a memory is not found any more."""
+    connection.execute(_EXPIRY)
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
@@ -301,6 +313,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0020 names compared anew", graph_schema.names_compared_anew),
     ("0021 few segments of the lexical index", _few_segments),
     ("0022 times named by texts", _times),
+    ("0023 expiry", _expiry),
 ]
 
 

@@ -214,6 +214,15 @@ def remove_empty_sessions(connection: apsw.Connection) -> None:
     )
 
 
+def withhold(connection: apsw.Connection, sources: Sequence[Memory], now: datetime) -> None:
+    """Move summaries of these memories to the trash at once, so that none repeats what was forgotten; they are made anew."""
+    summaries = citing(connection, [memory.key for memory in sources if memory.kind != "summary"])
+    for summary in memories.by_keys(connection, summaries).values():
+        if summary.deleted_at is None:
+            memories.set_deleted(connection, summary.id, now)
+    outdate(connection, summaries)
+
+
 def outdate(connection: apsw.Connection, keys: Sequence[str]) -> None:
     """Mark summaries to be made again."""
     note_due(connection, _due_again(connection, keys))

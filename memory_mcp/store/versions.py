@@ -17,8 +17,8 @@ _EXCLUDED_COLUMNS = frozenset(
     "id key content tags importance updated_at revision created_at supersedes deleted_at usage_count last_used_at write_digest micro_summary".split()
 )
 
-# Restoring an earlier text keeps the current privacy level and metadata.
-_KEPT_ON_RESTORE = frozenset({"privacy_level", "metadata"})
+# Restoring an earlier text keeps the current privacy level, expiry and metadata.
+_KEPT_ON_RESTORE = frozenset({"privacy_level", "expires_at", "metadata"})
 
 _EXPORTED_COLUMNS = "key, revision, content, updated_at, tags, importance, reason, category, privacy_level"
 

@@ -52,7 +52,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The counts of an import: memories, edited notes (`revised`) and their removed pieces (`dropped`), earlier versions, vectors that were
+    """The counts of an import: memories, those of them that have expired, edited notes (`revised`) and their removed pieces (`dropped`), earlier versions, vectors that were
     stored or ignored for lack of their model (`vectors_left`), and graph lines; and the notes that are no longer in their vault. Results can be added: `first + second`."""
 
     stored: int = 0
@@ -69,6 +69,7 @@ class ImportResult:
     redacted: Mapping[str, int] = field(default_factory=dict)
     flagged: Mapping[str, int] = field(default_factory=dict)
     deleted_notes: tuple[DeletedNote, ...] = ()
+    expired: int = 0
 
     def __add__(self, other: "ImportResult") -> "ImportResult":
         return ImportResult(
@@ -86,6 +87,7 @@ class ImportResult:
             _total([self.redacted, other.redacted]),
             _total([self.flagged, other.flagged]),
             (*self.deleted_notes, *other.deleted_notes)[:ERRORS_LISTED],
+            self.expired + other.expired,
         )
 
 
@@ -234,6 +236,7 @@ def row_of(memory: Memory, stated: Sequence[StatedRelation] = ()) -> dict[str, A
         "metadata": dict(memory.metadata) or None,
         "category": memory.category,
         "privacy_level": memory.privacy_level,
+        "expires_at": optional_to_text(memory.expires_at),
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -298,6 +301,10 @@ def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], opti
         vectors=sum(has_vectors for has_vectors, name in zip(with_vectors, names, strict=True) if name == "stored"),
         redacted=_total(outcome.redacted for outcome in new),
         flagged=_total(outcome.flagged for outcome in new),
+        expired=sum(
+            outcome.outcome == "stored" and draft.expires_at is not None and draft.expires_at <= options.now
+            for outcome, draft in zip(outcomes, drafts, strict=True)
+        ),
     )
 
 

@@ -62,7 +62,9 @@ def draft_of(row: Mapping[str, Any], now: datetime, zone: ZoneInfo, generations:
     metadata = row.get("metadata", {})
     embedded = embedded_in(row["vectors"], checked, generations) if "vectors" in row else None
     kind = "summary" if is_summary else checked.kind
-    return replace(checked, restored=restored, embedded=embedded, metadata=metadata, kind=kind)
+    # Unlike a caller's, the time of an export may be over: the memory is then moved to the trash.
+    expires_at = parse_time("expires_at", row["expires_at"], zone) if "expires_at" in row else None
+    return replace(checked, restored=restored, embedded=embedded, metadata=metadata, kind=kind, expires_at=expires_at)
 
 
 def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
@@ -236,6 +238,7 @@ FIELDS: Mapping[str, Check] = {
     "metadata": OBJECT,
     "category": TEXT,
     "privacy_level": TEXT,
+    "expires_at": TEXT,
     "vectors": ("an object that an export wrote", _is_plain_object),
 }
 VERSION_FIELDS: Mapping[str, Check] = {

@@ -1,6 +1,9 @@
 """Retention: which memories are due for the trash or for a purge, and the chore that does both.
 
 The rules are those of `retention` in config.json. Only memories in the trash are purged.
+
+Expiry (`expires_at`) is one rule for everything that reads: what has expired is moved to the trash before a persona is read
+(`trash_expired`), so that no search, sum or name needs a clock.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +16,11 @@ from memory_mcp.config.settings import Retention, Settings
 from memory_mcp.domain import KINDS, Kind, Memory
 from memory_mcp.errors import Overloaded
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, memories, operations
+from memory_mcp.store import erasure, memories, operations, summary_rows
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import purge
@@ -63,6 +67,22 @@ def expire(persona: Persona, rules: Retention, now: datetime, limit: int = AT_ON
     return [str(operation.key) for operation in done]
 
 
+def trash_expired(persona: Persona, now: datetime) -> bool:
+    """Move all memories that have expired to the trash, with the summaries made from them. Returns whether there were any.
+
+    Raises:
+        StoreError: nothing can be written, such as on a full disk.
+    """
+    with persona.database.read_briefly() as connection:
+        if not memories.has_expired(connection, now):
+            return False
+    while done := persona.database.write(lambda connection: _expire_by_time(connection, now)):
+        for operation in done:
+            persona.log.append(persona.name, operation)
+    persona.words.clear()
+    return True
+
+
 def step(
     persona: Persona, now: datetime, settings: Settings, indexes: IndexCache, forget_cached: Callable[[], None] = lambda: None
 ) -> bool:
@@ -71,6 +91,8 @@ def step(
     `forget_cached` is called after a purge.
     """
     rules = settings.retention
+    if trash_expired(persona, now):
+        return True
     due = list_due(persona, rules, now, limit=1)
     if due.trash_total:
         return bool(expire(persona, rules, now))
@@ -94,13 +116,26 @@ def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | 
             if (oldest := erasure.oldest_unprotected(connection, kind, rules.keep_importance, rules.keep_tags))
         ]
         in_trash = erasure.longest_in_trash(connection) if rules.trash_days is not None else None
+        expiry = memories.next_expiry(connection)
+    if expiry:
+        moments.append(expiry)
     if in_trash and rules.trash_days is not None:
         moments.append(in_trash + timedelta(days=rules.trash_days))
     return min(moments, default=None)
 
 
+def _expire_by_time(connection: apsw.Connection, now: datetime) -> list[Operation]:
+    expired = erasure.past_expiry(connection, now, AT_ONCE).memories
+    summary_rows.withhold(connection, expired, now)
+    return _move(connection, [Due(memory, f"expires_at {to_text(memory.expires_at)}") for memory in expired if memory.expires_at], now)
+
+
 def _expire(connection: apsw.Connection, rules: Retention, now: datetime, limit: int) -> list[Operation]:
-    due, _ = _due_for_trash(connection, rules, now, limit)
+    return _move(connection, _due_for_trash(connection, rules, now, limit)[0], now)
+
+
+def _move(connection: apsw.Connection, due: Sequence[Due], now: datetime) -> list[Operation]:
+    """Move memories to the trash. Returns the operations to log."""
     for entry in due:
         memories.set_deleted(connection, entry.memory.id, now)
     changed = [entry.memory for entry in due]

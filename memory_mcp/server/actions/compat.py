@@ -110,10 +110,6 @@ class SearchMemoriesArguments(Arguments):
     max_depth: Annotated[WholeNumber, Field(description="no effect")] = None
 
 
-class SessionRecallArguments(RecallArguments):
-    session_id: Text = ""
-
-
 # The modes of the specification, as ours. The latest first is an order, not a search.
 SPECIFIED_MODES = {"hybrid": "auto", "semantic_only": "semantic", "graph_only": "graph", "entity_focused": "graph", "temporal": "auto"}
 
@@ -121,10 +117,10 @@ SPECIFIED_MODES = {"hybrid": "auto", "semantic_only": "semantic", "graph_only": 
 @operation(needs=["read"], tool=Tool("search_memories", "Search memories", read_only=True, idempotent=True))
 def search_memories(call: Call, arguments: SearchMemoriesArguments) -> Json:
     """Search memories by meaning and words. The older name of recall."""
-    asked = {name: value for name, value in vars(arguments).items() if name in SessionRecallArguments.model_fields}
+    asked = {name: value for name, value in vars(arguments).items() if name in RecallArguments.model_fields}
     wanted = arguments.mode.strip().casefold()
     mode = SPECIFIED_MODES.get(wanted, wanted or "auto") if arguments.query.strip() else "recent"
-    answer = memories.recall(call, SessionRecallArguments(**{**asked, "mode": mode}))
+    answer = memories.recall(call, RecallArguments(**{**asked, "mode": mode}))
     hits = sorted(answer["hits"], key=_happened, reverse=True) if wanted == "temporal" else answer["hits"]
     return {**_search_heading(answer, arguments.query, call), "memories": [_specified_memory(hit) for hit in hits]}
 

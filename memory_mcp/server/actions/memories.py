@@ -1,18 +1,19 @@
 """Storing, finding, correcting and forgetting memories: the tools remember, recall, revise and forget."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from pydantic import Field
 
 from memory_mcp.dates.iso import is_iso
-from memory_mcp.domain import Remembered
+from memory_mcp.domain import NEVER, Expiry, Remembered
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember import validation
 from memory_mcp.remember.forget import forget as forget_memories
 from memory_mcp.remember.pipeline import remember as remember_draft
 from memory_mcp.remember.pipeline import unknown_predecessor
 from memory_mcp.remember.revise import Revision, private, relations_left
+from memory_mcp.remember.revise import expire_session as expire_session_of
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.validation import question
@@ -28,10 +29,23 @@ from memory_mcp.server.arguments import (
     TextListOrNone,
     TextsByName,
     WholeNumber,
+    http,
 )
 from memory_mcp.server.call import Call, client_language
-from memory_mcp.server.operation import Json, Tool, operation
-from memory_mcp.server.views import heading, local, memory_view, omit_empty, outcome_view, privacy_view, recalled_view, similar_view
+from memory_mcp.server.operation import Json, Route, Tool, operation
+from memory_mcp.server.views import (
+    Count,
+    Moment,
+    PersonaAnswer,
+    heading,
+    local,
+    memory_view,
+    omit_empty,
+    outcome_view,
+    privacy_view,
+    recalled_view,
+    similar_view,
+)
 from memory_mcp.text.labels import label, labels
 from memory_mcp.text.low_value import low_value
 
@@ -55,6 +69,7 @@ class RememberArguments(Arguments):
     privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = ""
     metadata: Object = {}
     relations: Annotated[TextList, Field(description="A > works_on > B")] = []
+    expires_at: Annotated[Text, Field(description="forget it then: 30d, 来週")] = ""
 
 
 @operation(needs=["write"], tool=Tool("remember", "Remember", idempotent=True))
@@ -76,6 +91,7 @@ def remember(call: Call, arguments: RememberArguments) -> Json:
         "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
         **omit_empty(
             occurred_at=None if is_iso(arguments.occurred_at) else local(draft.occurred_at, call.settings.zone),
+            expires_at=local(draft.expires_at, call.settings.zone) if stored.stored else None,
             note=_note_of(stored, arguments.supersedes),
             low_value=low_value(draft.content),
             degraded=[context_failure] if context_failure else None,
@@ -107,6 +123,9 @@ class RecallArguments(Arguments):
     detail: Annotated[Text, Field(description="full, index or why")] = ""
     max_tokens: WholeNumber = None
     category: Text = ""
+    session_id: Text = ""
+    kind: Text = ""
+    source: Text = ""
 
 
 @operation(needs=["read"], tool=Tool("recall", "Recall", read_only=True, idempotent=True))
@@ -138,6 +157,7 @@ class ReviseArguments(Arguments):
     reason: Text = ""
     category: Text = ""
     privacy_level: Text = ""
+    expires_at: Annotated[Text, Field(description="never: keep it")] = ""
 
 
 @operation(needs=["read", "write"], tool=Tool("revise", "Revise a memory"))
@@ -150,6 +170,7 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
         importance=validation.checked_importance(importance) if importance is not None else None,
         category=label(arguments.category, "category"),
         privacy_level=validation.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
+        expires_at=_expiry(call, arguments.expires_at),
         restore=arguments.restore,
         reason=label(arguments.reason, "reason"),
     )
@@ -160,6 +181,39 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
         view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
         note = _note_of_relations(relations_left(persona, memory) if content else [])
         return {**heading(call, persona), **view, "revision": memory.revision, **omit_empty(note=note), **privacy_view(redaction)}
+
+
+def _expiry(call: Call, text: str) -> Expiry | None:
+    """When memories that exist are to expire; None where nothing is said. To forget later needs the same scope as to forget now."""
+    if not text.strip():
+        return None
+    expires_at = validation.checked_expiry(text, call.now, call.settings.zone)
+    if expires_at != NEVER:
+        call.admission.require(["delete"], "expires_at of a memory that exists")
+    return expires_at
+
+
+class ExpireSessionArguments(Arguments):
+    session_id: Text
+    expires_at: Annotated[Text, http("The time from which its memories are not found; `never` takes it away.")]
+
+
+class ExpiringSession(PersonaAnswer):
+    session_id: str
+    memories: Count
+    expires_at: NotRequired[Moment]
+
+
+@operation(needs=["write"], route=Route("POST", "/api/session/expire"), answer=ExpiringSession)
+def expire_session(call: Call, arguments: ExpireSessionArguments) -> Json:
+    """Set when all memories that a session has now expire."""
+    expires_at = _expiry(call, arguments.expires_at)
+    if expires_at is None:
+        raise InvalidInput("expires_at is empty", "", "Send a time to come, or never")
+    with call.changing() as persona:
+        changed = expire_session_of(persona, arguments.session_id.strip(), expires_at, now=call.now)
+    until = None if expires_at == NEVER else local(expires_at, call.settings.zone)
+    return {"persona": persona.name, "session_id": arguments.session_id.strip(), "memories": changed, **omit_empty(expires_at=until)}
 
 
 def _note_of_relations(relations: Sequence[str]) -> str | None:

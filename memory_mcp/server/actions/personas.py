@@ -51,7 +51,7 @@ def list_personas(call: Call, _arguments: NoArguments) -> Json:
     listed: list[Json] = []
     for name in call.visible_personas():
         try:
-            with call.runtime.personas.reading(name) as persona, persona.database.read() as connection:
+            with call.reading_of(name) as persona, persona.database.read() as connection:
                 listed.append({"name": name, **memories.counts(connection)})
         except MemoryMCPError as error:
             listed.append({"name": name, "error": str(error)})
@@ -82,7 +82,7 @@ def persona_figures(call: Call, _arguments: NoArguments) -> Json:
 def _figures(call: Call, name: str) -> Json:
     """Count everything that a persona has. It must exist."""
     personas = call.runtime.personas
-    with personas.reading(name) as persona:
+    with call.reading_of(name) as persona:
         counts = statistics(call, persona)
         with persona.database.read() as connection:
             further = {
@@ -179,7 +179,7 @@ def merge_into(call: Call, arguments: MergeTarget) -> Json:
         raise InvalidInput("a persona can't be merged into itself", "", "Name another one in `into`")
     if not personas.exists(into):
         raise PersonaUnknown(f"there is no persona {into!r}", "", "Rename or copy the one that there is")
-    with personas.reading(name) as source, personas.writing(into) as target:
+    with call.reading_of(name) as source, personas.writing(into) as target:
         merged = merge(source, target, call.now)
     _notify_workers(call, new=into)
     counts = {"taken": merged.taken, "known": merged.known, "erased_before": merged.erased_before}

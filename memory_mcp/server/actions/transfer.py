@@ -77,6 +77,7 @@ class Imported(PersonaAnswer):
     redacted: NotRequired[dict[str, Count]]
     flagged: NotRequired[dict[str, Count]]
     deleted_notes: NotRequired[list[DeletedNoteView]]
+    expired: NotRequired[Count]
 
 
 @operation(needs=["write"], route=Route("POST", "/api/import", body={JSON_LINES: {"schema": {"type": "string"}}}), answer=Imported)

@@ -16,7 +16,7 @@ from memory_mcp.store.legacy.row_reading import quoted
 from memory_mcp.store.legacy.schemas import Schema
 
 _INTERNAL_COLUMNS = ("id", "write_digest", "micro_summary")
-_OPTIONAL_COLUMNS = ("category", "privacy_level")
+_OPTIONAL_COLUMNS = ("category", "privacy_level", "expires_at")
 _JSON_COLUMNS = ("tags", "state", "questions", "metadata")
 
 Line = dict[str, Any]

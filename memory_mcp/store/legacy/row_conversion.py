@@ -106,6 +106,7 @@ def convert(
         "questions": _dumped(_texts(older, "questions")),
         **({"category": _label(older, "category")} if "category" in columns else {}),
         **({"privacy_level": _privacy_level(older)} if "privacy_level" in columns else {}),
+        **({"expires_at": timestamps.optional_to_text(_moment(older, "expires_at"))} if "expires_at" in columns else {}),
     }
     values["tags"] = values["tags"] or "[]"
     return ConvertedRow({**values, "metadata": _dumped(_metadata(older))}, dated)

@@ -7,6 +7,7 @@ OpenMemory's backup: a zip with memories.jsonl.gz, which has the names of apps a
 import gzip
 import json
 from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -106,6 +107,14 @@ def _relation(relation: Mapping[str, Any], where: str, me: str | None) -> Iterat
     yield ImportItem(where, {"relation": kind, "source": source, "target": target})
 
 
+def _end_of(value: object) -> str | None:
+    """When a memory expires: at the end of a day, or at a moment."""
+    try:
+        return (date.fromisoformat(text_in(value)) + timedelta(days=1)).isoformat()
+    except (ValueError, OverflowError):
+        return moment(value)
+
+
 def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     fields = memory if isinstance(memory, dict) else {}
     text = _text(fields)
@@ -113,13 +122,15 @@ def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
         yield ImportItem(where, refused="It has no text (memory or content).")
         return
     created, updated = moment(fields.get("created_at")), moment(fields.get("updated_at"))
+    expires = _end_of(fields.get("expiration_date"))
     is_deleted = fields.get("state") in DELETED_STATES
     deleted = (moment(fields.get("deleted_at")) or updated or created) if is_deleted else None
     if is_deleted and not deleted:
         yield ImportItem(where, refused="It is deleted, without a time of deletion.")
         return
     metadata = next((fields[name] for name in ("metadata", "metadata_") if isinstance(fields.get(name), dict) and fields[name]), None)
-    metadata = {**import_rows.unread(fields, _READ | VECTORS), **(metadata or {})}
+    read = _READ | VECTORS | ({"expiration_date"} if expires else frozenset())
+    metadata = {**import_rows.unread(fields, read), **(metadata or {})}
     for kind, named in (("vectors", VECTORS), ("earlier states", {"history"})):
         if any(fields.get(name) for name in named):
             yield ImportItem(where, left_out=kind)
@@ -135,6 +146,7 @@ def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
         created_at=created,
         updated_at=updated if created else None,
         deleted_at=deleted,
+        expires_at=expires,
         kind="fact",
         tags=[*(categories if isinstance(categories, list) else []), app],
         metadata={FORM: metadata} if metadata else None,

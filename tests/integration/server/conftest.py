@@ -39,9 +39,19 @@ NEVER_SAID = ("Traceback", "pydantic", "http://", "https://", 'File "')
 Headers = dict[str, str] | list[tuple[str, str | bytes]]
 
 
+@dataclass
+class Clock:
+    """The clock of a server, which a test may move."""
+
+    now: datetime = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
 @dataclass(frozen=True)
 class Served:
-    """A running server: where it listens, what it is made of, and where its data are."""
+    """A running server: where it listens, what it is made of, where its data are, and its clock."""
 
     url: str
     port: int
@@ -49,6 +59,7 @@ class Served:
     runtime: Runtime
     data: Path
     config: Path
+    clock: Clock
 
     def configure(self, **settings: Any) -> None:
         """Writes config.json, as its owner would while the server runs."""
@@ -100,7 +111,8 @@ def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
     data, config = directory / "memory", directory / "config.json"
     config.write_text(json.dumps({**NO_MODELS, **settings}), encoding="utf-8")
     live = LiveConfig(config)
-    runtime = Runtime(live, Personas(data), unloaded_models, clock=lambda: NOON, started_at=NOON, usage=Usage())
+    clock = Clock()
+    runtime = Runtime(live, Personas(data), unloaded_models, clock=clock, started_at=NOON, usage=Usage())
     mcp = mcp_server(live.current())
     application = http_application(mcp, runtime, live.current())
     server = uvicorn.Server(uvicorn.Config(application, http=Connection, log_config=None, access_log=False, timeout_graceful_shutdown=5))
@@ -113,7 +125,7 @@ def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            yield Served(f"http://127.0.0.1:{port}", port, mcp, runtime, data, config)
+            yield Served(f"http://127.0.0.1:{port}", port, mcp, runtime, data, config, clock)
         finally:
             server.should_exit = True
             thread.join()
@@ -132,6 +144,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The server that the tests of a module share: each uses personas of its own."""
     with _served(tmp_path_factory.mktemp("server"), {}) as served:
         yield served
+
+
+@pytest.fixture
+def clock(server: Served) -> Iterator[Clock]:
+    """The clock of the shared server; it shows noon again afterwards."""
+    yield server.clock
+    server.clock.now = NOON
 
 
 @pytest.fixture
