@@ -26,6 +26,8 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import purge
 
 AT_ONCE = 100
+# A caller waits while what has expired is moved, and entities are counted once for each write.
+EXPIRED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | 
 
 
 def _expire_by_time(connection: apsw.Connection, now: datetime) -> list[Operation]:
-    expired = erasure.past_expiry(connection, now, AT_ONCE).memories
+    expired = erasure.past_expiry(connection, now, EXPIRED_AT_ONCE).memories
     summary_rows.withhold(connection, expired, now)
     return _move(connection, [Due(memory, f"expires_at {to_text(memory.expires_at)}") for memory in expired if memory.expires_at], now)
 

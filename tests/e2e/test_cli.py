@@ -41,6 +41,20 @@ def test_what_one_persona_remembers_it_recalls_and_the_other_does_not(running_se
     assert "さくら" in ok(memory_mcp("personas"))
 
 
+def test_a_memory_and_a_whole_conversation_expire(shared_server: RunningServer) -> None:
+    memory_mcp = shared_server.memory_mcp
+    assert "  expires at 2" in ok(memory_mcp("remember", "番号は4711", "-p", "host", "--expires", "30d"))
+    line = json.dumps({"content": "窓際の席", "session_id": "会議", "source": "健太", "kind": "fact"}).encode()
+    ok(memory_mcp("import", "-", "-p", "host", stdin=line))
+    assert re.fullmatch(r"host: 1 memories of 会議 expire at \d{4}.+\n", ok(memory_mcp("expire-session", "会議", "2 weeks", "-p", "host")))
+    assert ok(memory_mcp("expire-session", "会議", "never", "-p", "host")) == "host: 1 memories of 会議 don't expire\n"
+    for option, value in (("--session", "会議"), ("--source", "健太"), ("--kind", "fact")):
+        assert "窓際の席" in ok(memory_mcp("recall", "-p", "host", option, value))
+    assert ok(memory_mcp("recall", "-p", "host", "--session", "雑談")) == ""
+    expired = json.dumps({"content": "古い話", "expires_at": "2020-01-01"}).encode()
+    assert "1 of them expired, for the trash" in ok(memory_mcp("import", "-", "-p", "host", stdin=expired))
+
+
 def test_an_export_is_an_import(shared_server: RunningServer, tmp_path: Path) -> None:
     memory_mcp = shared_server.memory_mcp
     file = tmp_path / "書き出し.jsonl"

@@ -66,6 +66,16 @@ def test_with_both_models_nothing_is_degraded_and_each_hit_says_why(say, embed, 
     assert set(answer.hits[0].why) == {"lexical", "dense", "rerank"}
 
 
+@pytest.mark.parametrize(("name", "value"), [("session_id", "海"), ("source", "健太"), ("kind", "experience")])
+def test_a_search_by_meaning_looks_only_among_what_passes_the_filter(say, embed, ask, embedder, name, value):
+    for number in range(40):
+        say(f"猫と海辺を散歩した {number}", session_id="山", source="美咲", kind="fact")
+    say("犬と駅前を歩いた", **{"session_id": "山", "source": "美咲", "kind": "fact", name: value})
+    embed()
+    for mode in ("auto", "semantic"):
+        assert contents(ask("猫と海辺を散歩した", embedder, mode=mode, top_k=5, **{name: value})) == ["犬と駅前を歩いた"]
+
+
 def test_a_memory_at_fused_rank_12_is_first_when_the_reranker_says_so(say, embed, ask, embedder):
     for number in range(14):
         say(f"海辺で猫と散歩した{'。また歩いた' * number}")

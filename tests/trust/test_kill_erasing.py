@@ -152,6 +152,18 @@ def test_a_round_of_retention_that_is_killed_is_done_again(tmp_path: Path) -> No
         assert faults(tmp_path / "memory") == []
 
 
+def test_a_move_of_what_has_expired_that_is_killed_is_done_before_anything_is_read(tmp_path: Path) -> None:
+    with crashing(tmp_path, BY_WORDS, "inside the move of what has expired") as server, Caller(server, "nilou") as caller:
+        caller.imported("\n".join(json.dumps({"content": content, "expires_at": "2020-01-01"}) for content in OTHERS).encode())
+        with pytest.raises(httpx2.TransportError):
+            caller.get("/api/stats")
+        assert died(server)
+    with crashing(tmp_path, BY_WORDS) as server, Caller(server, "nilou") as caller:
+        assert caller("recall", query="海辺の散歩")["hits"] == []
+        assert caller.get("/api/stats").json()["in_trash"] == len(OTHERS)
+        assert faults(tmp_path / "memory") == []
+
+
 def killed(directory: Path, moment: str, path: str, **body: Any) -> None:
     """Kills a server at a moment of what is done to the persona nilou."""
     with crashing(directory, BY_WORDS, moment) as server:
