@@ -17,13 +17,13 @@ from memory_mcp.domain import Chunk, Clash, Draft, Filters, Memory, Outcome, Rem
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.deduplication import is_stricter, settle
+from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
 from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.store import memories, operations
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.operations import Operation
+from memory_mcp.store.operations import CONFIRM, Operation
 from memory_mcp.store.vectors import chunks as chunk_table
 from memory_mcp.store.vectors import index_queue, stored_vectors
 from memory_mcp.text.budget import preview
@@ -54,7 +54,7 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
     if operation:
         persona.log.append(persona.name, operation)
     similar, rivals = _similar_and_rivals(persona, draft, key)
-    stored = operation is not None and not related
+    stored = operation is not None and operation.operation == "create"
     return Remembered(key, stored, similar, rivals, redaction.redacted, redaction.flagged, related=related)
 
 
@@ -120,25 +120,25 @@ def _store(
         entity_linking.check_relation_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
-        return (known.key, *_add_relations(connection, known.key, draft, now.astimezone(zone)))
+        return (known.key, *_told_again(connection, known.key, draft, now.astimezone(zone)))
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     bm25_index.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation, 0
 
 
-def _add_relations(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int]:
-    """Adds the new relations of a write that is stored already: the operation, and the number of relations."""
-    if not draft.relations:
+def _told_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int]:
+    """Adds the new relations of a write that is stored already, and notes that it was told again: the operation, and the number of relations."""
+    memory = memories.by_keys(connection, [key])[key]
+    added = entity_linking.add_missing_relations(connection, memory.id, draft.relations, now) if draft.relations else ()
+    if added:
+        bm25_index.refresh(connection, [memory.id])
+        index_queue.enqueue(connection, [memory.id])
+        stated = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in added]
+        operation = Operation("update", key, now, after={"relations": stated})
+    elif now - memory.created_at > RETRY_WINDOW:
+        operation = Operation(CONFIRM, key, now)
+    else:
         return None, 0
-    memory_id = memories.by_keys(connection, [key])[key].id
-    added = entity_linking.add_missing_relations(connection, memory_id, draft.relations, now)
-    if not added:
-        return None, 0
-    bm25_index.refresh(connection, [memory_id])
-    index_queue.enqueue(connection, [memory_id])
-    operation = Operation(
-        "update", key, now, after={"relations": [f"{relation.source} > {relation.relation} > {relation.target}" for relation in added]}
-    )
     operations.record(connection, operation)
     return operation, len(added)
 

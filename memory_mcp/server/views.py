@@ -1,6 +1,6 @@
 """How memories and answers look to a client: plain JSON, without empty fields, times in the configured zone; and the types of answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
 from zoneinfo import ZoneInfo
@@ -12,6 +12,9 @@ from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Detail, Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
+from memory_mcp.store import confirmations
+from memory_mcp.store.confirmations import Confirmation
+from memory_mcp.text.excerpt import what_differs
 from memory_mcp.text.privacy.redaction import Redaction
 
 Count = Annotated[int, Field(ge=0)]
@@ -19,7 +22,9 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 # What a list to choose from says of each memory.
-INDEX_FIELDS = frozenset({"key", "content", "source", "occurred_at", "created_at", "ago", "deleted_at"})
+INDEX_FIELDS = frozenset({"key", "content", "source", "occurred_at", "created_at", "ago", "confirmed_at", "deleted_at"})
+# The length of what a memory replaced.
+REPLACED_TOKENS = 12
 
 
 class PersonaAnswer(TypedDict):
@@ -82,9 +87,25 @@ def brief(view: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in view.items() if name != "created_at" or "occurred_at" not in view}
 
 
-def hit_view(hit: Hit, call: Call, language: Language | None = None, detail: Detail = "full") -> dict[str, Any]:
+def hit_views(
+    hits: Sequence[Hit], persona: Persona, call: Call, language: Language | None, detail: Detail = "full"
+) -> list[dict[str, Any]]:
+    """Return hits, each with what confirms or changes its memory."""
+    with persona.database.read() as connection:
+        confirmed = confirmations.of_memories(connection, [hit.memory.id for hit in hits])
+    return [_hit_view(hit, confirmed.get(hit.memory.id, Confirmation()), call, language, detail) for hit in hits]
+
+
+def _hit_view(hit: Hit, confirmation: Confirmation, call: Call, language: Language | None, detail: Detail) -> dict[str, Any]:
     """Return a hit with its score, with its metadata if it was fetched by its key, and with the reasons for its score if `detail` is `why`."""
-    view = memory_view(hit.memory, hit.text, call.settings.zone, call.now, language)
+    memory, zone = hit.memory, call.settings.zone
+    view = {
+        **memory_view(memory, hit.text, zone, call.now, language),
+        **omit_empty(
+            confirmed_at=local(confirmation.confirmed_at, zone),
+            replaced=what_differs(confirmation.replaced, memory.content, REPLACED_TOKENS) if confirmation.replaced else None,
+        ),
+    }
     if view["kind"] == "fact":
         del view["kind"]
     if detail == "index":
@@ -94,7 +115,7 @@ def hit_view(hit: Hit, call: Call, language: Language | None = None, detail: Det
     return {**view, **omit_empty(metadata=metadata, score=hit.score, why=why, truncated=hit.truncated or None)}
 
 
-def recalled_view(recalled: Recalled, call: Call, query: str, detail: Detail) -> dict[str, Any]:
+def recalled_view(recalled: Recalled, persona: Persona, call: Call, query: str, detail: Detail) -> dict[str, Any]:
     """Return an answer of recall: what ran, what was missing, the relations of the entities in the query, and the hits."""
     language = client_language(call, query)
     return {
@@ -110,7 +131,7 @@ def recalled_view(recalled: Recalled, call: Call, query: str, detail: Detail) ->
             relations=list(recalled.relations),
             meant=[{"name": name, "similarity": similarity} for name, similarity in recalled.meant],
         ),
-        "hits": [hit_view(hit, call, language, detail) for hit in recalled.hits],
+        "hits": hit_views(recalled.hits, persona, call, language, detail),
     }
 
 

@@ -19,7 +19,7 @@ from memory_mcp.store import memories, memory_merges, operations, summary_rows, 
 from memory_mcp.store.graph import graph_erasure as graph_erasing
 from memory_mcp.store.legacy import foreign_tables
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.operations import Operation
+from memory_mcp.store.operations import CONFIRM, Operation
 from memory_mcp.store.sqlite.database import BUSY_TIMEOUT_MS, Database
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vectors import chunks
@@ -27,7 +27,7 @@ from memory_mcp.store.vectors import chunks
 # Shorter texts occur in many memories, so finding one elsewhere doesn't mean that a memory is quoted.
 QUOTABLE_CHARACTERS = 8
 # Operations on the one memory in `key`: another memory with the same text keeps its own.
-_SINGLE_MEMORY_OPERATIONS = ("create", "update", "delete", "restore")
+_SINGLE_MEMORY_OPERATIONS = ("create", "update", "delete", "restore", CONFIRM)
 _SWEEP = "sweep_due"
 _COMPACTED = "compacted_for_erasing"
 CHECKPOINT_TIMEOUT_MS = 1_000

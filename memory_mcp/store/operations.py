@@ -28,6 +28,9 @@ LOG_NAME = "memory_operations.log"
 LOG_BYTES = 10 * 1024 * 1024
 LOGS_KEPT = 5
 
+# The operation on a memory that was told again.
+CONFIRM = "confirm"
+
 # What becomes of a full log: files beyond LOGS_KEPT are dropped, each is compressed and kept, or it is never full.
 Rotation = Literal["drop", "archive", "off"]
 

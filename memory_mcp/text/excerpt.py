@@ -1,6 +1,7 @@
 """Excerpts of a long text: the sentences that contain the words of a query, and those around them."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
 from memory_mcp.text.chunk import split
@@ -45,6 +46,15 @@ def excerpt(text: str, around: Span, budget: int, words: Sequence[str] = ()) -> 
         return ("…" if start else "") + cut_to_tokens(text[start:], max(budget - 1, 1))
     start, end = _widened(text, start, end, left)
     return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
+
+
+def what_differs(text: str, other: str, budget: int) -> str:
+    """One line of at most `budget` tokens of `text`, from where it begins to differ from `other`; the beginning of a word that differs counts."""
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+    while start > 0 and text[start - 1].isascii() and text[start - 1].isalnum():
+        start -= 1
+    start = start if text[start:].strip() else 0
+    return ("…" if start else "") + cut_to_tokens(" ".join(text[start:].split()), budget - (start > 0))
 
 
 def _widened(text: str, start: int, end: int, budget: int) -> Span:

@@ -15,7 +15,7 @@ from memory_mcp.search.validation import QUERY_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Text, TextOrNone, TextsByName, WholeNumber
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Tool, operation
-from memory_mcp.server.views import brief, heading, hit_view, local, omit_empty, privacy_view, without_blanks
+from memory_mcp.server.views import brief, heading, hit_views, local, omit_empty, privacy_view, without_blanks
 from memory_mcp.store import memories
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
 from memory_mcp.text.privacy.redaction import Redaction
@@ -50,6 +50,7 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
         people, failure = _people_and_state(call, persona, language or language_of(layers.hits[0][1].text if layers.hits else ""))
         with persona.database.read() as connection:
             counts = memories.counts(connection)
+        views = hit_views([hit for _, hit in layers.hits], persona, call, language)
         degraded = [*(layers.recalled.degraded if layers.recalled else ()), *([failure] if failure else [])]
         return {
             **heading(call, persona),
@@ -57,7 +58,7 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             "now": local(call.now, call.settings.zone),
             **people,
             **omit_empty(degraded=degraded, mode=layers.recalled.mode if layers.recalled else None),
-            "hits": [{"_source": layer, **_without_score(brief(hit_view(hit, call, language)))} for layer, hit in layers.hits],
+            "hits": [{"_source": layer, **_without_score(brief(view))} for (layer, _), view in zip(layers.hits, views, strict=True)],
         }
 
 

@@ -145,7 +145,7 @@ def recall(call: Call, arguments: RecallArguments) -> Json:
         )
         if asked.detail != "index":  # an index of one line each is a list to choose from, which is no use yet
             call.note_use(persona, recalled.hits)
-        return {**heading(call, persona), **recalled_view(recalled, call, arguments.query, asked.detail)}
+        return {**heading(call, persona), **recalled_view(recalled, persona, call, arguments.query, asked.detail)}
 
 
 class ReviseArguments(Arguments):
