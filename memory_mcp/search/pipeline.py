@@ -125,7 +125,9 @@ def _ranked(
     by_id = memories.by_ids(connection, [candidate.memory_id for candidate in read])
     spans = chunks.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
-    return _Ranked(ranked, pool, by_id, spans, lag, evidence.relations, () if asked.is_vague else unmatched(connection, asked.words))
+    # Where expired memories can't be moved to the trash, their words are still in the index.
+    missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, asked.words)
+    return _Ranked(ranked, pool, by_id, spans, lag, evidence.relations, missing)
 
 
 def _fused(

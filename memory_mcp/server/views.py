@@ -92,7 +92,7 @@ def hit_views(
 ) -> list[dict[str, Any]]:
     """Return hits, each with what confirms or changes its memory."""
     with persona.database.read() as connection:
-        confirmed = confirmations.of_memories(connection, [hit.memory.id for hit in hits])
+        confirmed = confirmations.of_memories(connection, [hit.memory.id for hit in hits], call.now)
     return [_hit_view(hit, confirmed.get(hit.memory.id, Confirmation()), call, language, detail) for hit in hits]
 
 

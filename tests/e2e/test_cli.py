@@ -33,6 +33,7 @@ def test_what_one_persona_remembers_it_recalls_and_the_other_does_not(running_se
     assert "昨日" in found.stdout
     assert "mode keyword" in found.stderr
     assert "mode recent" in memory_mcp("recall", "抹茶", "-p", "さくら", "--mode", "recent").stderr
+    assert "in no memory: 喧嘩" in memory_mcp("recall", "抹茶と喧嘩", "-p", "さくら").stderr
     other = memory_mcp("recall", "抹茶", "-p", "さくろ")
     assert ok(other) == ""
     assert "does not exist yet; did you mean さくら?" in other.stderr

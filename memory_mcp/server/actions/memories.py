@@ -64,7 +64,7 @@ class RememberArguments(Arguments):
     occurred_at: Annotated[Text, Field(description="when it happened: ISO or 昨日")] = ""
     questions: Annotated[TextList, Field(description="questions this answers")] = []
     state: Annotated[TextsByName, Field(description="fields of update_context, such as emotion")] = {}
-    supersedes: Annotated[Text, Field(description="key of the memory this replaces")] = ""
+    supersedes: Annotated[Text, Field(description="key that it replaces")] = ""
     category: Text = ""
     privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = ""
     metadata: Object = {}
@@ -113,13 +113,13 @@ def _note_of(stored: Remembered, supersedes: str) -> str | None:
 
 class RecallArguments(Arguments):
     query: Annotated[Text, Field(description="question or words, also dates: 昨日")] = ""
-    top_k: Annotated[WholeNumber, Field(description="1..50")] = None
+    top_k: WholeNumber = None
     mode: Annotated[Text, Field(description="auto, keyword, semantic, graph or recent")] = ""
     tags: TextList = []
     date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, 先週")] = ""
     min_importance: Number = None
-    hypothetical: Annotated[Text, Field(description="a guessed answer, to search by")] = ""
-    keys: Annotated[TextList, Field(description="fetch these")] = []
+    hypothetical: Text = ""
+    keys: TextList = []
     detail: Annotated[Text, Field(description="full, index or why")] = ""
     max_tokens: WholeNumber = None
     category: Text = ""
@@ -130,8 +130,8 @@ class RecallArguments(Arguments):
 
 @operation(needs=["read"], tool=Tool("recall", "Recall", read_only=True, idempotent=True))
 def recall(call: Call, arguments: RecallArguments) -> Json:
-    """Search long-term memory. Call before you answer about the user, the past, or anything you may have been told. No memory has the
-    words in `unmatched`: rephrase, or guess an answer as `hypothetical`; else say that you don't know."""
+    """Search long-term memory, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. No memory
+    has the words in `unmatched`: rephrase, or search by a guessed answer, `hypothetical`; else say that you don't know."""
     asked = question(**vars(arguments), settings=call.settings, now=call.now)
     with call.reading() as persona:
         recalled = recall_memories(
@@ -151,7 +151,7 @@ def recall(call: Call, arguments: RecallArguments) -> Json:
 class ReviseArguments(Arguments):
     key: Text
     content: Text = ""
-    tags: Annotated[TextListOrNone, Field(description="[] takes all away")] = None
+    tags: TextListOrNone = None
     importance: Number = None
     restore: Flag = False
     reason: Text = ""

@@ -118,7 +118,7 @@ def test_the_tools_cost_a_model_few_tokens_and_keep_their_arguments():
     tools = tools_of(["core"])
     sent = [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools]
     assert estimate_tokens(compact(sent)) <= TOOLS_TOKENS
-    assert {tool.name: sum("description" in spec for spec in tool.parameters["properties"].values()) for tool in tools}["recall"] >= 6
+    assert {tool.name: sum("description" in spec for spec in tool.parameters["properties"].values()) for tool in tools}["recall"] >= 4
 
 
 def test_words_that_no_memory_holds_are_named_in_text_and_structure_where_there_are_any(told, both):
