@@ -249,7 +249,7 @@ def revealing(case, answers):
     """The doors that reveal the name, apart from repeating what they were asked."""
     repeats = [f"{case.name} > knows > {case.other}"]
     for asked in (case.asked, case.name):
-        repeats += [f"'{asked}'", f"'{asked}の'", f"{asked}のことは"]
+        repeats += [f"'{asked}'", f"'{asked}の'", f"{asked}のことは", f"unmatched: {asked}"]
     for repeat in repeats:
         answers = {door: text.replace(repeat, "") for door, text in answers.items()}
     escaped = json.dumps(case.name).strip('"')
