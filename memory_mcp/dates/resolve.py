@@ -26,8 +26,8 @@ from memory_mcp.errors import InvalidInput
 
 _READ_OF_CONTENT = 2000
 _DURATION = re.compile(
-    r"p?(?=\S)(?:(?P<weeks>\d{1,4})\s*(?:w|weeks?|週間))?\s*(?:(?P<days>\d{1,4})\s*(?:d|days?|日間))?"
-    r"\s*t?(?:(?P<hours>\d{1,4})\s*(?:h|hours?|時間))?\s*(?:(?P<minutes>\d{1,4})\s*(?:min|minutes?|分間?))?"
+    r"p?(?:(?P<weeks>\d{1,4})\s*(?:w|weeks?|週間)\s*)?(?:(?P<days>\d{1,4})\s*(?:d|days?|日間)\s*)?"
+    r"t?(?:(?P<hours>\d{1,4})\s*(?:h|hours?|時間)\s*)?(?:(?P<minutes>\d{1,4})\s*(?:min|minutes?|分間?))?"
 )
 _LONGEST_CLOCK_TIME = timedelta(hours=1)
 _EXAMPLES = {
@@ -103,10 +103,12 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     elif exact:
         moment = exact.end if exact.end - exact.start > _LONGEST_CLOCK_TIME else exact.start
     else:
-        reading = read_date(plain, today, find_direction=lambda: "next")
+        # 3ヶ月 and "1 year" are counted from now as well.
+        meant = ((said, read_date(said, today, find_direction=lambda: "next")) for said in (plain, f"{plain}後", f"in {plain}"))
+        said, reading = next(((said, reading) for said, reading in meant if reading), (plain, None))
         if reading is None:
             raise _refusal("expires_at", text, plain, today)
-        reading = with_single_day(reading, plain, today)
+        reading = with_single_day(reading, said, today)
         night = night_hours() if reading.at_night else timedelta()
         moment = in_utc(reading.days, zone).end + night if reading.minute is None else moment_of(reading, zone)
     if moment <= now:

@@ -20,7 +20,7 @@ from memory_mcp.store import erasure, memories, operations, summary_rows
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.timestamps import to_text
+from memory_mcp.store.timestamps import optional_to_text
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import purge
@@ -129,7 +129,7 @@ def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | 
 def _expire_by_time(connection: apsw.Connection, now: datetime) -> list[Operation]:
     expired = erasure.past_expiry(connection, now, EXPIRED_AT_ONCE).memories
     summary_rows.withhold(connection, expired, now)
-    return _move(connection, [Due(memory, f"expires_at {to_text(memory.expires_at)}") for memory in expired if memory.expires_at], now)
+    return _move(connection, [Due(memory, f"expires_at {optional_to_text(memory.expires_at) or ''}".strip()) for memory in expired], now)
 
 
 def _expire(connection: apsw.Connection, rules: Retention, now: datetime, limit: int) -> list[Operation]:

@@ -18,6 +18,7 @@ from memory_mcp.store import erasure, memories, summary_rows
 from memory_mcp.store.summary_rows import Subject
 from memory_mcp.text.summary import CHARACTERS_LIMIT
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
+from memory_mcp.upkeep import retention_rules
 from memory_mcp.upkeep.summarization import step
 
 TALK = (
@@ -73,6 +74,16 @@ def work(nilou, now, settings):
 
 def in_trash(nilou):
     return [row["key"] for row in map(json.loads, export_lines(nilou, ExportOptions(deleted=True))) if row.get("deleted_at")]
+
+
+def test_a_summary_of_what_has_expired_is_withdrawn_with_it_and_made_again_without_it(talk, say, work, nilou, now):
+    talk()
+    say("金庫の番号は4711です。", session_id="s1", source="健太", expires_at="1d")
+    assert "4711" in work()[0].content
+    assert retention_rules.trash_expired(nilou, now + timedelta(days=1))
+    with nilou.database.read() as connection:
+        assert memories.recent(connection, Filters(kind="summary"), 50) == []
+    assert "4711" not in work(hours=48)[0].content
 
 
 def test_a_session_that_has_fallen_silent_is_summarised(talk, work, nilou):

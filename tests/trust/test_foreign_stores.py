@@ -349,6 +349,22 @@ def test_nothing_that_a_pickled_point_names_is_run(tmp_path, elsewhere, zone):
     assert refused == [f"storage.sqlite, row {number}" for number in (1, 3, 4)]
 
 
+def test_a_point_of_mem0_expires_at_the_end_of_its_day_and_never_by_a_date_that_is_none(tmp_path, elsewhere, zone):
+    dates = {"一月": "2030-01-31", "いつか": "someday", "ずっと": None}
+    points = {text: PointStruct(f"p{number}", {"data": text, "expiration_date": day}) for number, (text, day) in enumerate(dates.items())}
+    make_foreign(tmp_path / "storage.sqlite", ForeignStore("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)", {}, points=points))
+    assert import_database(elsewhere, tmp_path / "storage.sqlite", zone) == []
+    told = {line["content"]: line.get("expires_at") for line in memories_of(elsewhere, NAME)}
+    assert told == {"一月": "2030-02-01T00:00:00.000000+00:00", "いつか": None, "ずっと": None}
+
+
+def test_a_database_of_ours_brings_its_times_of_expiry_along(elsewhere, zone):
+    line = json.dumps({"content": "期限つき", "expires_at": "2030-02-01T00:00:00.000000+00:00"}).encode()
+    import_lines(lambda: elsewhere.writing("first"), [(1, line)], ImportOptions(NOON, zone, privacy=Privacy()))
+    assert import_database(elsewhere, elsewhere.path_of("first"), zone) == []
+    assert [line["expires_at"] for line in memories_of(elsewhere, NAME)] == ["2030-02-01T00:00:00.000000+00:00"]
+
+
 def test_relations_of_basic_memory_are_in_the_graph(tmp_path, elsewhere, zone):
     make_foreign(tmp_path / "memory.db", FOREIGN["basic-memory"])
     import_database(elsewhere, tmp_path / "memory.db", zone)

@@ -67,7 +67,7 @@ def test_relations_of_mem0_are_lines_of_the_graph_and_what_has_no_field_is_kept(
     found = list(mem0.read(source_of(write(tmp_path / "mem0.json", {"results": [memory], "relations": told})), "健太"))
     (fact, *relations) = [one.row for one in found if one.row]
     assert fact["metadata"]["mem0"] == {"immutable": True, "place": "京都"}
-    assert fact["expires_at"] == "2026-01-02"
+    assert fact["expires_at"] == "2026-01-02T00:00:00+00:00"
     assert relations == [
         {"relation": "likes", "source": "健太", "target": "苺"},
         {"relation": "grows_in", "source": "苺", "target": "栃木"},

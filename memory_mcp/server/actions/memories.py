@@ -48,6 +48,8 @@ from memory_mcp.server.views import (
 )
 from memory_mcp.text.labels import label, labels
 from memory_mcp.text.low_value import low_value
+from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.unstorable import storable
 
 KEYS_LIMIT = 100
 # How many relations a note names.
@@ -210,10 +212,11 @@ def expire_session(call: Call, arguments: ExpireSessionArguments) -> Json:
     expires_at = _expiry(call, arguments.expires_at)
     if expires_at is None:
         raise InvalidInput("expires_at is empty", "", "Send a time to come, or never")
+    session_id = Redaction(call.settings.privacy).text(storable(arguments.session_id.strip(), "session_id"))
     with call.changing() as persona:
-        changed = expire_session_of(persona, arguments.session_id.strip(), expires_at, now=call.now)
+        changed = expire_session_of(persona, session_id, expires_at, now=call.now)
     until = None if expires_at == NEVER else local(expires_at, call.settings.zone)
-    return {"persona": persona.name, "session_id": arguments.session_id.strip(), "memories": changed, **omit_empty(expires_at=until)}
+    return {"persona": persona.name, "session_id": session_id, "memories": changed, **omit_empty(expires_at=until)}
 
 
 def _note_of_relations(relations: Sequence[str]) -> str | None:

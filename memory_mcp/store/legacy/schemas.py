@@ -229,6 +229,7 @@ _MEM0_POINTS = Schema(
     needs=frozenset({"id"}),
     select="SELECT p ->> 'id' AS id, p ->> '$.payload.data' AS point, p ->> '$.payload.user_id' AS user_id, p ->> '$.payload.run_id' AS run_id, "
     "p ->> '$.payload.agent_id' AS agent_id, p ->> '$.payload.created_at' AS created_at, p ->> '$.payload.updated_at' AS updated_at, "
+    "date(p ->> '$.payload.expiration_date', '+1 day') || 'T00:00:00+00:00' AS expires_at, "
     "p -> '$.payload.metadata' AS metadata FROM (SELECT payload(point) AS p FROM {table} ORDER BY rowid)",
     in_place=False,
 )

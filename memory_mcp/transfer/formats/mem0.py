@@ -108,9 +108,9 @@ def _relation(relation: Mapping[str, Any], where: str, me: str | None) -> Iterat
 
 
 def _end_of(value: object) -> str | None:
-    """When a memory expires: at the end of a day, or at a moment."""
+    """When a memory expires. mem0's dates are days of UTC, and are included."""
     try:
-        return (date.fromisoformat(text_in(value)) + timedelta(days=1)).isoformat()
+        return f"{date.fromisoformat(text_in(value)) + timedelta(days=1)}T00:00:00+00:00"
     except (ValueError, OverflowError):
         return moment(value)
 

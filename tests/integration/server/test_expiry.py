@@ -53,6 +53,8 @@ def contents(answer) -> list[str]:
         ("P1DT12H", "2025-11-01T00:00:00+09:00"),
         ("2 weeks", "2025-11-13T12:00:00+09:00"),
         ("90分", "2025-10-30T13:30:00+09:00"),
+        ("3ヶ月", "2026-01-31T00:00:00+09:00"),
+        ("1 year", "2026-10-31T00:00:00+09:00"),
     ],
 )
 def test_a_time_is_a_date_with_its_whole_day_a_moment_or_a_duration(persona, said, until):
