@@ -317,7 +317,7 @@ def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
     compared = {
         "m.importance >= ?": filters.min_importance,
         "m.category = ? COLLATE NOCASE": filters.category,
-        "m.session_id = ?": filters.session_id,
+        "m.id IN (SELECT id FROM memories WHERE session_id = ?)": filters.session_id,  # by its index: a session is few of all matches
         "m.source = ? COLLATE NOCASE": filters.source,
         "coalesce(m.source, '') NOT IN (SELECT value FROM json_each(?))": filters.other_sources and json.dumps(filters.other_sources),
         "(m.expires_at IS NULL OR m.expires_at > ?)": optional_to_text(filters.unexpired_at),

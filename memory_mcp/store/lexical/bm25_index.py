@@ -125,7 +125,7 @@ def search(
         return []
     leading, others = _by_rarity(connection, query, counts or TokenCounts())
     matching = partial(_matching, connection, filters=filters, limit=limit, also=also)
-    if not limit or len(leading) == len(query):
+    if not limit or len(leading) == len(query) or filters.session_id:  # a session has fewer memories than the rarest tokens
         return matching(_any_of(query))
     # Each row is scored once: with the other tokens if it has any, else by the leading tokens alone.
     parts = [f"({_any_of(leading)}) {operator} ({_any_of(others)})" for operator in ("AND", "NOT")] if others else [_any_of(leading)]
