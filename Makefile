@@ -9,6 +9,8 @@ READY_DEV := $(VENV)/.ready-dev
 READY_CLIENTS := tests/clients/node_modules/.ready
 # The tests with real MCP clients: `required` installs those and fails without them, `skipped` leaves the tests out, and says so.
 CLIENTS ?= $(if $(shell command -v npm 2>/dev/null),required,skipped)
+# The tests of the dashboard in a real browser: the same, with the Chromium of the machine.
+BROWSER ?= $(if $(shell command -v chromium chromium-browser google-chrome 2>/dev/null),required,skipped)
 # Elsewhere than on the default index: make run PIP_FLAGS="--index-url …"
 PIP_FLAGS ?=
 # Where to take torch from; empty: the default index. On Linux without a GPU the CPU build saves gigabytes, see README.
@@ -58,7 +60,8 @@ test: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS))
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST) $(if $(filter required,$(CLIENTS)),--require-node)
+	@$(if $(filter required,$(BROWSER)),,echo "There is no Chromium: the tests of the dashboard in a browser are left out. Debian: apt-get install chromium fonts-noto-cjk")
+	$(PYTEST) $(if $(filter required,$(CLIENTS)),--require-node) $(if $(filter required,$(BROWSER)),--require-browser)
 
 check: $(READY_DEV)
 	$(BIN)/ruff format --check .

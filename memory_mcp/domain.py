@@ -13,6 +13,8 @@ Detail = Literal["full", "index", "why"]
 Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
 PrivacyLevel = Literal["public", "internal", "private", "secret"]
+# Where a memory stands in a list: current, replaced by another, or in the trash.
+Shelf = Literal["current", "superseded", "trash", "all"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -31,6 +33,7 @@ NEVER: Literal["never"] = "never"
 CLASHES: tuple[Clash, ...] = get_args(Clash)
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 PRIVACY_LEVELS: tuple[PrivacyLevel, ...] = get_args(PrivacyLevel)
+SHELVES: tuple[Shelf, ...] = get_args(Shelf)
 
 STATE_FIELDS = ("emotion", "physical_state", "mental_state", "environment", "relationship_status")
 

@@ -22,7 +22,7 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.validation import question
 
-pytest_plugins = ["figures", "node_packages"]
+pytest_plugins = ["browser", "figures", "node_packages"]
 
 # A deadline would be a timed assertion. The same cases in every run, so that a red gate says something about the change before it;
 # cases that nobody has seen yet are what --thorough looks for.

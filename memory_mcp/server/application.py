@@ -14,6 +14,7 @@ from memory_mcp import __version__
 from memory_mcp.config.settings import Settings
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
+from memory_mcp.server.dashboard import routes as dashboard
 from memory_mcp.server.edge import Edge
 from memory_mcp.server.http import routes
 from memory_mcp.server.mcp import prompts, resources
@@ -56,13 +57,15 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
 
 
 def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGIApp:
-    """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, host and origin protection, the edge."""
+    """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, the dashboard, host and origin protection, the edge."""
     app = mcp.http_app(
         path="/mcp", stateless_http=True, json_response=True, host_origin_protection=True, allowed_hosts=settings.allowed_hosts
     )
     app.state.runtime = runtime
-    known_paths = {"/mcp", *(operation.route.path for operation in routes.OPERATIONS if operation.route)}
-    return Edge(app, Authenticator(runtime, known_paths), ConcurrencyLimiter(lambda: runtime.config.current().calls))
+    known_paths = {"/mcp", *(operation.route.path for operation in routes.OPERATIONS if operation.route), *dashboard.PATHS}
+    app.state.authenticator = authenticator = Authenticator(runtime, known_paths)
+    app.router.routes.extend(dashboard.ROUTES)
+    return Edge(app, authenticator, ConcurrencyLimiter(lambda: runtime.config.current().calls))
 
 
 def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:

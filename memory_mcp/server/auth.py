@@ -16,11 +16,13 @@ from memory_mcp.errors import MemoryMCPError, NotAllowed, StoreError, TokenRefus
 from memory_mcp.server.rate_limits import RateLimits
 from memory_mcp.server.refusal_log import RefusalLog
 from memory_mcp.server.runtime import Runtime
+from memory_mcp.server.sessions import COOKIE, STATIC, Sessions, cookie_of, is_dashboard
 from memory_mcp.store.files.access_tokens import LiveTokens, Token, Tokens, matching
 
 ADMISSION = "memory_mcp.admission"  # where the edge leaves it in the ASGI scope
 ALWAYS_OPEN = "/health"
-OPEN_TO_STRANGERS = frozenset({ALWAYS_OPEN, "/ready"})
+# "/" says where the dashboard is, which asks strangers to sign in.
+OPEN_TO_STRANGERS = frozenset({ALWAYS_OPEN, "/ready", "/"})
 # Clients that get a 401 look here for a service that hands out tokens. There is none, and only a plain 404 says so.
 NOTHING_THERE = "/.well-known/"
 
@@ -82,6 +84,7 @@ class Authenticator:
         self._known = known_addresses
         self._tokens = LiveTokens(runtime.personas.directory)
         self._limits = RateLimits()
+        self.sessions = Sessions()
         self.refusals = RefusalLog(runtime.personas.log, runtime.clock)
 
     def admit(self, scope: Scope) -> Admission:
@@ -92,7 +95,7 @@ class Authenticator:
             StoreError: the tokens can't be read.
         """
         client = _network(scope)
-        if scope["path"] == ALWAYS_OPEN or scope["path"].startswith(NOTHING_THERE):
+        if scope["path"] == ALWAYS_OPEN or scope["path"].startswith((NOTHING_THERE, STATIC)):
             return self._stranger(client)
         tokens = self._tokens.current()
         token = None
@@ -128,18 +131,38 @@ class Authenticator:
     def _token(self, scope: Scope, tokens: Tokens) -> Token | None:
         """The token that the request shows; None for one without, where strangers may look."""
         shown = _credentials(scope)
+        if not shown and is_dashboard(scope["path"]):
+            return self._signed_in(scope, tokens)
         if not shown and scope["path"] in OPEN_TO_STRANGERS:
             return None
         if len(shown) != 1:
             why = f"the request has {len(shown)} Authorization headers" if shown else "the request has none"
             raise TokenRefused("this server wants a token", why, _DO)
-        token = matching(tokens, _secret_in(shown[0]))
+        return self._in_force(tokens, _secret_in(shown[0]))
+
+    def _in_force(self, tokens: Tokens, secret: str) -> Token:
+        token = matching(tokens, secret)
         if token is None:
             raise TokenRefused("this token is not one of this server's", "the Authorization header holds none that is known here", _DO)
         state = token.state(self._runtime.clock())
         if state != "in force":
             raise TokenRefused("this token is not good any more", f"it is {state}", "Ask the server's owner for another")
         return token
+
+    def _signed_in(self, scope: Scope, tokens: Tokens) -> Token | None:
+        """The token of the browser's session, None where there is none any more: the page then asks to sign in."""
+        cookie = cookie_of(scope, COOKIE)
+        token = tokens.get(self.sessions.token_of(cookie) or "") if cookie else None
+        return token if token and token.state(self._runtime.clock()) == "in force" else None
+
+    def sign_in(self, secret: str) -> str:
+        """Begin a session with a token's secret. Returns its cookie.
+
+        Raises:
+            TokenRefused: it is the secret of no token in force.
+            StoreError: the tokens can't be read.
+        """
+        return self.sessions.begin(self._in_force(self._tokens.current() or {}, secret).id)
 
     def _stranger(self, client: str) -> Admission:
         return Admission(None, frozenset(), frozenset(), client, self.refusals, is_stranger=True)

@@ -290,10 +290,10 @@ def client_language(call: Call, text: str = "") -> Language | None:
     """
     if call.settings.language != "auto":
         return call.settings.language
-    return _accepted(Headers(scope=call.scope).get("accept-language", "")) or (language_of(text) if text.strip() else None)
+    return accepted_language(Headers(scope=call.scope).get("accept-language", "")) or (language_of(text) if text.strip() else None)
 
 
-def _accepted(header: str) -> Language | None:
+def accepted_language(header: str) -> Language | None:
     """Return the supported language that an Accept-Language header prefers. Libraries send `*` by themselves, which asks for none."""
     best: tuple[float, Language] | None = None
     for entry in header.split(","):

@@ -20,7 +20,7 @@ from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -30,7 +30,9 @@ from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.call import ARRIVED, HEADER, PATH_PERSONA, TURN, from_header
 from memory_mcp.server.concurrency import ConcurrencyLimiter
+from memory_mcp.server.dashboard.frame import refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
+from memory_mcp.server.sessions import STATIC, is_dashboard
 
 STREAMED = "/api/import"
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
@@ -103,7 +105,7 @@ class Edge:
             scope[ADMISSION] = self._door.admit(scope)
         except MemoryMCPError as error:
             await run_in_threadpool(self._door.note, scope, error)
-            await _turned_away(scope["path"], error)(scope, receive, send)
+            await _turned_away(scope, error)(scope, receive, send)
             return
         if not _is_work(scope):
             await self._app(scope, receive, send)
@@ -117,7 +119,7 @@ class Edge:
         except (BodyLate, Overloaded) as error:
             with suppress(BodyLate):
                 await _drain(scope, receive)
-            await _turned_away(scope["path"], error)(scope, receive, send)
+            await _turned_away(scope, error)(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: "_InTime", send: Send) -> None:
         """Answer a call, which takes a place once its body is there: one that never comes keeps nobody waiting."""
@@ -163,7 +165,7 @@ class Edge:
 
 
 def callers_of(scope: Scope) -> tuple[str, ...]:
-    """Whose places a call takes: those of the persona that it names, if its token reaches that one, and those of its token."""
+    """Whose places a call takes: those of the persona that it names, if its token reaches that one, and those of its token; or strangers'."""
     headers = Headers(scope=scope)
     named = scope.get(PATH_PERSONA)
     try:
@@ -173,13 +175,16 @@ def callers_of(scope: Scope) -> tuple[str, ...]:
     except InvalidPersonaName:  # refused later, in its own words
         name = ""
     admission: Admission = scope[ADMISSION]
+    if admission.is_stranger:
+        return ("strangers",)
     token = (f"token {admission.token}",) if admission.token else ()
     return (f"persona {name}", *token) if admission.reaches(name) else token
 
 
 def _is_work(scope: Scope) -> bool:
     """Whether it is a call that waits for its turn. What tells how the server is must be answered when nothing else is."""
-    return bool(scope["path"] == "/mcp" or scope["path"].startswith("/api/"))
+    path: str = scope["path"]
+    return path == "/mcp" or path.startswith("/api/") or (is_dashboard(path) and not path.startswith(STATIC))
 
 
 async def _drain(scope: Scope, receive: "_InTime") -> None:
@@ -295,9 +300,11 @@ def _refusal(status: int, code: int, message: str, identity: Any = None) -> JSON
     return JSONResponse({"jsonrpc": "2.0", "id": identity, "error": {"code": code, "message": message}}, status_code=status)
 
 
-def _turned_away(path: str, error: MemoryMCPError) -> JSONResponse:
+def _turned_away(scope: Scope, error: MemoryMCPError) -> Response:
     """The refusal of a caller who is not let in. Its body was not read: nobody knows the id of the call."""
-    if path != "/mcp":
+    if is_dashboard(scope["path"]):
+        return refusal_page(scope, error)
+    if scope["path"] != "/mcp":
         return http_refusal(error, rules=Privacy())
     refused = _refusal(status_of(error), OVERLOADED if isinstance(error, Overloaded) else INVALID_REQUEST, str(error))
     refused.headers.update(refusal_headers(error))
@@ -359,7 +366,7 @@ class _Rewording:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             kind = next((value for name, value in message["headers"] if name == b"content-type"), b"")
-            if message["status"] in _REWORDED and not kind.startswith(b"application/json"):
+            if message["status"] in _REWORDED and not kind.startswith((b"application/json", b"text/html")):
                 self._words = json.dumps({"error": _REWORDED[message["status"]]}).encode()
                 kept = [(name, value) for name, value in message["headers"] if name not in (b"content-type", b"content-length")]
                 length = str(len(self._words)).encode()

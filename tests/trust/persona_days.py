@@ -15,7 +15,7 @@ from plain_mcp import PlainMcp
 SHARED = ("昨日は公園で友だちと会って、コーヒーを飲みました。", "彼女は苺のケーキが好きです。", "Next month we travel to Kyoto by train.")
 QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we travel to Kyoto?", "秘密")
 ROUTES = (
-    "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/history", "/api/restore",
+    "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/memories", "/api/memory", "/api/history", "/api/restore",
     "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
     "/api/graph/paths", "/api/graph/memory-links", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase",
@@ -23,7 +23,7 @@ ROUTES = (
 # These are about a memory, or a persona, that is there.
 OF_SOMEBODY = frozenset(
     {
-        *("/api/import", "/api/history", "/api/restore", "/api/purge", "/api/graph/neighbors", "/api/graph/paths"),
+        *("/api/import", "/api/memory", "/api/history", "/api/restore", "/api/purge", "/api/graph/neighbors", "/api/graph/paths"),
         "/api/graph/memory-links",
         *("/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges"),
         *(route for route in ROUTES if "/persona" in route),
@@ -162,7 +162,7 @@ async def a_day(caller: Caller) -> set[str]:
 
 async def visit(caller: Caller, route: str) -> None:
     """A route as this persona, in the way in which this caller says who it is."""
-    if route in ("/api/history", "/api/restore", "/api/purge", "/api/graph/memory-links"):
+    if route in ("/api/memory", "/api/history", "/api/restore", "/api/purge", "/api/graph/memory-links"):
         await visit_memory(caller, route)
         return
     if route in WHOLE_GRAPH:
@@ -187,7 +187,7 @@ async def visit(caller: Caller, route: str) -> None:
             await visit(caller, "/api/import")
         answer = await caller.http.get(caller.prefix + route, params={"include_deleted": "true"} if route == "/api/export" else None)
     assert answer.status_code == 200, (route, answer.text)
-    if route in ("/api/stats", "/api/organize", "/api/import", "/api/persona"):
+    if route in ("/api/stats", "/api/memories", "/api/organize", "/api/import", "/api/persona"):
         assert answer.json()["persona"] == caller.persona
 
 
@@ -217,6 +217,9 @@ async def visit_memory(caller: Caller, route: str) -> None:
     if route == "/api/history":
         answer = await caller.http.get(caller.prefix + route, params={"key": key})
         assert (answer.status_code, answer.json()["persona"], len(answer.json()["versions"])) == (200, caller.persona, 1)
+    elif route == "/api/memory":
+        answer = await caller.http.get(caller.prefix + route, params={"key": key})
+        assert (answer.status_code, answer.json()["persona"], answer.json()["memory"]["revision"]) == (200, caller.persona, 2)
     elif route == "/api/graph/memory-links":
         answer = await caller.http.get(caller.prefix + route, params={"key": key})
         assert (answer.status_code, answer.json()["persona"], answer.json()["key"]) == (200, caller.persona, key)

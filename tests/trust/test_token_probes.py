@@ -86,6 +86,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 QUERIES: dict[str, dict[str, str]] = {
     "/api/history": {"key": KEY},
+    "/api/memory": {"key": KEY},
     "/api/graph/memory-links": {"key": KEY},
     "/api/graph/entity": {"entity": "睡蓮"},
     "/api/graph/neighbors": {"entity": "睡蓮"},
@@ -95,7 +96,7 @@ QUERIES: dict[str, dict[str, str]] = {
 }
 # They are about a memory, an entity or a persona that has to be there.
 WANT_SOMEBODY = (
-    *("/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/graph/entity", "/api/graph/merges"),
+    *("/api/memory", "/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/graph/entity", "/api/graph/merges"),
     *("/api/graph/neighbors", "/api/graph/paths", "/api/graph/memory-links", "/api/persona", "/api/persona/"),
 )
 NEEDS = scope_needs()

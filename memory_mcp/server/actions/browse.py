@@ -1,0 +1,158 @@
+"""Looking through memories without a question: a list by filters, page by page, and everything that is known of one memory."""
+
+from dataclasses import replace
+from typing import Annotated, Any, NotRequired, cast
+
+import apsw
+from typing_extensions import TypedDict
+
+from memory_mcp.domain import KINDS, PRIVACY_LEVELS, SHELVES, Filters, Kind, Memory, PrivacyLevel, Shelf
+from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.search.validation import question
+from memory_mcp.server.actions.organize import brief
+from memory_mcp.server.arguments import Arguments, Between, DateRange, OneOf, Share, Text, TextList, http
+from memory_mcp.server.call import Call, client_language
+from memory_mcp.server.operation import Json, Route, operation
+from memory_mcp.server.views import ReadingAnswer, heading, local, memory_view, omit_empty
+from memory_mcp.store import memories, memory_pages
+from memory_mcp.store.graph import mentions
+from memory_mcp.store.graph.entities import lookup, records
+from memory_mcp.store.memory_pages import Position
+from memory_mcp.store.timestamps import from_text
+from memory_mcp.text.budget import preview
+from memory_mcp.text.labels import label
+
+PAGE, PAGE_LIMIT = 50, 200
+PREVIEW_CHARACTERS = 200
+# A chain of replacements is shown so far in either direction; no honest one is longer.
+CHAIN_LIMIT = 50
+
+
+class ListArguments(Arguments):
+    shelf: Annotated[Shelf, OneOf(SHELVES), http("Current memories, replaced ones, those in the trash, or all.")] = "current"
+    kind: Annotated[Text, OneOf(KINDS), http("Only memories of this kind.")] = ""
+    tags: Annotated[TextList, http("Only memories with all of these tags.")] = []
+    source: Annotated[Text, http("Only what this speaker said.")] = ""
+    session_id: Annotated[Text, http("Only memories of this conversation.")] = ""
+    category: Annotated[Text, http("Only memories of this category.")] = ""
+    privacy_level: Annotated[Text, OneOf(PRIVACY_LEVELS), http("Only memories of this privacy level.")] = ""
+    min_importance: Annotated[Share, http("Only memories of this importance or more.")] = 0.0
+    date_range: Annotated[DateRange, http("2025-10-01..2025-10-17, a day, or 先週.")] = ""
+    after: Annotated[Text, http("`next` of the page before.")] = ""
+    limit: Annotated[int, Between(1, PAGE_LIMIT), http("How many memories.")] = PAGE
+
+
+class MemoryList(ReadingAnswer):
+    memories: list[dict[str, Any]]
+    next: NotRequired[str]
+
+
+@operation(needs=["read"], route=Route("GET", "/api/memories"), answer=MemoryList)
+def list_memories(call: Call, arguments: ListArguments) -> Json:
+    """List memories by filters, those told last first, page by page."""
+    filters, language = _filters(call, arguments), client_language(call)
+    privacy_level = cast("PrivacyLevel | None", arguments.privacy_level or None)
+    after = _position(arguments.after) if arguments.after.strip() else None
+    with call.reading() as persona, persona.database.read() as connection:
+        if persona.has_expired and arguments.shelf == "current":
+            filters = replace(filters, unexpired_at=call.now)
+        found = memory_pages.positions(
+            connection, filters, arguments.limit + 1, shelf=arguments.shelf, privacy_level=privacy_level, after=after
+        )
+        shown = found[: arguments.limit]
+        by_id = memories.by_ids(connection, [position.id for position in shown])
+        listed = [
+            memory_view(by_id[position.id], preview(by_id[position.id].content, PREVIEW_CHARACTERS), call.settings.zone, call.now, language)
+            for position in shown
+        ]
+        following = f"{shown[-1].told}/{shown[-1].id}" if len(found) > len(shown) else None
+        return {**heading(call, persona), "memories": listed, **omit_empty(next=following)}
+
+
+def _filters(call: Call, arguments: ListArguments) -> Filters:
+    asked = question(
+        settings=call.settings,
+        now=call.now,
+        mode="recent",
+        tags=arguments.tags,
+        date_range=arguments.date_range,
+        min_importance=arguments.min_importance,
+        category=arguments.category,
+        session_id=arguments.session_id,
+    )
+    return replace(asked.filters, kind=cast("Kind | None", arguments.kind or None), source=label(arguments.source, "source"))
+
+
+def _position(text: str) -> Position:
+    told, _, number = text.strip().partition("/")
+    try:
+        from_text(told)
+        return Position(told, int(number))
+    except ValueError:
+        raise InvalidInput(f"after is {text[:80]!r}", "it is `next` of the page before", "Leave it out for the first page") from None
+
+
+class KeyArguments(Arguments):
+    key: Annotated[Text, http("The key of the memory.", minLength=1)]
+
+
+class NamedEntity(TypedDict):
+    name: str
+    type: str
+
+
+class OneMemory(ReadingAnswer):
+    memory: dict[str, Any]
+    entities: list[NamedEntity]
+    replaced: list[dict[str, Any]]
+    replaced_by: list[dict[str, Any]]
+
+
+@operation(needs=["read"], route=Route("GET", "/api/memory"), answer=OneMemory)
+def get_memory(call: Call, arguments: KeyArguments) -> Json:
+    """Return everything that is known of one memory: its text, its use, whom it names, what it replaced and what replaced it."""
+    key = label(arguments.key, "key")
+    if key is None:
+        raise InvalidInput("key is missing", "", "Take one from GET /api/memories")
+    with call.reading() as persona, persona.database.read() as connection:
+        memory = memories.by_keys(connection, [key]).get(key)
+        if memory is None:
+            raise MemoryNotFound(f"no memory has the key {key[:200]}", "", "Take the key from a recall")
+        zone = call.settings.zone
+        further = omit_empty(
+            metadata=dict(memory.metadata),
+            questions=list(memory.questions),
+            usage_count=memory.usage_count or None,
+            last_used_at=local(memory.last_used_at, zone),
+        )
+        view = memory_view(memory, memory.content, zone, call.now, client_language(call))
+        full = {**view, "importance": memory.importance, "privacy_level": memory.privacy_level, "revision": memory.revision, **further}
+        return {
+            **heading(call, persona),
+            "memory": full,
+            "entities": _entities(connection, memory),
+            "replaced": [brief(other, call) for other in _replaced(connection, memory)],
+            "replaced_by": [brief(other, call) for other in _successors(connection, memory)],
+        }
+
+
+def _entities(connection: apsw.Connection, memory: Memory) -> list[Json]:
+    """Whom the memory names, in the order of its text. Of one in the trash nobody is named: its names may be hidden."""
+    ids = [] if memory.deleted_at else mentions.of_memories(connection, [memory.id]).get(memory.id, [])
+    known = records.by_ids(connection, ids)
+    seen = lookup.visible(connection, [known[entity] for entity in ids if entity in known])
+    return [{"name": entity.name, "type": entity.type} for entity in seen]
+
+
+def _replaced(connection: apsw.Connection, memory: Memory) -> list[Memory]:
+    """The memories that this one replaced, directly or through others, the latest first."""
+    earlier = memories.by_ids(connection, memories.replaced_by(connection, [memory])).values()
+    return sorted(earlier, key=lambda other: other.id, reverse=True)[:CHAIN_LIMIT]
+
+
+def _successors(connection: apsw.Connection, memory: Memory) -> list[Memory]:
+    """The memory that replaced this one, the one that replaced that, and so on."""
+    chain = [memory]
+    while (key := chain[-1].superseded_by) and len(chain) <= CHAIN_LIMIT and key not in {known.key for known in chain}:
+        chain += memories.by_keys(connection, [key]).values()
+    return chain[1:]

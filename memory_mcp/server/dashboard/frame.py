@@ -1,0 +1,277 @@
+"""What all pages share: who looks and in which language, the headers, forms that only our pages can send, and refusals."""
+
+import hashlib
+import ipaddress
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+import jinja2
+import pydantic
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Scope
+
+from memory_mcp import __version__
+from memory_mcp.config.settings import Privacy
+from memory_mcp.dates.format import Language
+from memory_mcp.domain import TokenScope
+from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, TokenRefused
+from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
+from memory_mcp.server.call import PATH_PERSONA, Call, accepted_language, call_of, client_language
+from memory_mcp.server.dashboard.words import Words
+from memory_mcp.server.errors import argument_problems, refusal_headers, status_of, wording
+from memory_mcp.server.operation import Json, Operation
+from memory_mcp.server.sessions import COOKIE, DASHBOARD, STATIC, cookie_of
+
+FORM_KEY = "form_key"
+SIGN_IN = f"{DASHBOARD}/sign-in"
+FIELDS_LIMIT = 1_000
+# A choice that a link makes (`?lang=ja`) and a cookie keeps, by the cookie's name.
+CHOICES: Mapping[str, tuple[str, ...]] = {"lang": ("ja", "en"), "theme": ("auto", "light", "dark")}
+CHOICE_SECONDS = 365 * 24 * 60 * 60
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # With `no-referrer` browsers would hide from us, too, which page a form comes from.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+STATIC_FILES = Path(__file__).with_name("static")
+# The pages in the order of the menu: path and the name of its text.
+ROOMS = (("/memories", "memories"),)
+
+_OURS = re.compile(rf"(/p/[^/?#\\]+)?{DASHBOARD}([/?][^\\]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request for a page: who asks for which persona, and what the query or the form holds."""
+
+    request: Request
+    call: Call
+    language: Language
+    fields: Mapping[str, list[str]]
+
+    @property
+    def admission(self) -> Admission:
+        return self.call.admission
+
+    def may(self, *scopes: TokenScope) -> bool:
+        """Whether the visitor's token has these scopes."""
+        return self.admission.scopes.issuperset(scopes)
+
+    def field(self, name: str) -> str:
+        """The last value of a field of the query or the form; empty without one. Browsers send the line ends of Windows."""
+        return self.fields.get(name, [""])[-1].replace("\r\n", "\n").strip()
+
+    def perform(self, action: Operation, **arguments: Any) -> Json:
+        """The answer of an operation, as a tool or a route gives it to the same token.
+
+        Raises:
+            NotAllowed: the token lacks a scope.
+            InvalidInput: an argument can't be used.
+            MemoryMCPError: what the operation raises.
+        """
+        self.admission.require(action.needs, action.name)
+        try:
+            checked = action.arguments.model_validate(arguments)
+        except pydantic.ValidationError as error:
+            raise InvalidInput("; ".join(argument_problems(error, list(action.arguments.model_fields)))) from error
+        return action(self.call, checked)
+
+    def url(self, path: str = "", **query: Any) -> str:
+        """The address of a page about the same persona; empty parts of the query are left out."""
+        return _address(self.request.scope, f"{DASHBOARD}{path}", query)
+
+    def here(self, **changed: Any) -> str:
+        """The address of this page with something else in its query."""
+        if self.request.method == "POST":
+            return self.url(**changed)
+        return self.url(self.request.url.path.removeprefix(DASHBOARD), **{**self.fields, **changed})
+
+    def redirect(self, path: str, **query: Any) -> Response:
+        """Send the browser to another page."""
+        return RedirectResponse(self.url(path, **query), status_code=303)
+
+    def page(self, template: str, status: int = 200, **context: Any) -> Response:
+        """Render a page."""
+        authenticator: Authenticator = self.request.app.state.authenticator
+        persona = self.request.scope.get(PATH_PERSONA)
+        shared = {
+            "visit": self,
+            "persona": persona,
+            "rooms": ROOMS if persona is not None else (),
+            "form_key": authenticator.sessions.form_key(cookie_of(self.request.scope, COOKIE)),
+            "is_signed_in": self.admission.token is not None,
+            "is_open": self.admission.token is None and not self.admission.is_stranger,
+        }
+        return _rendered(template, self.request.scope, self.language, status, **shared, **context)
+
+    def refusal(self, error: MemoryMCPError) -> Response:
+        """The page of a request that was refused."""
+        words = wording(str(error), self.call.settings.privacy)
+        response = self.page("refusal.html", status_of(error), error=words)
+        response.headers.update(refusal_headers(error))
+        return response
+
+
+Room = Callable[[Visit], Response]
+
+
+def room(show: Room, *, open_to_strangers: bool = False) -> Callable[[Request], Awaitable[Response]]:
+    """A handler of requests: it asks strangers to sign in, refuses forms of other sites, and runs `show` on a worker thread."""
+
+    async def handle(request: Request) -> Response:
+        admission: Admission = request.scope[ADMISSION]
+        if admission.is_stranger and not open_to_strangers:
+            wanted = {} if request.method == "POST" else {"to": _address(request.scope, request.url.path, parse_qs(request.url.query))}
+            return RedirectResponse(f"{SIGN_IN}{'?' if wanted else ''}{urlencode(wanted)}", status_code=303)
+        if chosen := _chosen(request):
+            return chosen
+        fields = await _fields(request)
+        return await run_in_threadpool(_shown, show, request, fields)
+
+    handle.__name__ = show.__name__
+    return handle
+
+
+def _shown(show: Room, request: Request, fields: Mapping[str, list[str]]) -> Response:
+    call = call_of(request)
+    language = cast("Language | None", _choice(request.scope, "lang")) or client_language(call) or "en"
+    # The operations word what they say in the language of the page.
+    headers = [
+        *((name, value) for name, value in call.scope["headers"] if name != b"accept-language"),
+        (b"accept-language", language.encode()),
+    ]
+    visit = Visit(request, replace(call, scope={**call.scope, "headers": headers}), language, fields)
+    try:
+        _check_address(visit)
+        if request.method == "POST":
+            _check_form(visit)
+        return show(visit)
+    except MemoryMCPError as error:
+        return visit.refusal(error)
+
+
+async def _fields(request: Request) -> dict[str, list[str]]:
+    """The fields of the form, or of the query."""
+    text = (await request.body()).decode("utf-8", "replace") if request.method == "POST" else request.url.query
+    try:
+        return parse_qs(text, keep_blank_values=True, max_num_fields=FIELDS_LIMIT)
+    except ValueError:
+        return {}
+
+
+def _check_address(visit: Visit) -> None:
+    """Raises NotAllowed for a browser on another machine where no tokens are in use."""
+    if visit.admission.token is None and not visit.admission.is_stranger and not _is_loopback(visit.request.url.hostname or ""):
+        raise NotAllowed(
+            "without tokens the dashboard is for this machine alone",
+            "the address in the browser is another machine's name",
+            "Create a token with `memory-mcp token create`, or open it as http://127.0.0.1 on the machine itself",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _check_form(visit: Visit) -> None:
+    """Raises NotAllowed for a form that no page of ours has sent: other pages of this machine count as the same site to a browser."""
+    headers, scope = visit.request.headers, visit.request.scope
+    origin = headers.get("origin")
+    authenticator: Authenticator = visit.request.app.state.authenticator
+    is_ours = origin is None or urlsplit(origin).netloc == headers.get("host")
+    is_ours = is_ours and headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    if not (is_ours and authenticator.sessions.is_form_key(visit.field(FORM_KEY), cookie_of(scope, COOKIE))):
+        visit.admission.note("form", asked="a form of the dashboard")
+        raise NotAllowed("this form was not accepted", "it is not of this session", "Open the page again, and send it from there")
+
+
+def _chosen(request: Request) -> Response | None:
+    """The answer to a link that chooses a language or a theme: the same page without the choice in its address."""
+    query = parse_qs(request.url.query, keep_blank_values=True)
+    chosen = {name: query[name][-1] for name, known in CHOICES.items() if query.get(name, [""])[-1] in known}
+    if not chosen or request.method == "POST":
+        return None
+    rest = {name: values for name, values in query.items() if name not in CHOICES}
+    response = RedirectResponse(_address(request.scope, request.url.path, rest), status_code=303)
+    for name, value in chosen.items():
+        set_cookie(response, request, f"memory_mcp_{name}", value, max_age=CHOICE_SECONDS)
+    return response
+
+
+def set_cookie(response: Response, request: Request, name: str, value: str, max_age: int | None = None) -> None:
+    """Set a cookie that no script and no other site sees, until the browser is closed if it has no `max_age`."""
+    response.set_cookie(name, value, max_age=max_age, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+
+
+def _choice(scope: Scope, name: str) -> str | None:
+    value = cookie_of(scope, f"memory_mcp_{name}")
+    return value if value in CHOICES[name] else None
+
+
+def _address(scope: Scope, path: str, query: Mapping[str, Any]) -> str:
+    """The address of a path about the persona of the request; empty parts of the query are left out."""
+    persona = scope.get(PATH_PERSONA)
+    prefix = f"/p/{quote(persona, safe='')}" if persona is not None else ""
+    sent = urlencode({name: value for name, value in query.items() if value not in (None, "", [], [""])}, doseq=True)
+    return f"{prefix}{path}{f'?{sent}' if sent else ''}"
+
+
+def own_address(address: str) -> str:
+    """The address of one of our pages; anything else is the first page."""
+    return address if _OURS.fullmatch(address) else DASHBOARD
+
+
+def refusal_page(scope: Scope, error: MemoryMCPError) -> Response:
+    """The page of a request that was not let in."""
+    language = accepted_language(Headers(scope=scope).get("accept-language", "")) or "en"
+    response = _rendered("refusal.html", scope, language, status_of(error), visit=None, error=wording(str(error), Privacy()))
+    response.headers.update({name: value for name, value in refusal_headers(error).items() if not isinstance(error, TokenRefused)})
+    return response
+
+
+def _rendered(template: str, scope: Scope, language: Language, status: int, **context: Any) -> HTMLResponse:
+    text = (
+        _environment()
+        .get_template(template)
+        .render(t=Words(language), language=language, theme=_choice(scope, "theme") or "auto", **context)
+    )
+    return HTMLResponse(text, status_code=status, headers=HEADERS)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("memory_mcp.server.dashboard"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(static=static_address, version=__version__, choices=CHOICES)
+    environment.filters["minute"] = lambda moment: moment[:16].replace("T", " ")
+    environment.filters["pretty"] = lambda tree: json.dumps(tree, ensure_ascii=False, indent=2)
+    return environment
+
+
+@cache
+def static_address(name: str) -> str:
+    """The address of a static file, which changes with its content: browsers keep it for good."""
+    return f"{STATIC}{name}?v={hashlib.sha256(STATIC_FILES.joinpath(name).read_bytes()).hexdigest()[:12]}"

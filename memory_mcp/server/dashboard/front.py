@@ -1,0 +1,49 @@
+"""The way in: signing in and out, and choosing a persona."""
+
+from urllib.parse import quote
+
+from starlette.responses import RedirectResponse, Response
+
+from memory_mcp.errors import TokenRefused
+from memory_mcp.server.actions.personas import list_personas
+from memory_mcp.server.auth import Authenticator
+from memory_mcp.server.dashboard.frame import SIGN_IN, Visit, own_address, set_cookie
+from memory_mcp.server.sessions import COOKIE, DASHBOARD, cookie_of
+
+
+def sign_in(visit: Visit) -> Response:
+    """Ask for a token, and begin a session with it."""
+    target = own_address(visit.field("to"))
+    if not visit.admission.is_stranger:
+        return RedirectResponse(target, status_code=303)
+    if visit.request.method == "GET":
+        return visit.page("sign_in.html", to=target, is_refused=False)
+    authenticator: Authenticator = visit.request.app.state.authenticator
+    try:
+        cookie = authenticator.sign_in(visit.field("token"))
+    except TokenRefused as error:
+        visit.admission.note("token", asked=f"POST {SIGN_IN}", why=error.why)
+        return visit.page("sign_in.html", 401, to=target, is_refused=True)
+    response = RedirectResponse(target, status_code=303)
+    set_cookie(response, visit.request, COOKIE, cookie)
+    return response
+
+
+def sign_out(visit: Visit) -> Response:
+    """End the session."""
+    authenticator: Authenticator = visit.request.app.state.authenticator
+    authenticator.sessions.end(cookie_of(visit.request.scope, COOKIE) or "")
+    response = RedirectResponse(DASHBOARD, status_code=303)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response
+
+
+def personas(visit: Visit) -> Response:
+    """List the personas that the visitor may see. An only one is opened at once, unless they come to choose."""
+    named = visit.field("persona")
+    listed = visit.perform(list_personas)["personas"]
+    if not (named or visit.field("choose")) and len(listed) == 1 and "error" not in listed[0]:
+        named = listed[0]["name"]
+    if named:
+        return RedirectResponse(f"/p/{quote(named, safe='')}{DASHBOARD}/memories", status_code=303)
+    return visit.page("personas.html", personas=listed)

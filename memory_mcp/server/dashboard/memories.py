@@ -1,0 +1,169 @@
+"""The room of memories: the table with search and filters, the reader of one memory, and what may be changed there."""
+
+import itertools
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from starlette.responses import Response
+
+from memory_mcp.domain import KINDS, PRIVACY_LEVELS, SHELVES
+from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.server.actions import browse, graph, upkeep
+from memory_mcp.server.actions import memories as actions
+from memory_mcp.server.actions.memories import RecallArguments
+from memory_mcp.server.dashboard.diff import changes
+from memory_mcp.server.dashboard.frame import Visit
+from memory_mcp.server.errors import wording
+from memory_mcp.server.operation import Json
+
+FILTERS = ("date_range", "tags", "kind", "source", "session_id", "category", "privacy_level", "min_importance", "shelf")
+HITS, HITS_TOKENS = 20, 20_000
+EDITED = ("content", "tags", "importance", "category", "privacy_level")
+ADDED = ("content", "source", "occurred_at", "kind", "tags", "importance", "session_id", "category", "privacy_level")
+CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, "shelves": SHELVES}
+# What a page may say that it has done, after a redirect.
+DONE = ("revised", "restored")
+
+_COMMAS = re.compile("[,、，]")
+
+
+def listing(visit: Visit) -> Response:
+    """Show the table: what a search finds, or all memories that pass the filters, the latest told first."""
+    filters = {name: visit.field(name) for name in FILTERS}
+    try:
+        found, error = _found(visit, visit.field("q"), filters), ""
+    except InvalidInput as refused:
+        found, error = {"memories": []}, wording(str(refused), visit.call.settings.privacy)
+    shown = {**filters, "shelf": filters["shelf"] or "current"}
+    is_filtered = any(value and (name, value) != ("shelf", "current") for name, value in filters.items())
+    return visit.page(
+        "memories.html",
+        400 if error else 200,
+        q=visit.field("q"),
+        filters=shown,
+        is_filtered=is_filtered,
+        error=error,
+        found=found,
+        **CHOICES,
+    )
+
+
+def _found(visit: Visit, query: str, filters: Mapping[str, str]) -> Json:
+    sent = {name: _commas(value) if name == "tags" else value for name, value in filters.items() if value}
+    if not query:
+        return visit.perform(browse.list_memories, after=visit.field("after"), **sent)
+    if sent.get("shelf") == "current":
+        del sent["shelf"]
+    if strange := [name for name in sent if name not in RecallArguments.model_fields]:
+        raise InvalidInput(f"a search takes no {' and no '.join(strange)}", "", "Search without it, or list without search words")
+    recalled = visit.perform(actions.recall, query=query, top_k=HITS, max_tokens=HITS_TOKENS, detail="index", **sent)
+    return {**recalled, "memories": recalled["hits"]}
+
+
+def reader(visit: Visit) -> Response:
+    """Show one memory with everything that is known of it."""
+    key = visit.field("key")
+    known = visit.perform(browse.get_memory, key=key)
+    past = visit.perform(upkeep.whole_history, key=key)
+    is_trashed = "deleted_at" in known["memory"]
+    links = {"links": [], "in_all": 0} if is_trashed else visit.perform(graph.memory_links, key=key)
+    done = visit.field("done")
+    return visit.page(
+        "memory.html",
+        known=known,
+        memory=known["memory"],
+        steps=_steps(known["memory"], past["versions"]),
+        history=past,
+        links=links,
+        done=done if done in DONE else None,
+    )
+
+
+def _steps(memory: Json, versions: list[Json]) -> list[Json]:
+    """The revisions of a memory, the latest first: each with the version before it and what changed in the text."""
+    states = [{**memory, "since": memory.get("updated_at", memory["created_at"])}, *versions]
+    return [
+        {"from": before, "to": after, "changes": changes(before["content"], after["content"])}
+        for after, before in itertools.pairwise(states)
+    ]
+
+
+def edit(visit: Visit) -> Response:
+    """Show the form to correct a memory."""
+    memory = visit.perform(browse.get_memory, key=visit.field("key"))["memory"]
+    return visit.page("edit.html", memory=memory, written=_as_written(memory), problem=None, **CHOICES)
+
+
+def revise(visit: Visit) -> Response:
+    """Correct a memory, unless somebody else did since the form was opened."""
+    memory = visit.perform(browse.get_memory, key=visit.field("key"))["memory"]
+    before, written = _as_written(memory), {name: visit.field(name) for name in EDITED}
+    problem = None
+    if visit.field("revision") != str(memory["revision"]):
+        problem = "changed_meanwhile"
+    else:
+        changed = {name: _commas(value) if name == "tags" else value for name, value in written.items() if value != before[name]}
+        if changed:
+            visit.perform(actions.revise, key=memory["key"], reason=visit.field("reason"), **changed)
+        return visit.redirect("/memory", key=memory["key"], done="revised" if changed else "")
+    return visit.page("edit.html", 409, memory=memory, written=written, problem=problem, **CHOICES)
+
+
+def _as_written(memory: Json) -> dict[str, str]:
+    """The fields of a memory as the form has them."""
+    fields = {**memory, "tags": "、".join(memory.get("tags", [])), "importance": f"{memory['importance']:g}"}
+    return {name: str(fields.get(name, "")).replace("\r\n", "\n").strip() for name in EDITED}
+
+
+def restore_version(visit: Visit) -> Response:
+    """Let a memory say again what it said in an earlier revision."""
+    visit.perform(upkeep.restore_version, key=visit.field("key"), revision=visit.field("revision"))
+    return visit.redirect("/memory", key=visit.field("key"), done="restored")
+
+
+def forget_selected(visit: Visit) -> Response:
+    """Put memories into the trash."""
+    keys = visit.fields.get("key", [])
+    visit.perform(actions.forget, keys=keys, reason=visit.field("reason"))
+    return visit.redirect("/memories/done", what="forgotten", key=keys)
+
+
+def restore_selected(visit: Visit) -> Response:
+    """Take memories out of the trash."""
+    keys = visit.fields.get("key", [])[: actions.KEYS_LIMIT]
+    for key in keys:
+        with suppress(MemoryNotFound, InvalidInput):  # the next page shows which are still in the trash
+            visit.perform(actions.revise, key=key, restore=True)
+    return visit.redirect("/memories/done", what="restored", key=keys)
+
+
+def done(visit: Visit) -> Response:
+    """Show where memories are that were forgotten or restored, and offer to undo it."""
+    what = "restored" if visit.field("what") == "restored" else "forgotten"
+    found = visit.perform(actions.recall, keys=visit.fields.get("key", []), detail="index", max_tokens=HITS_TOKENS)
+    moved = [hit for hit in found["hits"] if ("deleted_at" in hit) == (what == "forgotten")]
+    rest = [hit for hit in found["hits"] if hit not in moved]
+    may_undo = visit.may("read", "write") if what == "forgotten" else visit.may("delete")
+    return visit.page("done.html", what=what, moved=moved, rest=rest, may_undo=may_undo)
+
+
+def new(visit: Visit) -> Response:
+    """Show the form to add a memory."""
+    return visit.page("new.html", written={name: visit.field(name) for name in ADDED}, error="", **CHOICES)
+
+
+def add(visit: Visit) -> Response:
+    """Store a memory that the visitor wrote."""
+    written = {name: visit.field(name) for name in ADDED}
+    sent: dict[str, Any] = {name: _commas(value) if name == "tags" else value for name, value in written.items() if value}
+    try:
+        stored = visit.perform(actions.remember, **{"content": "", **sent})
+    except InvalidInput as refused:
+        return visit.page("new.html", 400, written=written, error=wording(str(refused), visit.call.settings.privacy), **CHOICES)
+    return visit.page("added.html", stored=stored)
+
+
+def _commas(value: str) -> list[str]:
+    return [part.strip() for part in _COMMAS.split(value) if part.strip()]

@@ -1,0 +1,60 @@
+"""The addresses of the dashboard, and its static files."""
+
+from collections.abc import Mapping
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from memory_mcp.server.dashboard import front, memories
+from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
+from memory_mcp.server.sessions import DASHBOARD, STATIC
+
+# Path → what GET shows and what POST does.
+_ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
+    "": (front.personas, None),
+    "/sign-out": (None, front.sign_out),
+    "/memories": (memories.listing, None),
+    "/memories/forget": (None, memories.forget_selected),
+    "/memories/restore": (None, memories.restore_selected),
+    "/memories/done": (memories.done, None),
+    "/memories/new": (memories.new, memories.add),
+    "/memory": (memories.reader, None),
+    "/memory/edit": (memories.edit, memories.revise),
+    "/memory/version": (None, memories.restore_version),
+}
+
+
+class _Files(StaticFiles):
+    """The address of a file changes with its content."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers.update({"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"})
+        return response
+
+
+async def _root(request: Request) -> Response:
+    """Send browsers to the dashboard; other clients are told that there is nothing at `/`."""
+    if "text/html" in Headers(scope=request.scope).get("accept", ""):
+        return RedirectResponse(DASHBOARD, status_code=303)
+    return JSONResponse({"error": "There is nothing here. MCP is at /mcp, the dashboard at /ui."}, status_code=404)
+
+
+def _routes() -> list[BaseRoute]:
+    routes: list[BaseRoute] = [
+        Route("/", _root),
+        Route(f"{DASHBOARD}/sign-in", room(front.sign_in, open_to_strangers=True), methods=["GET", "POST"]),
+        Mount(STATIC.rstrip("/"), _Files(directory=STATIC_FILES)),
+    ]
+    for path, (show, act) in _ROOMS.items():
+        routes += [Route(f"{DASHBOARD}{path}", room(show), methods=["GET"])] if show else []
+        routes += [Route(f"{DASHBOARD}{path}", room(act), methods=["POST"])] if act else []
+    return routes
+
+
+ROUTES = _routes()
+PATHS = frozenset(route.path for route in ROUTES if isinstance(route, Route))

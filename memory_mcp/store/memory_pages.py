@@ -1,0 +1,51 @@
+"""Pages of a list of memories: each begins after the last row of the page before, so that the thousandth costs as much as the first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from memory_mcp.domain import Filters, PrivacyLevel, Shelf
+from memory_mcp.store.memories import CURRENT, TOLD_TIME, where
+
+_ON_SHELF: Mapping[Shelf, str] = {
+    "current": CURRENT,
+    "superseded": f"m.deleted_at IS NULL AND NOT ({CURRENT})",
+    "trash": "m.deleted_at IS NOT NULL",
+    "all": "TRUE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in the list: when the memory there was told, in the format of the store, and its id."""
+
+    told: str
+    id: int
+
+
+def positions(
+    connection: apsw.Connection,
+    filters: Filters,
+    limit: int,
+    *,
+    shelf: Shelf = "current",
+    privacy_level: PrivacyLevel | None = None,
+    after: Position | None = None,
+) -> list[Position]:
+    """The memories that match, from the one told last back; those after a position if one is given."""
+    conditions, values = ["TRUE"], list[Any]()
+    if after:  # the time is also compared alone, because SQLite uses no index for a row value
+        conditions.append(f"{TOLD_TIME} <= ? AND ({TOLD_TIME}, m.id) < (?, ?)")
+        values += [after.told, after.told, after.id]
+    if privacy_level:
+        conditions.append("m.privacy_level = ?")
+        values.append(privacy_level)
+    filtered, filter_values = where(filters)
+    rows = connection.execute(
+        f"SELECT {TOLD_TIME}, m.id FROM memories m WHERE {' AND '.join(conditions)} {filtered} AND {_ON_SHELF[shelf]} "
+        f"ORDER BY {TOLD_TIME} DESC, m.id DESC LIMIT ?",
+        (*values, *filter_values, limit),
+    )
+    return [Position(told, memory_id) for told, memory_id in rows]

@@ -1,0 +1,285 @@
+"""The dashboard in a real browser: every page in both languages, light and dark, on a phone, by keyboard, without scripts, and under attack."""
+
+import json
+from datetime import UTC, datetime
+from importlib.resources import files
+from urllib.parse import quote
+
+import httpx2
+import pytest
+
+from memory_mcp.domain import TOKEN_SCOPES
+from memory_mcp.store.files.access_tokens import create_token
+
+pytestmark = pytest.mark.slow
+
+NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
+PERSONA = "さくら"
+AT = f"/p/{quote(PERSONA)}/ui"
+SCRIPT = "<script>window.broken = true</script><img src=x onerror='window.broken = true'> **太字** [x](javascript:window.broken=true)"
+PAGES = (
+    "/ui?choose=1",
+    f"{AT}/memories",
+    f"{AT}/memories?q=苺&shelf=current",
+    f"{AT}/memories?shelf=trash",
+    f"{AT}/memories?shelf=nowhere",
+    f"{AT}/memories/new",
+    f"{AT}/memory?key=memory_b",
+    f"{AT}/memory/edit?key=memory_b",
+    f"{AT}/memory?key=nobody",
+)
+LINES = [
+    {"key": "memory_a", "content": "健太は横浜に住んでいる。", "tags": ["住所"], "source": "健太", "session_id": "秋"},
+    {
+        "key": "memory_b",
+        "content": "健太は鎌倉に引っ越した。",
+        "supersedes": "memory_a",
+        "source": "健太",
+        "session_id": "秋",
+        "state": {"emotion": "嬉しい"},
+    },
+    {"key": "memory_c", "content": "健太は苺が好き。", "tags": ["食べ物"], "metadata": {"device": "phone"}},
+    {"key": "memory_d", "content": SCRIPT},
+    {"key": "memory_e", "content": "ごみ箱の話。", "deleted_at": "2025-10-30T01:00:00+00:00"},
+]
+
+
+def send(url, persona, *lines, **headers):
+    """Stores memories."""
+    body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    answer = httpx2.post(f"{url}/api/import", content=body, headers={"X-Persona": quote(persona), **headers})
+    assert answer.json()["stored"] == len(lines), answer.text
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, serving):
+    """The address of a server without tokens."""
+    with serving(tmp_path_factory.mktemp("site")) as server:
+        send(server.url, PERSONA, *LINES)
+        yield server.url
+
+
+@pytest.fixture
+def page(browser, site, request):
+    """A page of a new profile that fails the test at its end if anything was said in the console."""
+    context = browser.new_context(base_url=site, locale="ja-JP", **getattr(request, "param", {}))
+    page, said = context.new_page(), []
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    context.close()
+    # A page that was asked for and does not exist is no failure of the page.
+    assert not [text for text in said if "status of 4" not in text]
+
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
+def violations(page):
+    """What axe-core objects to."""
+    page.evaluate(AXE)
+    found = page.evaluate("() => axe.run({resultTypes: ['violations']})")["violations"]
+    return [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found]
+
+
+@pytest.mark.parametrize(
+    ("page", "language"),
+    [
+        ({"color_scheme": "light", "viewport": {"width": 1200, "height": 900}}, "ja"),
+        ({"color_scheme": "dark", "viewport": {"width": 360, "height": 740}}, "en"),
+    ],
+    indirect=["page"],
+)
+def test_every_page_is_accessible_in_both_languages_light_and_dark_on_a_desk_and_on_a_phone(page, language):
+    for path in PAGES:
+        page.goto(f"{path}{'&' if '?' in path else '?'}lang={language}")
+        assert page.locator("html").get_attribute("lang") == language
+        assert page.title().endswith("Memory MCP")
+        assert violations(page) == [], path
+        assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"), path
+        assert page.evaluate("() => window.broken") is None, path
+
+
+def test_a_memory_is_found_read_and_corrected_by_keyboard_alone(page, site):
+    send(site, "keys", {"key": "memory_k", "content": "明日は歯医者。"}, {"key": "memory_l", "content": "苺を買う。"})
+    keys = page.keyboard
+    page.goto("/p/keys/ui/memories")
+    keys.press("Tab")
+    keys.press("Enter")
+    assert page.evaluate("() => document.activeElement.id") == "content"
+    keys.press("/")
+    with page.expect_response(lambda response: "q=" in response.url):
+        keys.type("歯医者")
+    page.locator("#results tbody tr").nth(1).wait_for(state="detached")
+    press_until(page, "Tab", "a[href*='key=memory_k']")
+    keys.press("Enter")
+    page.locator("article.text").wait_for()
+    press_until(page, "Tab", "a[href*='/memory/edit']")
+    keys.press("Enter")
+    page.locator("textarea").wait_for()
+    press_until(page, "Tab", "textarea")
+    keys.press("Control+End")
+    keys.type("午後三時。")
+    press_until(page, "Tab", "main button")
+    keys.press("Enter")
+    page.locator("[role=status]").wait_for()
+    assert page.locator("article.text").inner_text() == "明日は歯医者。午後三時。"
+    assert page.locator(".diff ins").inner_text() == "午後三時。"
+
+
+def press_until(page, key, selector):
+    """Presses a key until the focus is where somebody would want it."""
+    for _ in range(60):
+        page.keyboard.press(key)
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    pytest.fail(f"{selector} is not reached by {key}")
+
+
+@pytest.mark.parametrize("page", [{"java_script_enabled": False}], indirect=True)
+def test_without_scripts_memories_are_searched_filtered_paged_forgotten_and_restored(page, site):
+    send(
+        site,
+        "plain",
+        *({"key": f"memory_{number:03}", "content": f"記憶{number}", "tags": ["偶数"] if number % 2 == 0 else []} for number in range(60)),
+    )
+    page.goto("/p/plain/ui/memories")
+    assert page.locator("tbody tr").count() == 50
+    page.locator("a[rel=next]").click()
+    assert page.locator("tbody tr").count() == 10
+    page.locator("summary").click()
+    page.locator("input[name=tags]").fill("偶数")
+    page.locator("details button").click()
+    assert page.locator("tbody tr").count() == 30
+    page.goto("/p/plain/ui/memories")
+    page.locator("input[type=search]").fill("記憶17")
+    page.locator("form#find .row button").click()
+    assert page.locator("tbody tr").first.locator("td.text").inner_text() == "記憶17"
+    page.locator("tbody tr a").first.click()
+    page.locator("button", has_text="ごみ箱へ").click()
+    assert page.locator("h1").inner_text() == "ごみ箱に入れました: 1件"
+    page.locator("button", has_text="元に戻す").click()
+    assert page.locator("h1").inner_text() == "元に戻しました: 1件"
+
+
+def test_a_page_of_memories_is_forgotten_at_once_and_brought_back_by_undo(page, site):
+    send(site, "many", *({"content": f"記憶{number}"} for number in range(5)))
+    page.goto("/p/many/ui/memories")
+    page.locator("[data-select-all]").check()
+    page.locator("#results button").click()
+    assert page.locator("h1").inner_text() == "ごみ箱に入れました: 5件"
+    page.goto("/p/many/ui/memories")
+    assert page.locator("tbody tr").count() == 0
+    page.go_back()
+    page.locator("main button").click()
+    assert page.locator("h1").inner_text() == "元に戻しました: 5件"
+    page.goto("/p/many/ui/memories")
+    assert page.locator("tbody tr").count() == 5
+
+
+def test_a_memory_is_added_by_hand(page):
+    page.goto("/p/hand/ui/memories/new")
+    page.locator("textarea").fill("来月から早起きする。\n約束。")
+    page.locator("input[name=tags]").fill("習慣、約束")
+    page.locator("main button").click()
+    page.locator("main a.button").click()
+    assert page.locator("article.text").inner_text() == "来月から早起きする。\n約束。"
+    assert page.locator("dd", has_text="習慣、約束").count() == 1
+
+
+def test_stored_markup_is_shown_as_text(page):
+    for path in (f"{AT}/memories", f"{AT}/memory?key=memory_d", f"{AT}/memory/edit?key=memory_d"):
+        page.goto(path)
+        assert SCRIPT in (page.locator("main").inner_text() if "edit" not in path else page.locator("textarea").input_value())
+        assert page.evaluate("() => window.broken") is None
+
+
+def test_scripts_and_styles_that_get_into_a_page_are_not_run(browser, site):
+    context = browser.new_context(base_url=site)
+    page = context.new_page()
+    page.goto(f"{AT}/memories")
+    blocked = page.evaluate(
+        """async () => {
+            const blocked = [];
+            document.addEventListener("securitypolicyviolation", (event) => blocked.push(event.effectiveDirective));
+            document.body.insertAdjacentHTML("beforeend", "<img src=x onerror='window.broken = true'><p style='color: red'>x</p>");
+            for (const [name, value] of [["textContent", "window.broken = true"], ["src", "http://evil.test/x.js"]]) {
+                const script = document.createElement("script");
+                script[name] = value;
+                document.body.append(script);
+            }
+            await fetch("http://evil.test/").catch(() => {});
+            await new Promise((done) => setTimeout(done, 50));
+            return blocked;
+        }"""
+    )
+    assert {"script-src-attr", "script-src-elem", "style-src-attr", "connect-src"} <= set(blocked)
+    assert page.evaluate("() => window.broken") is None
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory, serving):
+    """A server with tokens for two personas: its address and their secrets."""
+    with serving(tmp_path_factory.mktemp("guarded")) as server:
+        for persona in ("alice", "nilou"):
+            send(server.url, persona, {"key": "memory_a", "content": f"{persona}の秘密"})
+        secrets = [create_token(server.data, name="", personas=[name], scopes=TOKEN_SCOPES, now=NOON)[1] for name in ("alice", "nilou")]
+        yield server.url, *secrets
+
+
+@pytest.fixture
+def signed_in(browser, guarded):
+    """signed_in(secret): a page of a browser that has signed in by the form."""
+    contexts = []
+
+    def signed_in(secret):
+        contexts.append(browser.new_context(base_url=guarded[0], locale="ja-JP"))
+        page = contexts[-1].new_page()
+        page.goto("/ui")
+        assert page.url.endswith("/ui/sign-in?to=%2Fui")
+        assert violations(page) == []
+        page.locator("input[type=password]").fill(secret)
+        page.keyboard.press("Enter")
+        page.locator("table").wait_for()
+        return page
+
+    yield signed_in
+    for context in contexts:
+        context.close()
+
+
+def test_two_tokens_in_two_browsers_never_see_each_other(guarded, signed_in):
+    _, *secrets = guarded
+    pages = {name: signed_in(secret) for name, secret in zip(("alice", "nilou"), secrets, strict=True)}
+    for name, other in (("alice", "nilou"), ("nilou", "alice")):
+        page = pages[name]
+        assert f"{name}の秘密" in page.locator("main").inner_text()
+        assert violations(page) == []
+        for path in ("/ui?choose=1", f"/p/{other}/ui/memories", f"/p/{other}/ui/memories?q=秘密", f"/p/{other}/ui/memory?key=memory_a"):
+            page.goto(path)
+            assert f"{other}の秘密" not in page.content()
+        assert page.evaluate("() => document.cookie") == ""
+        page.locator("header button").click()
+        page.goto(f"/p/{name}/ui/memories")
+        assert page.url.startswith(f"{guarded[0]}/ui/sign-in")
+
+
+@pytest.mark.parametrize("origin", ["http://evil.test", "http://localhost:1"])
+def test_a_page_of_another_site_can_neither_send_a_form_nor_show_a_page_in_a_frame(guarded, signed_in, origin):
+    url, secret, _ = guarded
+    page = signed_in(secret)
+    key = page.locator("input[name=form_key]").first.get_attribute("value")
+    fields = f"<input name=form_key value={key}><input name=key value=memory_a>"
+    attack = f"<form method=post action='{url}/p/alice/ui/memories/forget'>{fields}<button>x</button></form>"
+    page.route(f"{origin}/*", lambda route: route.fulfill(body=f"<!doctype html>{attack}", content_type="text/html"))
+    page.goto(f"{origin}/")
+    with page.expect_response(lambda response: response.url.endswith("/forget")) as answer:
+        page.locator("button").click()
+    assert answer.value.status in (303, 403)
+    page.goto(f"{origin}/")
+    page.evaluate("url => { const frame = document.createElement('iframe'); frame.src = url; document.body.append(frame); }", f"{url}/ui")
+    page.wait_for_load_state()
+    assert all("秘密" not in frame.content() for frame in page.frames)
+    page.goto(f"{url}/p/alice/ui/memories")
+    assert "aliceの秘密" in page.locator("main").inner_text()

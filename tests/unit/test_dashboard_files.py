@@ -1,0 +1,95 @@
+"""The files of the dashboard: its texts in both languages, the files of others with their licenses, and the wheel that carries them all."""
+
+import hashlib
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from memory_mcp.server.dashboard import diff, frame
+from memory_mcp.server.dashboard.words import WORDS
+
+ROOT = Path(__file__).parents[2]
+DASHBOARD = ROOT / "memory_mcp" / "server" / "dashboard"
+SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in [*DASHBOARD.rglob("*.html"), *DASHBOARD.rglob("*.py")])
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+def test_every_text_is_there_in_both_languages_with_the_same_placeholders():
+    for name, texts in WORDS.items():
+        assert len(texts) == 2, name
+        assert all(text.strip() for text in texts), name
+        assert set(PLACEHOLDER.findall(texts[0])) == set(PLACEHOLDER.findall(texts[1])), name
+
+
+def test_every_text_is_used_and_every_used_text_exists():
+    used = set(re.findall(r'\bt\(\s*"(\w+)"[,)]', SOURCES)) | set(re.findall(r"\bt\(\s*'(\w+)'[,)]", SOURCES))
+    assert used <= set(WORDS)
+    quoted = set(re.findall(r'"(\w+)"', SOURCES)) | set(re.findall(r"'(\w+)'", SOURCES))
+    # `t.term("kind", …)`, `t("done_" ~ …)` and the third argument of a choice name texts by their first word.
+    families = tuple(f"{kind}_" for kind in [*re.findall(r't(?:\.term)?\("(\w+?)_?"(?:,| ~)', SOURCES), "kind", "privacy", "shelf"])
+    assert not [name for name in WORDS if name not in used | quoted and not name.startswith(families)]
+
+
+def test_the_files_of_others_are_listed_with_version_license_and_digest():
+    vendor = DASHBOARD / "static" / "vendor"
+    rows = re.findall(
+        r"^\| `([^`]+)` \| .* \| ([\d.]+) \| \[\w+\]\((LICENSE\.\w+)\) \| `([0-9a-f]{64})` \|$",
+        vendor.joinpath("README.md").read_text(),
+        re.MULTILINE,
+    )
+    listed = {name: digest for name, _, _, digest in rows}
+    licenses = {license_ for _, _, license_, _ in rows}
+    assert {path.name for path in vendor.iterdir()} == {*listed, *licenses, "README.md"}
+    for name, version, _, digest in rows:
+        assert version in name
+        assert hashlib.sha256(vendor.joinpath(name).read_bytes()).hexdigest() == digest
+    declared = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
+    assert {f"memory_mcp/server/dashboard/static/vendor/{license_}" for license_ in licenses} <= set(declared)
+
+
+def test_every_file_that_a_page_names_exists():
+    for name in re.findall(r"static\('([^']+)'\)", SOURCES):
+        assert frame.static_address(name).startswith(f"/ui/static/{name}?v=")
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_every_file_of_the_dashboard(tmp_path):
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        sources.joinpath(name).write_bytes(ROOT.joinpath(name).read_bytes())
+    for path in ROOT.glob("requirements*"):
+        sources.joinpath(path.name).write_bytes(path.read_bytes())
+    sources.joinpath("memory_mcp").symlink_to(ROOT / "memory_mcp")
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), "."]
+    subprocess.run(build, cwd=sources, check=True, capture_output=True, timeout=100)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        inside = set(wheel.namelist())
+    wanted = {path.relative_to(ROOT).as_posix() for path in DASHBOARD.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert wanted <= inside
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "runs"),
+    [
+        ("健太は苺が好き。", "健太は桃が好き。", [("same", "健太は"), ("gone", "苺"), ("new", "桃"), ("same", "が好き。")]),
+        ("I like tea.", "I like green tea.", [("same", "I like "), ("new", "green "), ("same", "tea.")]),
+        ("同じ", "同じ", [("same", "同じ")]),
+        ("", "新しい", [("new", "新しい")]),
+    ],
+)
+def test_a_diff_shows_words_and_single_japanese_characters(before, after, runs):
+    assert diff.changes(before, after) == runs
+
+
+def test_long_texts_are_compared_by_sentences_and_very_long_ones_as_a_whole():
+    sentences = [f"これは{number}番目の文です。" for number in range(300)]
+    changed = [*sentences[:100], "新しい文です。", *sentences[101:]]
+    runs = diff.changes("".join(sentences), "".join(changed))
+    assert [run for run in runs if run[0] != "same"] == [("gone", sentences[100]), ("new", "新しい文です。")]
+    assert [what for what, _ in diff.changes("あ。" * 5_000, "い。" * 5_000)] == ["gone", "new"]
