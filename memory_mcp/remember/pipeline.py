@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import apsw
@@ -24,6 +25,7 @@ from memory_mcp.store import memories, operations
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import CONFIRM, Operation
+from memory_mcp.store.timestamps import optional_to_text
 from memory_mcp.store.vectors import chunks as chunk_table
 from memory_mcp.store.vectors import index_queue, stored_vectors
 from memory_mcp.text.budget import preview
@@ -50,12 +52,14 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
     """
     draft, redaction = redacted(draft, privacy)
     chunks = split(draft.content)
-    key, operation, related = persona.database.write(lambda connection: _store(connection, persona.names, draft, chunks, now, zone))
+    key, operation, related, expires_at = persona.database.write(
+        lambda connection: _store(connection, persona.names, draft, chunks, now, zone)
+    )
     if operation:
         persona.log.append(persona.name, operation)
     similar, rivals = _similar_and_rivals(persona, draft, key)
     stored = operation is not None and operation.operation == "create"
-    return Remembered(key, stored, similar, rivals, redaction.redacted, redaction.flagged, related=related)
+    return Remembered(key, stored, similar, rivals, redaction.redacted, redaction.flagged, related=related, expires_at=expires_at)
 
 
 def _similar_and_rivals(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
@@ -115,7 +119,8 @@ def _with_counts(outcome: Outcome, redaction: Redaction) -> Outcome:
 
 def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
-) -> tuple[str, Operation | None, int]:
+) -> tuple[str, Operation | None, int, datetime | None]:
+    """The key, the operation, the number of relations that a stored memory got, and when the memory expires."""
     if draft.relations:
         entity_linking.check_relation_types(connection, draft.relations)
     known = settle(connection, draft, now)
@@ -123,24 +128,31 @@ def _store(
         return (known.key, *_told_again(connection, known.key, draft, now.astimezone(zone)))
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     bm25_index.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
-    return str(operation.key), operation, 0
+    return str(operation.key), operation, 0, draft.expires_at
 
 
-def _told_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int]:
-    """Adds the new relations of a write that is stored already, and notes that it was told again: the operation, and the number of relations."""
+def _told_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int, datetime | None]:
+    """Adds the new relations of a write that is stored already, keeps it as long as the write says if that is longer, and notes that it was told
+    again: the operation, the number of relations, and when it expires."""
     memory = memories.by_keys(connection, [key])[key]
     added = entity_linking.add_missing_relations(connection, memory.id, draft.relations, now) if draft.relations else ()
+    after: dict[str, Any] = {}
     if added:
         bm25_index.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
-        stated = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in added]
-        operation = Operation("update", key, now, after={"relations": stated})
+        after["relations"] = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in added]
+    expires_at = max(memory.expires_at, draft.expires_at) if memory.expires_at and draft.expires_at else None
+    if expires_at != memory.expires_at:
+        memories.set_expiry(connection, memory.id, expires_at)
+        after["expires_at"] = optional_to_text(expires_at)
+    if after:
+        operation = Operation("update", key, now, after=after)
     elif now - memory.created_at > RETRY_WINDOW:
         operation = Operation(CONFIRM, key, now)
     else:
-        return None, 0
+        return None, 0, expires_at
     operations.record(connection, operation)
-    return operation, len(added)
+    return operation, len(added), expires_at
 
 
 def _store_many(

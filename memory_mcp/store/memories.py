@@ -140,6 +140,11 @@ def expiry_text(expires_at: Expiry) -> str | None:
     return None if expires_at == NEVER else to_text(expires_at)
 
 
+def set_expiry(connection: apsw.Connection, memory_id: int, expires_at: datetime | None) -> None:
+    """Change when a memory expires, without a new revision."""
+    connection.execute("UPDATE memories SET expires_at = ? WHERE id = ?", (optional_to_text(expires_at), memory_id))
+
+
 def set_session_expiry(connection: apsw.Connection, session_id: str, expires_at: Expiry) -> list[tuple[str, str | None]]:
     """Change when the memories of a session expire, without those in the trash and summaries. Returns their keys, each with its earlier expiry."""
     rows: list[Any] = connection.execute(

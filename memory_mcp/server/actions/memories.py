@@ -93,7 +93,7 @@ def remember(call: Call, arguments: RememberArguments) -> Json:
         "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
         **omit_empty(
             occurred_at=None if is_iso(arguments.occurred_at) else local(draft.occurred_at, call.settings.zone),
-            expires_at=local(draft.expires_at, call.settings.zone) if stored.stored else None,
+            expires_at=local(stored.expires_at, call.settings.zone),
             note=_note_of(stored, arguments.supersedes),
             low_value=low_value(draft.content),
             degraded=[context_failure] if context_failure else None,

@@ -168,6 +168,17 @@ def test_what_has_expired_comes_back_with_another_time_only(persona, clock):
     assert persona("recall", query="戻ってくる")["hits"] == []
 
 
+@pytest.mark.parametrize(
+    ("first", "again", "kept"),
+    [("1d", "2d", "2025-11-01T12:00:00+09:00"), ("2d", "1d", "2025-11-01T12:00:00+09:00"), ("1d", "", None), ("", "1d", None)],
+)
+def test_the_same_write_again_keeps_the_later_of_the_two_times(persona, first, again, kept):
+    key = persona("remember", content="鍵は棚の上", expires_at=first)["key"]
+    answer = persona("remember", content="鍵は棚の上", expires_at=again)
+    assert (answer["key"], answer["stored"], answer.get("expires_at")) == (key, False, kept)
+    assert persona("recall", keys=[key])["hits"][0].get("expires_at") == kept
+
+
 def test_all_of_a_session_expires_by_one_call(persona, call, http, name, clock):
     for number in range(3):
         persona("remember", content=f"会議の話 {number}", session_id="会議", source="健太")
