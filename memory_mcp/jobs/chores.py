@@ -56,7 +56,8 @@ def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexCache,
         ),
         Chore(
             "graph model",
-            lambda persona, now, settings: llm_extraction.step(persona, now, settings, chat),
+            # What has expired is moved first, so that no model is asked about it, and no summary repeats it.
+            lambda persona, now, settings: retention_rules.trash_expired(persona, now) or llm_extraction.step(persona, now, settings, chat),
             lambda settings: settings.graph.ask_model and settings.llm.chat_class is not None,
             lambda _: LINKS_INTERVAL,
             only_after_writes=True,
@@ -89,7 +90,7 @@ def _memory_chores(personas: Personas, indexes: IndexCache, forget_cached: Calla
         ),
         Chore(
             summarization.CHORE,
-            lambda persona, now, settings: summarization.step(persona, now, settings, chat),
+            lambda persona, now, settings: retention_rules.trash_expired(persona, now) or summarization.step(persona, now, settings, chat),
             lambda settings: settings.summaries.enabled,
             lambda settings: timedelta(minutes=settings.summaries.interval_minutes),
             only_after_writes=True,

@@ -1,5 +1,6 @@
 """What a server with many personas does while nobody calls: it looks at those that have something to do, and leaves the others closed."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
 
 MANY = 12
 HOUR = timedelta(hours=1)
@@ -73,6 +75,21 @@ def idle(data_directory: Path, now: datetime) -> Iterator[Idle]:
         made.write(f"p{number}", Draft("苺が好き"), Draft("桃も好き"))
     yield made
     made.personas.close()
+
+
+def test_what_has_expired_is_in_no_summary_even_for_a_moment(data_directory: Path, now: datetime) -> None:
+    idle = Idle(data_directory, now)
+    turns = [
+        Draft(f"旅行の{part}を{part}ごとに相談した。", session_id="s", kind="conversation")
+        for part in ("宿", "電車", "食事", "土産", "予算")
+    ]
+    idle.write("p", *turns, Draft("金庫の暗証番号は4711です。", session_id="s", kind="conversation", expires_at=now + HOUR / 4))
+    idle.hours(1)
+    with idle.personas.reading("p") as persona:
+        lines = list(export_lines(persona, ExportOptions(deleted=True, versions=True)))
+    assert [json.loads(line)["kind"] for line in lines if "4711" in line] == ["conversation"]
+    assert [line for line in lines if '"kind": "summary"' in line]
+    idle.personas.close()
 
 
 @pytest.mark.slow
