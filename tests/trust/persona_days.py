@@ -18,13 +18,13 @@ ROUTES = (
     "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/memories", "/api/memory", "/api/history", "/api/restore",
     "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
     "/api/graph/paths", "/api/graph/memory-links", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
-    "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase",
+    "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase", "/api/session/expire",
 )  # fmt: skip
 # These are about a memory, or a persona, that is there.
 OF_SOMEBODY = frozenset(
     {
         *("/api/import", "/api/memory", "/api/history", "/api/restore", "/api/purge", "/api/graph/neighbors", "/api/graph/paths"),
-        "/api/graph/memory-links",
+        *("/api/graph/memory-links", "/api/session/expire"),
         *("/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges"),
         *(route for route in ROUTES if "/persona" in route),
     }
@@ -182,12 +182,15 @@ async def visit(caller: Caller, route: str) -> None:
             {"relation": "lives_in", "source": mark, "target": f"{mark}の家"},
         ]
         answer = await caller.http.post(caller.prefix + route, content="".join(json.dumps(row) + "\n" for row in rows))
+    elif route == "/api/session/expire":
+        await posted(caller, "/api/import", content=json.dumps({"content": f"残す話 {caller.mark}", "session_id": "kept"}))
+        answer = await caller.http.post(caller.prefix + route, json={"session_id": "kept", "expires_at": "never"})
     else:
         if route == "/api/persona":  # it is of somebody who is there
             await visit(caller, "/api/import")
         answer = await caller.http.get(caller.prefix + route, params={"include_deleted": "true"} if route == "/api/export" else None)
     assert answer.status_code == 200, (route, answer.text)
-    if route in ("/api/stats", "/api/memories", "/api/organize", "/api/import", "/api/persona"):
+    if route in ("/api/stats", "/api/memories", "/api/organize", "/api/import", "/api/persona", "/api/session/expire"):
         assert answer.json()["persona"] == caller.persona
 
 
