@@ -5,6 +5,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -33,14 +34,25 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
 
     While Playwright is open, an event loop runs in this thread, which tests of other modules must not find.
     """
-    executable = next(filter(None, map(shutil.which, NAMES)), None)
-    if executable is None:
+    if executable() is None:
         if request.config.getoption("--require-browser"):
             pytest.fail(f"the tests in a browser must run, but there is no {', '.join(NAMES)}: {HOW}")
         pytest.skip(f"there is no {', '.join(NAMES)}: {HOW}")
+    with opened() as browser:
+        yield browser
+
+
+def executable() -> str | None:
+    """The machine's browser."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@contextmanager
+def opened() -> Iterator[Any]:
+    """The browser, running."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  it takes a while, and most tests want no browser
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=executable(), args=list(FLAGS))
         yield browser
         browser.close()

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from memory_mcp.text.budget import estimate_tokens
+
 MEMORY_LISTS = ("hits", "similar")
 # What stands at the beginning of a memory's line, without its name.
 _UNNAMED = ("key", "content", "score", "_source", "occurred_at", "created_at", "ago", "source", "tags")
@@ -20,6 +22,11 @@ def answer_text(answer: Mapping[str, Any]) -> str:
     lines = [f"{name}: {_words(value)}" for name, value in fields.items()]
     lines += [memory_line(memory) for name in MEMORY_LISTS for memory in answer.get(name, ())]
     return "\n".join(lines if answer.get("hits", lines) else [*lines, "hits: none"])
+
+
+def tokens_of(text: str) -> int:
+    """How many tokens a text costs a model, as budgets count them."""
+    return estimate_tokens(text)
 
 
 def memory_line(memory: Mapping[str, Any]) -> str:

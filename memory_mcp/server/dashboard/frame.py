@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope
 
 from memory_mcp import __version__
-from memory_mcp.config.settings import Privacy
+from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, TokenRefused
@@ -50,7 +50,7 @@ HEADERS = {
 }
 STATIC_FILES = Path(__file__).with_name("static")
 # The pages in the order of the menu: path and the name of its text.
-ROOMS = (("/memories", "memories"),)
+ROOMS = (("/today", "today"), ("/memories", "memories"), ("/ask", "ask"))
 
 _OURS = re.compile(rf"(/p/[^/?#\\]+)?{DASHBOARD}([/?][^\\]*)?")
 
@@ -90,6 +90,16 @@ class Visit:
         except pydantic.ValidationError as error:
             raise InvalidInput("; ".join(argument_problems(error, list(action.arguments.model_fields)))) from error
         return action(self.call, checked)
+
+    def trying(self, settings: Settings) -> "Visit":
+        """The same visit under other settings."""
+        call = replace(self.call)
+        call.settings = settings
+        return replace(self, call=call)
+
+    def as_model(self) -> "Visit":
+        """The same visit as a model's client makes it: without a language of its own."""
+        return replace(self, call=replace(self.call, scope={**self.call.scope, "headers": _without_language(self.call.scope)}))
 
     def url(self, path: str = "", **query: Any) -> str:
         """The address of a page about the same persona; empty parts of the query are left out."""
@@ -151,11 +161,10 @@ def _shown(show: Room, request: Request, fields: Mapping[str, list[str]]) -> Res
     call = call_of(request)
     language = cast("Language | None", _choice(request.scope, "lang")) or client_language(call) or "en"
     # The operations word what they say in the language of the page.
-    headers = [
-        *((name, value) for name, value in call.scope["headers"] if name != b"accept-language"),
-        (b"accept-language", language.encode()),
-    ]
-    visit = Visit(request, replace(call, scope={**call.scope, "headers": headers}), language, fields)
+    headers = [*_without_language(call.scope), (b"accept-language", language.encode())]
+    # Who looks here has not used what they see.
+    call = replace(call, scope={**call.scope, "headers": headers}, runtime=replace(call.runtime, usage=None))
+    visit = Visit(request, call, language, fields)
     try:
         _check_address(visit)
         if request.method == "POST":
@@ -163,6 +172,10 @@ def _shown(show: Room, request: Request, fields: Mapping[str, list[str]]) -> Res
         return show(visit)
     except MemoryMCPError as error:
         return visit.refusal(error)
+
+
+def _without_language(scope: Scope) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in scope["headers"] if name != b"accept-language"]
 
 
 async def _fields(request: Request) -> dict[str, list[str]]:

@@ -45,5 +45,5 @@ def personas(visit: Visit) -> Response:
     if not (named or visit.field("choose")) and len(listed) == 1 and "error" not in listed[0]:
         named = listed[0]["name"]
     if named:
-        return RedirectResponse(f"/p/{quote(named, safe='')}{DASHBOARD}/memories", status_code=303)
+        return RedirectResponse(f"/p/{quote(named, safe='')}{DASHBOARD}/today", status_code=303)
     return visit.page("personas.html", personas=listed)

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from memory_mcp.server.dashboard import front, memories
+from memory_mcp.server.dashboard import ask, front, memories, today
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -17,6 +17,12 @@ from memory_mcp.server.sessions import DASHBOARD, STATIC
 _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "": (front.personas, None),
     "/sign-out": (None, front.sign_out),
+    "/today": (today.overview, None),
+    "/today/decide": (today.decide, None),
+    "/today/merge": (None, today.merge),
+    "/today/undo": (None, today.undo),
+    "/ask": (ask.question, None),
+    "/ask/context": (ask.context, None),
     "/memories": (memories.listing, None),
     "/memories/forget": (None, memories.forget_selected),
     "/memories/restore": (None, memories.restore_selected),

@@ -81,11 +81,11 @@ def test_a_browser_is_sent_from_the_root_to_the_dashboard_and_other_clients_are_
 
 def test_the_only_persona_is_opened_at_once_and_several_are_listed(own_http):
     stored(own_http, "さくら", "a")
-    assert own_http.get("/ui").headers["location"] == f"/p/{quote('さくら')}/ui/memories"
+    assert own_http.get("/ui").headers["location"] == f"/p/{quote('さくら')}/ui/today"
     stored(own_http, "a/b", "a")
     page = own_http.get("/ui")
-    assert f'href="/p/{quote("さくら")}/ui/memories"' in page.text
-    assert 'href="/p/a%2Fb/ui/memories"' in page.text
+    assert f'href="/p/{quote("さくら")}/ui/today"' in page.text
+    assert 'href="/p/a%2Fb/ui/today"' in page.text
     assert own_http.get("/p/a%2Fb/ui/memories").status_code == 200
 
 

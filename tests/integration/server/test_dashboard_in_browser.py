@@ -19,6 +19,11 @@ AT = f"/p/{quote(PERSONA)}/ui"
 SCRIPT = "<script>window.broken = true</script><img src=x onerror='window.broken = true'> **太字** [x](javascript:window.broken=true)"
 PAGES = (
     "/ui?choose=1",
+    f"{AT}/today",
+    f"{AT}/today/decide",
+    f"{AT}/ask?q=健太の苺&fusion.session_weight=1",
+    f"{AT}/ask?q=健太&fusion.date_boost=9",
+    f"{AT}/ask/context?q=健太",
     f"{AT}/memories",
     f"{AT}/memories?q=苺&shelf=current",
     f"{AT}/memories?shelf=trash",
@@ -93,6 +98,7 @@ def violations(page):
 def test_every_page_is_accessible_in_both_languages_light_and_dark_on_a_desk_and_on_a_phone(page, language):
     for path in PAGES:
         page.goto(f"{path}{'&' if '?' in path else '?'}lang={language}")
+        page.locator("#decide[hx-get]").wait_for(state="detached")
         assert page.locator("html").get_attribute("lang") == language
         assert page.title().endswith("Memory MCP")
         assert violations(page) == [], path
@@ -241,7 +247,7 @@ def signed_in(browser, guarded):
         assert violations(page) == []
         page.locator("input[type=password]").fill(secret)
         page.keyboard.press("Enter")
-        page.locator("table").wait_for()
+        page.locator("nav").wait_for()
         return page
 
     yield signed_in
@@ -255,6 +261,7 @@ def test_two_tokens_in_two_browsers_never_see_each_other(guarded, signed_in):
     for name, other in (("alice", "nilou"), ("nilou", "alice")):
         page = pages[name]
         assert f"{name}の秘密" in page.locator("main").inner_text()
+        page.locator("#decide[hx-get]").wait_for(state="detached")
         assert violations(page) == []
         for path in ("/ui?choose=1", f"/p/{other}/ui/memories", f"/p/{other}/ui/memories?q=秘密", f"/p/{other}/ui/memory?key=memory_a"):
             page.goto(path)

@@ -1,0 +1,192 @@
+"""What the rooms of the dashboard show and do, as plain HTTP: today, memories, questions."""
+
+import html
+import json
+import re
+from urllib.parse import quote
+
+import pytest
+
+
+@pytest.fixture
+def send(http, name):
+    """Stores JSON lines."""
+
+    def send(*lines):
+        body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        assert http.post("/api/import", content=body, headers={"X-Persona": name}).json()["stored"] == len(lines)
+
+    return send
+
+
+@pytest.fixture
+def show(http, name):
+    """show("ask?q=…"): the text of a page about the persona of this test, without markup."""
+
+    def show(path, status=200):
+        page = http.get(f"/p/{name}/ui/{quote(path, safe='/?=&.')}", headers={"Accept-Language": "en"})
+        assert page.status_code == status, page.text
+        return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page.text)).split())
+
+    return show
+
+
+@pytest.fixture
+def submit(http, name):
+    """submit("memory/edit", …): where a form of the persona of this test leads, and the page there."""
+
+    def submit(path, **fields):
+        key = re.search(r'name="form_key" value="(\w+)"', http.get(f"/p/{name}/ui/memories/new").text)[1]
+        answer = http.post(
+            f"/p/{name}/ui/{path}", data={"form_key": key, **fields}, headers={"Accept-Language": "en"}, follow_redirects=True
+        )
+        return answer.status_code, " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer.text)).split())
+
+    return submit
+
+
+def uses(http, name, key):
+    return http.get(f"/api/memory?key={key}", headers={"X-Persona": name}).json()["memory"].get("usage_count", 0)
+
+
+def test_a_question_shows_the_hits_why_they_were_found_and_what_just_missed_the_page(send, show):
+    send(*({"key": f"k{number}", "content": f"苺の話{number}", "source": "健太"} for number in range(4)))
+    page = show("ask?q=健太の苺の話2&top_k=1")
+    shown, missed = page.split("Just missed the page")
+    assert "苺の話2" in shown
+    assert re.search(r"words 1\.000 .*speaker named", shown)
+    assert missed.count("苺の話") == 3
+    assert "Searched by words" in page
+
+
+def test_words_that_no_memory_holds_are_named(send, show):
+    send({"key": "k", "content": "苺の話"})
+    assert "No memory has these words: 喧嘩" in show("ask?q=喧嘩の話")
+
+
+def test_a_question_under_other_settings_stands_beside_the_one_under_those_in_force(send, show):
+    send({"key": "a", "content": "苺と桃", "source": "健太"}, {"key": "b", "content": "苺と桃と梨。桃と苺。", "source": "花子"})
+    page = show("ask?q=花子の苺&fusion.speaker_boost=0")
+    assert "fusion.speaker_boost : 0.2 → 0" in page
+    in_force, tried = page.split("With the values that you try")
+    scores = [[float(score) for score in re.findall(r"score ([\d.]+)", part)] for part in (in_force, tried)]
+    assert max(scores[0]) > max(scores[1])
+    assert "With the values" not in show("ask?q=花子の苺")
+
+
+@pytest.mark.parametrize(
+    "tried", ["fusion.dense_weight=2", "fusion.dense_weight=much", "fusion.dense_weight=nan", "top_k=0", "top_k=x", "mode=magic"]
+)
+def test_settings_that_cannot_be_are_refused_on_the_page(send, show, tried):
+    send({"key": "a", "content": "苺"})
+    assert tried.partition("=")[0].split("_")[0] in show(f"ask?q=苺&{tried}", 400).partition("Try other settings")[2]
+
+
+def test_the_settings_in_force_stay_as_they_are_and_looking_is_no_use_of_a_memory(send, show, http, name, server):
+    send({"key": "a", "content": "苺の話"})
+    before = server.runtime.config.current()
+    for path in ("ask?q=苺&fusion.session_weight=1", "ask/context?q=苺", "memories?q=苺", "today"):
+        show(path)
+    assert server.runtime.config.current() == before
+    server.runtime.usage.write_all(server.runtime.personas)
+    assert uses(http, name, "a") == 0
+
+
+def test_what_a_model_is_told_first_is_shown_word_for_word_with_its_cost(send, show, persona):
+    send({"key": "a", "content": "健太は苺が好き。", "source": "健太"})
+    text = persona.result("get_context", {"query": "苺"}).content[0].text
+    page = show("ask/context?q=苺")
+    assert " ".join(text.split()) in page
+    assert re.search(r"About \d+ tokens", page)
+    assert "max_tokens is 3" in show("ask/context?max_tokens=3", 400)
+
+
+def test_today_shows_what_was_learned_and_what_is_to_come(send, show):
+    send({"key": "a", "content": "11月2日に歯医者へ行く。"}, {"key": "b", "content": "苺を買った。"})
+    page = show("today")
+    latest, upcoming = page.split("Upcoming")
+    assert "苺を買った" in latest
+    assert "歯医者" in upcoming.partition("For you to decide")[0]
+    assert "off: config.json wants none" in page
+
+
+def test_memories_that_say_the_same_are_merged_and_the_merge_is_undone(send, show, submit, http, name):
+    send(
+        {"key": "a", "content": "毎週火曜の夜に英会話教室へ通っている。"},
+        {"key": "b", "content": "毎週火曜の夜に英会話の教室へ通っている。"},
+    )
+    assert "These say nearly the same" in show("today/decide")
+    submit("today/merge", key="a", into="b")
+    page = show("today/decide")
+    assert "These say nearly the same" not in page
+    assert "1 merged into one" in page
+    assert "Current memories 1" in show("today")
+    submit("today/undo", operation_id=operation_of(http, name))
+    assert "Current memories 2" in show("today")
+
+
+def operation_of(http, name):
+    """The number of the latest merge, as its form has it."""
+    return re.search(r'name="operation_id" value="([^"]+)"', http.get(f"/p/{name}/ui/today/decide").text)[1]
+
+
+def test_a_correction_keeps_the_earlier_text_and_a_later_one_is_not_overwritten(send, show, submit):
+    send({"key": "a", "content": "健太は苺が好き。", "tags": ["食べ物"]})
+    status, page = submit(
+        "memory/edit",
+        key="a",
+        revision="1",
+        content="健太は桃が好き。",
+        tags="食べ物、果物",
+        importance="0.8",
+        privacy_level="internal",
+        reason="聞き間違い",
+    )
+    assert (status, "Saved." in page) == (200, True)
+    assert "聞き間違い 健太は 苺 桃 が好き。" in page
+    assert "食べ物、果物" in page
+    status, page = submit(
+        "memory/edit", key="a", revision="1", content="健太は梨が好き。", tags="食べ物", importance="0.5", privacy_level="internal"
+    )
+    assert status == 409
+    assert "The memory now says: 健太は桃が好き。" in page
+    assert "健太は梨が好き。" in page
+    assert "健太は桃が好き。" in show("memory?key=a")
+
+
+def test_a_form_that_changes_nothing_makes_no_revision(send, submit, show):
+    send({"key": "a", "content": "一行目\n二行目", "tags": ["あ", "い"], "importance": 0.123456})
+    status, _ = submit(
+        "memory/edit", key="a", revision="1", content="一行目\r\n二行目", tags="あ、い", importance="0.123456", privacy_level="internal"
+    )
+    assert status == 200
+    assert "It was never changed." in show("memory?key=a")
+
+
+def test_an_earlier_revision_comes_back(send, submit):
+    send({"key": "a", "content": "苺"})
+    submit("memory/edit", key="a", revision="1", content="桃", tags="", importance="0.5", privacy_level="internal")
+    _, page = submit("memory/version", key="a", revision="1")
+    assert "The earlier revision is back." in page
+    assert "Revision 2 → 3" in page
+
+
+def test_memories_are_forgotten_and_restored_and_the_page_says_what_became_of_them(send, submit, show):
+    send({"key": "a", "content": "苺"}, {"key": "b", "content": "桃"})
+    _, page = submit("memories/forget", key=["a", "b", "nobody"])
+    assert "In the trash now: 2" in page
+    assert "This memory is in the trash" in show("memory?key=a")
+    _, page = submit("memories/restore", key=["a", "b"])
+    assert "Restored: 2" in page
+    assert "In the trash now: 0" in show("memories/done?what=forgotten&key=a&key=b")
+
+
+def test_a_memory_by_hand_says_what_is_alike_and_what_was_redacted(send, submit):
+    send({"key": "a", "content": "毎週火曜の夜に英会話教室へ通っている。"})
+    _, page = submit("memories/new", content="毎週火曜の夜に英会話の教室へ通っている。", kind="fact", privacy_level="internal")
+    assert "Memories with nearly the same text" in page
+    _, page = submit("memories/new", content="カードは4242 4242 4242 4242です。", kind="fact", privacy_level="internal")
+    assert "Private data removed" in page
+    status, page = submit("memories/new", content="苺", occurred_at="そのうち", kind="fact", privacy_level="internal")
+    assert status == 400
+    assert "苺" in page

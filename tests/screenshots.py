@@ -1,0 +1,68 @@
+"""The pictures of docs/dashboard.md: a server with a few memories, and its pages in both languages.
+
+python tests/screenshots.py
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx2
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from browser import opened
+from processes import serving
+
+PICTURES = Path(__file__).parents[1] / "docs" / "images"
+CONFIG = {"embeddings_model": None, "reranker_model": None}
+PERSONA = "さくら"
+LINES = [
+    {"key": "memory_city", "content": "太郎さんは横浜に住んでいる。", "source": "太郎"},
+    {
+        "key": "memory_move",
+        "content": "太郎さんは鎌倉に引っ越した。海まで歩いて五分。",
+        "source": "太郎",
+        "supersedes": "memory_city",
+        "tags": ["引っ越し"],
+    },
+    {
+        "key": "memory_cake",
+        "content": "太郎さんは苺のショートケーキが大好き。誕生日は10月17日。",
+        "source": "太郎",
+        "tags": ["食べ物", "誕生日"],
+        "importance": 0.8,
+    },
+    {"content": "毎週火曜の夜は英会話教室に通っている。", "source": "太郎", "tags": ["習慣"]},
+    {"content": "毎週火曜の夜は英会話の教室に通っている。", "source": "太郎"},
+    {"content": "来週の金曜に美咲さんのピアノの発表会がある。", "source": "太郎", "tags": ["予定"]},
+    {"content": "Taro prefers tea to coffee after six.", "source": "Taro", "tags": ["food"]},
+    {"content": "仕事の打ち合わせは午前中がよい。", "source": "太郎", "kind": "experience"},
+]
+PAGES = {
+    "today-ja": ("today", "ja", "light", 1000),
+    "memories-ja": ("memories", "ja", "light", 1000),
+    "ask-en": ("ask?q=太郎さんはどこに引っ越した？", "en", "light", 1000),
+    "memory-en": ("memory?key=memory_move", "en", "dark", 1000),
+}
+
+
+def main() -> None:
+    """Take the pictures anew."""
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory), json.dumps(CONFIG)) as server, opened() as browser:
+        headers = {"X-Persona": quote(PERSONA)}
+        httpx2.post(f"{server.url}/api/import", content="".join(json.dumps(line) + "\n" for line in LINES).encode(), headers=headers)
+        for name, (path, language, scheme, width) in PAGES.items():
+            context = browser.new_context(locale=language, color_scheme=scheme, viewport={"width": width, "height": 700})
+            page = context.new_page()
+            page.goto(f"{server.url}/p/{quote(PERSONA)}/ui/{path}")
+            page.locator("#decide[hx-get]").wait_for(state="detached")
+            page.screenshot(path=PICTURES / f"{name}.png")
+            context.close()
+
+
+if __name__ == "__main__":
+    main()
