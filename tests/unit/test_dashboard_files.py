@@ -31,7 +31,9 @@ def test_every_text_is_used_and_every_used_text_exists():
     assert used <= set(WORDS)
     quoted = set(re.findall(r'"(\w+)"', SOURCES)) | set(re.findall(r"'(\w+)'", SOURCES))
     # `t.term("kind", …)`, `t("done_" ~ …)` and the third argument of a choice name texts by their first word.
-    families = tuple(f"{kind}_" for kind in [*re.findall(r't(?:\.term)?\("(\w+?)_?"(?:,| ~)', SOURCES), "kind", "privacy", "shelf"])
+    families = tuple(
+        f"{kind}_" for kind in [*re.findall(r't(?:\.term)?\("(\w+?)_?"(?:,| ~)', SOURCES), "kind", "privacy", "shelf", "format"]
+    )
     assert not [name for name in WORDS if name not in used | quoted and not name.startswith(families)]
 
 

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import jinja2
 import pydantic
+from anyio import from_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -24,6 +25,7 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, TokenRefused
+from memory_mcp.server.arguments import Arguments
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.call import PATH_PERSONA, Call, accepted_language, call_of, client_language
 from memory_mcp.server.dashboard.words import Words
@@ -49,8 +51,13 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 STATIC_FILES = Path(__file__).with_name("static")
-# The pages in the order of the menu: path and the name of its text.
-ROOMS = (("/today", "today"), ("/memories", "memories"), ("/ask", "ask"))
+# The pages in the order of the menu: path, the name of its text, and the scopes of which a visitor needs one.
+ROOMS: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
+    ("/today", "today", ("read",)),
+    ("/memories", "memories", ("read",)),
+    ("/ask", "ask", ("read",)),
+    ("/house", "house", ("admin", "export")),
+)
 
 _OURS = re.compile(rf"(/p/[^/?#\\]+)?{DASHBOARD}([/?][^\\]*)?")
 
@@ -84,12 +91,20 @@ class Visit:
             InvalidInput: an argument can't be used.
             MemoryMCPError: what the operation raises.
         """
+        return action(self.call, self._checked(action, arguments))
+
+    def stream(self, action: Operation, **arguments: Any) -> Response:
+        """The same of an operation that answers with a response of its own, such as a file."""
+        response: Response = from_thread.run(action.function, self.request, self._checked(action, arguments))
+        response.headers.update(HEADERS)
+        return response
+
+    def _checked(self, action: Operation, arguments: Mapping[str, Any]) -> Arguments:
         self.admission.require(action.needs, action.name)
         try:
-            checked = action.arguments.model_validate(arguments)
+            return action.arguments.model_validate(arguments)
         except pydantic.ValidationError as error:
             raise InvalidInput("; ".join(argument_problems(error, list(action.arguments.model_fields)))) from error
-        return action(self.call, checked)
 
     def trying(self, settings: Settings) -> "Visit":
         """The same visit under other settings."""
@@ -122,7 +137,7 @@ class Visit:
         shared = {
             "visit": self,
             "persona": persona,
-            "rooms": ROOMS if persona is not None else (),
+            "rooms": [(path, name) for path, name, scopes in ROOMS if persona is not None and any(map(self.may, scopes))],
             "form_key": authenticator.sessions.form_key(cookie_of(self.request.scope, COOKIE)),
             "is_signed_in": self.admission.token is not None,
             "is_open": self.admission.token is None and not self.admission.is_stranger,

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from memory_mcp.server.dashboard import ask, front, memories, today
+from memory_mcp.server.dashboard import ask, front, house, memories, today
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -31,6 +31,13 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/memory": (memories.reader, None),
     "/memory/edit": (memories.edit, memories.revise),
     "/memory/version": (None, memories.restore_version),
+    "/house": (house.overview, None),
+    "/house/export": (house.export, None),
+    "/house/backup": (None, house.back_up),
+    "/house/rename": (None, house.rename),
+    "/house/copy": (None, house.copy),
+    "/house/merge": (None, house.merge),
+    "/house/erase": (house.erasing, house.erase),
 }
 
 

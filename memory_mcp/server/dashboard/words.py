@@ -18,7 +18,7 @@ class Words:
 
     language: Language
 
-    def __call__(self, name: str, **values: Any) -> str:
+    def __call__(self, name: str, /, **values: Any) -> str:
         """The text of this name, its `{placeholders}` filled in."""
         text = WORDS[name][_ORDER.index(self.language)]
         return text.format(**values) if values else text

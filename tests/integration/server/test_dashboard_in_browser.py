@@ -24,6 +24,8 @@ PAGES = (
     f"{AT}/ask?q=健太の苺&fusion.session_weight=1",
     f"{AT}/ask?q=健太&fusion.date_boost=9",
     f"{AT}/ask/context?q=健太",
+    f"{AT}/house",
+    f"{AT}/house/erase",
     f"{AT}/memories",
     f"{AT}/memories?q=苺&shelf=current",
     f"{AT}/memories?shelf=trash",

@@ -190,3 +190,41 @@ def test_a_memory_by_hand_says_what_is_alike_and_what_was_redacted(send, submit)
     status, page = submit("memories/new", content="苺", occurred_at="そのうち", kind="fact", privacy_level="internal")
     assert status == 400
     assert "苺" in page
+
+
+def test_the_room_of_the_persona_shows_its_figures_and_makes_backups(send, show, submit):
+    send({"key": "a", "content": "苺"}, {"key": "b", "content": "桃", "supersedes": "a"})
+    page = show("house")
+    assert "Current memories 1 Replaced 1 In the trash 0" in page
+    assert "There is none yet." in page
+    _, page = submit("house/backup")
+    assert "memory-mcp restore" in page
+
+
+def test_an_export_is_the_file_that_the_route_sends(send, http, name):
+    send({"key": "a", "content": "苺"}, {"key": "s", "content": "内緒", "privacy_level": "secret"})
+    page = http.get(f"/p/{name}/ui/house/export?format=jsonl&include_secret=true")
+    assert page.headers["content-disposition"].startswith("attachment")
+    assert page.content == http.get("/api/export?include_secret=true", headers={"X-Persona": name}).content
+    assert "内緒" not in http.get(f"/p/{name}/ui/house/export").text
+    assert http.get(f"/p/{name}/ui/house/export?format=markdown").headers["content-type"] == "application/zip"
+
+
+def test_a_persona_is_copied_merged_and_renamed(send, submit, http, name):
+    send({"key": "a", "content": "苺"})
+    assert "The persona was copied" in submit("house/copy", to=f"{name}-copy")[1]
+    assert "1 were there before" in submit("house/merge", into=f"{name}-copy")[1]
+    assert "The persona has its new name" in submit("house/rename", to=f"{name}-new")[1]
+    listed = {persona["name"] for persona in http.get("/api/personas").json()["personas"]}
+    assert {f"{name}-copy", f"{name}-new"} <= listed
+    assert name not in listed
+
+
+def test_a_persona_is_erased_only_when_its_name_was_typed(send, show, submit, http, name):
+    send({"key": "a", "content": "苺"})
+    assert f"Type its name, {name}, to erase it" in show("house/erase")
+    for typed in ("", "x", f"{name}x"):
+        submit("house/erase", confirm=typed)
+        assert http.get("/api/memory?key=a", headers={"X-Persona": name}).status_code == 200
+    assert "The persona is erased" in submit("house/erase", confirm=name)[1]
+    assert http.get("/api/memory?key=a", headers={"X-Persona": name}).status_code == 404
