@@ -222,7 +222,8 @@ class Question:
 class Origin:
     """Times, speaker and session of a memory. `happened` and `told` are UTC in the format of the store, in which text order is time order.
 
-    `told` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer said when it happened.
+    `told` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer said when it happened. `asks`: 1 for
+    a short turn that ends in a question, less for a longer one, 0 for others.
     """
 
     happened: str
@@ -230,6 +231,7 @@ class Origin:
     session_id: str | None = None
     told: str = ""
     is_dated: bool = False
+    asks: float = 0.0
 
 
 @dataclass(slots=True)
@@ -237,7 +239,8 @@ class Candidate:
     """A memory that may become a hit, with its score from each source (None: not scored). Each step of a search fills in some fields.
 
     `lexical` is a BM25 score, larger is better, comparable only within one search; `lexical_share` is its ratio to the best one, 0 to 1.
-    `dense` is a cosine: that of `best_chunk`, or, if the memory's own questions are more similar, between the two. `rerank` is the
+    `dense` is a cosine: that of `best_chunk`, or, if the memory's own questions are more similar, between the two; `nearness` is the same
+    without what all memories share, and with a part of the previous turn: it ranks. `rerank` is the
     cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
     `date_share`: 1 if the query names its date, .5 if it names only the day on which it was told although its text names another; `by_named_speaker`: the query names its speaker. `graph_share` is its ratio to the best graph score,
     0 to 1; `freshness` is what age, importance and use add to its score.
@@ -247,6 +250,7 @@ class Candidate:
     lexical: float | None = None
     lexical_share: float | None = None
     dense: float | None = None
+    nearness: float | None = None
     best_chunk: int | None = None
     rerank: float | None = None
     session_share: float = 0.0

@@ -43,8 +43,11 @@ class VectorRebuild(Group):
 class Fusion(Group):
     """How the candidates of all sources are ranked together."""
 
-    dense_weight: float = Field(
-        0.5, ge=0, le=1, description="Weight of the embedding relative to the lexical score. 0 while no model is loaded."
+    dense_weight: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Weight of the embedding relative to the lexical score. `null`: what suits the model, 0.65 for e5 and 0.5 for others.",
     )
     date_boost: float = Field(
         1.0, ge=0, le=2, description="Added to the score of a memory from a date that the query names. 0 turns it off."
@@ -53,7 +56,7 @@ class Fusion(Group):
         0.2, ge=0, le=2, description="Added to the fused score of a memory whose `source` the query names. 0 turns it off."
     )
     assistant_weight: float = Field(
-        0.4,
+        0.3,
         ge=0,
         le=1,
         description="Weight of what an assistant, the system or a tool said (its `source`), unless the question asks for what the assistant said. 1 turns it off.",

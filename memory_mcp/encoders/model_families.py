@@ -15,6 +15,10 @@ import yaml
 ST_CONFIG = "config_sentence_transformers.json"
 MODEL_CARD = "README.md"
 
+# What the vectors count beside the words: more for those with which the words add less (docs/decisions/0025-what-vectors-count.md).
+DENSE_WEIGHT = 0.5
+_DENSE_WEIGHTS = ((r"(multilingual-)?e5-", 0.65),)
+
 _GENERIC_NAMES = frozenset({"model", "models", "data", "weights", "latest", "onnx"})
 
 
@@ -138,6 +142,12 @@ def known_languages(model: str) -> Languages:
     """The languages of a model by its name alone, given by name or directory."""
     name = own_name(model)
     return next((languages for pattern, languages in _LANGUAGES if re.match(pattern, name)), None)
+
+
+def dense_weight(model: str) -> float:
+    """The weight of the cosine beside the lexical score, by the model's name or directory."""
+    name = own_name(model)
+    return next((weight for pattern, weight in _DENSE_WEIGHTS if re.match(pattern, name)), DENSE_WEIGHT)
 
 
 def _is_hub_name(name: str) -> bool:

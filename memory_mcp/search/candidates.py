@@ -6,7 +6,7 @@ from dataclasses import replace
 import apsw
 
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
-from memory_mcp.search.meaning import Meaning, cosines
+from memory_mcp.search.meaning import Meaning, similarities
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
@@ -64,11 +64,11 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, flo
     `words` has the lexical score of all that match. Only a memory that has no vector yet has no cosine.
     """
     scores = {memory_id: 0.0 for source in others for memory_id in source} | dict(words)
-    dense = cosines(connection, meaning, list(scores))
+    dense = similarities(connection, meaning, list(scores))
     candidates = []
     for memory_id, score in scores.items():
-        cosine, chunk = dense.get(memory_id, (None, None))
-        candidates.append(Candidate(memory_id, lexical=score, dense=cosine, best_chunk=chunk))
+        cosine, nearness, chunk = dense.get(memory_id, (None, None, None))
+        candidates.append(Candidate(memory_id, lexical=score, dense=cosine, nearness=nearness, best_chunk=chunk))
     return candidates
 
 

@@ -1,8 +1,8 @@
 """The fusion formula: one score out of several.
 
-    role·(a·minmax(cosine) + (1−a)·(share + the session term) + the graph term) + the date term + the speaker term + freshness,    share = bm25/max(bm25)
+    role·(a·minmax(nearness) + (1−a)·(share + the session term) + the graph term) + the date term + the speaker term + the question term + freshness,    share = bm25/max(bm25)
 
-over the union of the candidates, with both scores for every one of them. Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; the graph: docs/graph.md.
+over the union of the candidates, with both scores for every one of them. Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; vectors, questions and answers: docs/decisions/0025-what-vectors-count.md; the graph: docs/graph.md.
 """
 
 from collections import defaultdict
@@ -14,18 +14,21 @@ import apsw
 
 from memory_mcp.config.settings import Decay, Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
+from memory_mcp.encoders.model_families import DENSE_WEIGHT
 from memory_mcp.store import memory_usage
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.forgetting_curve import forgetting_curve
 
 # The number of other memories of its session that support a memory.
 WITNESSES = 5
+# A short turn that asks something says little. The turn after it answers it: it gets this share of how well that question matches.
+ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
     """The dates and speakers that the query names; and by candidate id: its origin, the `times` that its text names, its share from the
-    graph, and what `decay` adds. What `assistants` said counts less."""
+    graph, what `decay` adds, and the turn before it, if that asks something. What `assistants` said counts less."""
 
     dates: Sequence[TimeRange]
     speakers: Collection[str]
@@ -34,27 +37,29 @@ class Hints:
     times: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
     graph: Mapping[int, float] = field(default_factory=dict)
     freshness: Mapping[int, float] = field(default_factory=dict)
+    questions: Mapping[int, int] = field(default_factory=dict)
 
 
-def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float | None = None) -> list[Candidate]:
+def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float = DENSE_WEIGHT) -> list[Candidate]:
     """The candidates with their scores, best first; of equals the later one in time.
 
-    A candidate without a vector is scored by its words alone. `dense_weight` overrides the one of the settings.
+    A candidate without a vector is scored by its words alone.
     """
     origins = [hints.origins[candidate.memory_id] for candidate in candidates]
     role_weights = [settings.assistant_weight if origin.source in hints.assistants else 1.0 for origin in origins]
     lexical = [(candidate.lexical or 0.0) * role for candidate, role in zip(candidates, role_weights, strict=True)]
-    cosines = [candidate.dense for candidate in candidates if candidate.dense is not None]
-    weight = (settings.dense_weight if dense_weight is None else dense_weight) if cosines else 0.0
+    nearness = [candidate.nearness for candidate in candidates if candidate.nearness is not None]
+    weight = dense_weight if nearness else 0.0
     top = max(lexical, default=0.0) or 1.0
-    low, span = (min(cosines), (max(cosines) - min(cosines)) or 1.0) if cosines else (0.0, 1.0)
+    low, span = (min(nearness), (max(nearness) - min(nearness)) or 1.0) if nearness else (0.0, 1.0)
     shares = [words / top for words in lexical]
-    graph_weight = settings.graph_weight_dense if cosines else settings.graph_weight
+    graph_weight = settings.graph_weight_dense if nearness else settings.graph_weight
     named_spans = [(to_text(date.start), to_text(date.end)) for date in hints.dates]
     session_shares = _session_shares(shares, origins)
+    matches: dict[int, float] = {}
     for candidate, share, session_share, origin, role in zip(candidates, shares, session_shares, origins, role_weights, strict=True):
         # A share has the weight of its role already.
-        meaning = share if candidate.dense is None else role * (candidate.dense - low) / span
+        meaning = share if candidate.nearness is None else role * (candidate.nearness - low) / span
         words = share + role * settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
         candidate.date_share = _date_share(named_spans, origin, hints.times.get(candidate.memory_id, ()))
@@ -64,7 +69,20 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         named = settings.date_boost * candidate.date_share + settings.speaker_boost * candidate.by_named_speaker
         associated = role * graph_weight * candidate.graph_share
         candidate.score = weight * meaning + (1 - weight) * words + named + associated + candidate.freshness
+        matches[candidate.memory_id] = weight * meaning + (1 - weight) * share
+    _weigh_questions(candidates, hints, matches)
     return best_first(candidates, hints.origins)
+
+
+def _weigh_questions(candidates: Sequence[Candidate], hints: Hints, matches: Mapping[int, float]) -> None:
+    """Lowers the scores of turns that only ask, and raises those of the answers that people gave to what matches."""
+    for candidate in candidates:
+        origin = hints.origins[candidate.memory_id]
+        if origin.asks:
+            candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
+        question = hints.questions.get(candidate.memory_id)
+        if question is not None and question in matches and origin.source not in hints.assistants:
+            candidate.score += ANSWER_SHARE * hints.origins[question].asks * matches[question]
 
 
 def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Decay, now: datetime) -> Mapping[int, float]:

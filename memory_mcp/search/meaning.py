@@ -1,16 +1,21 @@
 """The query as vectors, and the memories with near vectors: the candidates that need a model."""
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 import numpy as np
 
 from memory_mcp.domain import Filters, Question
+from memory_mcp.encoders.model_families import DENSE_WEIGHT, dense_weight
 from memory_mcp.encoders.models import Models, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
+from memory_mcp.store import memories
 from memory_mcp.store.vectors import chunks, stored_vectors
-from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.faiss_index import VectorIndex, normalised
 from memory_mcp.store.vectors.index_cache import IndexCache
 
 # A memory may have several vectors: the number of chunks requested for each candidate.
@@ -18,6 +23,8 @@ CHUNKS_PER_CANDIDATE = 3
 # A question is nearer to questions than to any statement. This share of what a memory's own questions exceed its content by counts:
 # all of it would rank memories that were stored with questions before the others (docs/decisions/0016-questions-and-guesses.md).
 QUESTION_WEIGHT = 0.5
+# How much of the turn before a short turn is part of it: 「うん、好き」 means what was asked.
+PREVIOUS_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +32,14 @@ class Meaning:
     """The query as vectors of the generation that serves this persona, and its index.
 
     Without an index `skipped` is the reason, unless no model is wanted. `generation` is that of the vectors, present or future.
+    `weight` is what the vectors of this model count beside the words.
     """
 
     vectors: tuple[Vectors, ...] = ()
     index: VectorIndex | None = None
     skipped: str | None = None
     generation: str | None = None
+    weight: float = DENSE_WEIGHT
 
 
 def meaning_of(persona: Persona, question: Question, models: Models, indexes: IndexCache | None) -> Meaning:
@@ -55,7 +64,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
             vectors.append(embedder.embed_documents([question.hypothetical])[0])
     except EncoderFailed:
         return Meaning(skipped="embedder_failed", generation=embedder.generation)
-    return Meaning(tuple(vectors), index, generation=embedder.generation)
+    return Meaning(tuple(vectors), index, generation=embedder.generation, weight=dense_weight(embedder.name))
 
 
 def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters, limit: int) -> list[int]:
@@ -64,10 +73,16 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
         return []
     among = chunks.passing_filters(connection, filters) if filters else None
     asked = limit * CHUNKS_PER_CANDIDATE
-    nearest = sorted((hit for vector in meaning.vectors for hit in meaning.index.search(vector, asked, among)), key=lambda hit: -hit[1])
+    turned = _apart(np.stack(meaning.vectors), meaning.index.center)
+    found = {chunk for vector in turned for chunk, _ in meaning.index.search(vector, asked, among)}
+    known, vectors = meaning.index.reconstruct(found)
+    if not known:
+        return []
+    nearness = (_apart(vectors, meaning.index.center) @ turned.T).max(axis=1)
+    nearest = [known[row] for row in np.argsort(-nearness, kind="stable")]
     memory_ids: dict[int, None] = {}
     for start in range(0, len(nearest), limit):  # nearly always the first ones are of as many memories
-        chunk_ids = [chunk for chunk, _ in nearest[start : start + limit]]
+        chunk_ids = nearest[start : start + limit]
         owners = chunks.owners(connection, chunk_ids)
         memory_ids.update((owners[chunk], None) for chunk in chunk_ids if chunk in owners)
         if len(memory_ids) >= limit:
@@ -75,26 +90,64 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     return list(memory_ids)[:limit]
 
 
-def cosines(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, tuple[float, int]]:
-    """The cosine of each of these memories and its nearest chunk. A memory without vectors is left out.
+def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, tuple[float, float, int]]:
+    """The cosine, the nearness, and the nearest chunk of each of these memories. A memory without vectors is left out.
 
-    The cosine is the mean with the vectors of the query and of the guess, raised by `QUESTION_WEIGHT` of what the memory's own questions exceed it by.
+    The cosine is the mean with the vectors of the query and of the guess. Nearness is the same between vectors apart from their center, a
+    short turn with `PREVIOUS_SHARE` of the short turn before it. Both are raised by `QUESTION_WEIGHT` of what the memory's own questions
+    exceed its content by.
     """
     if meaning.index is None:
         return {}
-    owners = chunks.pieces_and_questions(connection, memory_ids)
+    previous = memories.adjacent_turns(connection, memory_ids, "before")
+    owners = chunks.pieces_and_questions(connection, {*memory_ids, *previous.values()})
     known, vectors = meaning.index.reconstruct(owners)
     if not known:
         return {}
-    by_content: dict[int, tuple[float, int]] = {}
-    by_question: dict[int, float] = {}
-    for chunk, cosine in zip(known, (vectors @ np.mean(meaning.vectors, axis=0)).tolist(), strict=True):
+    cosines = (vectors @ np.mean(meaning.vectors, axis=0)).tolist()
+    center = meaning.index.center
+    contextual = _with_previous(_apart(vectors, center), [owners[chunk] for chunk in known], previous)
+    nearness = (contextual @ _apart(np.stack(meaning.vectors), center).mean(axis=0)).tolist()
+    wanted = set(memory_ids)
+    by_content: dict[int, tuple[float, float, int]] = {}
+    by_question: dict[int, tuple[float, float]] = {}
+    for chunk, cosine, near in zip(known, cosines, nearness, strict=True):
         memory_id, is_question = owners[chunk]
+        if memory_id not in wanted:
+            continue
         if is_question:
-            by_question[memory_id] = max(cosine, by_question.get(memory_id, cosine))
+            best_cosine, best_near = by_question.get(memory_id, (cosine, near))
+            by_question[memory_id] = max(cosine, best_cosine), max(near, best_near)
         else:
-            by_content[memory_id] = max((cosine, chunk), by_content.get(memory_id, (cosine, chunk)))
-    return {
-        memory_id: (cosine + QUESTION_WEIGHT * max(by_question.get(memory_id, cosine) - cosine, 0.0), chunk)
-        for memory_id, (cosine, chunk) in by_content.items()
-    }
+            best_cosine, best_near, best = by_content.get(memory_id, (cosine, near, chunk))
+            by_content[memory_id] = max(cosine, best_cosine), max(near, best_near), chunk if cosine > best_cosine else best
+    similar = {}
+    for memory_id, (cosine, near, chunk) in by_content.items():
+        question_cosine, question_near = by_question.get(memory_id, (cosine, near))
+        similar[memory_id] = _raised(cosine, question_cosine), _raised(near, question_near), chunk
+    return similar
+
+
+def _apart(vectors: Vectors, center: Any) -> Vectors:
+    """The rows without what all texts share, each of length 1."""
+    return normalised(vectors - center)
+
+
+def _with_previous(vectors: Vectors, owners: Sequence[tuple[int, bool]], previous: Mapping[int, int]) -> Vectors:
+    """The rows of short turns with a part of the short turn before, each of length 1."""
+    pieces: dict[int, list[int]] = defaultdict(list)
+    for row, (memory_id, is_question) in enumerate(owners):
+        if not is_question:
+            pieces[memory_id].append(row)
+    short = {memory_id: rows[0] for memory_id, rows in pieces.items() if len(rows) == 1}
+    pairs = [(short[turn], short[before]) for turn, before in previous.items() if turn in short and before in short]
+    if not pairs:
+        return vectors
+    turns, befores = map(list, zip(*pairs, strict=True))
+    contextual = vectors.copy()
+    contextual[turns] += PREVIOUS_SHARE * vectors[befores]
+    return normalised(contextual)
+
+
+def _raised(by_content: float, by_question: float) -> float:
+    return by_content + QUESTION_WEIGHT * max(by_question - by_content, 0.0)

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Candidate, Memory, Question, Recalled, TimeRange
+from memory_mcp.domain import Candidate, Memory, Origin, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning, entities_by_meaning
@@ -150,7 +150,7 @@ def _fused(
     words = {} if asked.is_vague else from_words(connection, counts, undated, lexical_limit, (*near, *dates), people_first=people_first)
     candidates = union(connection, meaning, words, near, dates)
     hints = _hints(connection, question, asked.dates, [candidate.memory_id for candidate in candidates], settings, now)
-    return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
+    return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question, meaning, settings))
 
 
 def _with_associated(
@@ -170,7 +170,7 @@ def _with_associated(
     origins = {**hints.origins, **memories.origins(connection, added)}
     fresh = {**hints.freshness, **freshness(connection, added, settings.decay, now)}
     hints = replace(hints, origins=origins, graph=associated, freshness=fresh)
-    return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question))
+    return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question, meaning, settings))
 
 
 def _entities_by_meaning(persona: Persona, question: Question, models: Models) -> EntitiesByMeaning:
@@ -202,7 +202,7 @@ def _by_graph(
     words = from_words(connection, counts, replace(question, query=named.rest), 0, list(near))
     hints = replace(_hints(connection, question, asked.dates, list(near), settings, now), graph=near)
     weights = settings.fusion.model_copy(update={"graph_weight": NEARNESS_WEIGHT, "graph_weight_dense": NEARNESS_WEIGHT})
-    return hints, fuse(union(connection, meaning, words, near), weights, hints)
+    return hints, fuse(union(connection, meaning, words, near), weights, hints, dense_weight=_dense_weight(question, meaning, settings))
 
 
 def _hints(
@@ -221,7 +221,14 @@ def _hints(
         assistants,
         times,
         freshness=freshness(connection, ids, settings.decay, now),
+        questions=_questions(connection, origins),
     )
+
+
+def _questions(connection: apsw.Connection, origins: Mapping[int, Origin]) -> dict[int, int]:
+    """Turn → the turn before it, where that asks something."""
+    asking = [memory_id for memory_id, origin in origins.items() if origin.asks and origin.session_id]
+    return {answer: question for question, answer in memories.adjacent_turns(connection, asking, "after").items()} if asking else {}
 
 
 def _latest_told(hints: Hints) -> Callable[[Candidate], Any]:
@@ -242,8 +249,10 @@ def _nearest_time(hints: Hints) -> Callable[[Candidate], Any]:
     return nearest
 
 
-def _dense_weight(question: Question) -> float | None:
-    return 1.0 if question.mode == "semantic" else None
+def _dense_weight(question: Question, meaning: Meaning, settings: Settings) -> float:
+    if question.mode == "semantic":
+        return 1.0
+    return meaning.weight if settings.fusion.dense_weight is None else settings.fusion.dense_weight
 
 
 def _has_relations(question: Question) -> bool:

@@ -24,6 +24,9 @@ from memory_mcp.text.micro_summary import micro_summary
 
 logger = logging.getLogger(__name__)
 
+# A longer turn that ends in a question says something, too.
+QUESTION_CHARACTERS = 100.0
+
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
 # When a memory was told, or happened, if that was earlier: a plan stands where it was told, an imported diary at its own days.
 TOLD_TIME = "min(coalesce(m.occurred_at, m.created_at), m.created_at)"
@@ -274,14 +277,26 @@ def secret_count(connection: apsw.Connection, include_deleted: bool) -> int:
 def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin]:
     """Memory → its times, source, and session."""
     sql = (
-        f"SELECT m.id, {EVENT_TIME} AS event_time, m.source, m.session_id, {TOLD_TIME} AS told, m.occurred_at IS NOT NULL AS dated "
-        "FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
+        f"SELECT m.id, {EVENT_TIME} AS event_time, m.source, m.session_id, {TOLD_TIME} AS told, m.occurred_at IS NOT NULL AS dated, "
+        f"min(1.0, {QUESTION_CHARACTERS} / length(m.content)) * (substr(rtrim(m.content), -1) IN ('?', '？')) AS asks FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
     )
-    rows = bulk_rows(connection, "id, event_time, source, session_id, told, dated", sql, (_json(list(ids)),))
+    rows = bulk_rows(connection, "id, event_time, source, session_id, told, dated, asks", sql, (_json(list(ids)),))
     return {
-        memory_id: Origin(event_time, source, session_id, told, bool(dated))
-        for memory_id, event_time, source, session_id, told, dated in rows
+        memory_id: Origin(event_time, source, session_id, told, bool(dated), asks)
+        for memory_id, event_time, source, session_id, told, dated, asks in rows
     }
+
+
+def adjacent_turns(connection: apsw.Connection, ids: Iterable[int], side: Literal["before", "after"]) -> dict[int, int]:
+    """Memory → the turn just before or after it in its session, for those that have one."""
+    sign: Literal["<", ">"] = "<" if side == "before" else ">"
+    order = "DESC" if side == "before" else "ASC"
+    sql = (
+        "SELECT m.id AS turn, (SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL "
+        f"AND o.kind <> 'summary' AND {session_order('o', sign, 'm')} ORDER BY {event_time_of('o')} {order}, o.id {order} LIMIT 1) AS adjacent "
+        "FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.session_id IS NOT NULL"
+    )
+    return {turn: other for turn, other in bulk_rows(connection, "turn, adjacent", sql, (_json(list(ids)),)) if other is not None}
 
 
 def sources(connection: apsw.Connection, ids: Iterable[int]) -> list[str]:

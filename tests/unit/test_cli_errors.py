@@ -71,7 +71,7 @@ def test_every_command_explains_itself(run: Run, command: str) -> None:
     ("arguments", "reason"),
     [
         (["recal"], "Did you mean 'recall'?"),
-        (["recall"], "Missing argument 'QUERY'"),
+        (["history"], "Missing argument 'KEY'"),
         (["recall", "x", "--top-k", "0"], "greater than or equal to 1. See"),
         (["recall", "x", "--nonsense"], "--nonsense"),
         (["serve", "--port", "70000"], "less than or equal to 65535. See"),

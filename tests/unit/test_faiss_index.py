@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.faiss_index import CENTER_PRIOR, VectorIndex
 
 GENERATION = "model:8"
 
@@ -187,3 +187,18 @@ def test_searches_beside_changes_see_whole_states():
         reader.join()
     assert failures == []
     assert index.ids().tolist() == list(range(1_000))
+
+
+def test_the_center_is_the_mean_of_the_vectors_and_short_while_they_are_few(index):
+    few, many = vectors(20), vectors(900, seed=1)
+    assert index.center == pytest.approx(few.sum(axis=0) / (20 + CENTER_PRIOR), abs=1e-6)
+    index.add(range(101, 1001), many)
+    index.remove(range(1, 21))
+    assert index.center == pytest.approx(many.sum(axis=0) / (900 + CENTER_PRIOR), abs=1e-6)
+
+
+def test_an_index_from_its_file_has_the_same_center(index):
+    file = io.BytesIO()
+    index.write_to(file)
+    file.seek(0)
+    assert VectorIndex.read_from(file, GENERATION, 0).center == pytest.approx(index.center, abs=1e-6)

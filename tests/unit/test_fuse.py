@@ -1,5 +1,6 @@
 """One order out of several scores."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_mcp.config.settings import Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
-from memory_mcp.search.fuse import WITNESSES, Hints, fuse
+from memory_mcp.search.fuse import ANSWER_SHARE, ASKING_PENALTY, WITNESSES, Hints, fuse
 from memory_mcp.store.timestamps import to_text
 
 ANY_TIME = datetime(2025, 10, 30, tzinfo=UTC)
@@ -38,18 +39,18 @@ def test_the_lexical_score_alone_is_scaled_to_its_best(no_hints):
 
 
 def test_meaning_and_words_are_weighed(no_hints):
-    candidates = [Candidate(1, lexical=4.0, dense=0.2), Candidate(2, lexical=1.0, dense=0.8), Candidate(3, lexical=0.0, dense=0.5)]
-    scores = {candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(dense_weight=0.6), no_hints)}
+    candidates = [Candidate(1, lexical=4.0, nearness=0.2), Candidate(2, lexical=1.0, nearness=0.8), Candidate(3, lexical=0.0, nearness=0.5)]
+    scores = {candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(), no_hints, dense_weight=0.6)}
     assert scores == pytest.approx({1: 0.4, 2: 0.6 + 0.1, 3: 0.3})
 
 
 def test_a_candidate_without_a_vector_is_judged_by_its_words_alone(no_hints):
-    candidates = [Candidate(1, lexical=4.0), Candidate(2, lexical=2.0, dense=0.9), Candidate(3, lexical=2.0, dense=0.1)]
+    candidates = [Candidate(1, lexical=4.0), Candidate(2, lexical=2.0, nearness=0.9), Candidate(3, lexical=2.0, nearness=0.1)]
     assert [candidate.score for candidate in fuse(candidates, Fusion(), no_hints)] == [1.0, 0.75, 0.25]
 
 
 def test_equal_cosines_and_no_lexical_score_divide_by_nothing(no_hints):
-    candidates = [Candidate(1, lexical=0.0, dense=0.5), Candidate(2, lexical=0.0, dense=0.5)]
+    candidates = [Candidate(1, lexical=0.0, nearness=0.5), Candidate(2, lexical=0.0, nearness=0.5)]
     assert [candidate.score for candidate in fuse(candidates, Fusion(), no_hints)] == [0.0, 0.0]
 
 
@@ -99,10 +100,10 @@ def test_memories_without_a_session_share_none(now):
 
 def test_the_session_weighs_as_much_as_the_words_do(now):
     """Where the order is by meaning alone, the words of the neighbours say nothing either."""
-    candidates = [Candidate(0, lexical=1.0, dense=0.5), Candidate(1, lexical=1.0, dense=0.5)]
+    candidates = [Candidate(0, lexical=1.0, nearness=0.5), Candidate(1, lexical=1.0, nearness=0.5)]
     hints = in_sessions(now, "one", "one")
     assert [candidate.score for candidate in fuse(candidates, Fusion(), hints, dense_weight=1.0)] == [0, 0]
-    halves = fuse(candidates, Fusion(dense_weight=0.5, session_weight=0.3), hints)
+    halves = fuse(candidates, Fusion(session_weight=0.3), hints, dense_weight=0.5)
     assert [candidate.score for candidate in halves] == pytest.approx([0.5 * (1 + 0.3 / WITNESSES)] * 2)
 
 
@@ -110,7 +111,7 @@ def test_the_graph_weighs_less_beside_an_embedding(origins):
     hints = Hints([], (), origins, graph={1: 0.5})
     by_words = fuse([Candidate(1, lexical=0.0), Candidate(2, lexical=0.0)], Fusion(graph_weight=0.2), hints)
     assert [candidate.score for candidate in by_words] == pytest.approx([0.1, 0.0])
-    by_both = fuse([Candidate(1, dense=0.0), Candidate(2, dense=0.0)], Fusion(graph_weight=0.2, graph_weight_dense=0.04), hints)
+    by_both = fuse([Candidate(1, nearness=0.0), Candidate(2, nearness=0.0)], Fusion(graph_weight=0.2, graph_weight_dense=0.04), hints)
     assert [candidate.score for candidate in by_both] == pytest.approx([0.02, 0.0])
 
 
@@ -125,8 +126,41 @@ def test_nothing_fused_is_nothing(no_hints):
 
 @given(CANDIDATES, st.floats(min_value=0, max_value=1))
 def test_every_candidate_is_ranked_once_between_0_and_1_best_first(scores, weight):
-    candidates = [Candidate(number, lexical=lexical, dense=dense) for number, (lexical, dense) in enumerate(scores)]
-    ranked = fuse(candidates, Fusion(dense_weight=weight), Hints([], (), dict.fromkeys(range(len(scores)), Origin(to_text(ANY_TIME)))))
+    candidates = [Candidate(number, lexical=lexical, nearness=dense) for number, (lexical, dense) in enumerate(scores)]
+    ranked = fuse(candidates, Fusion(), Hints([], (), dict.fromkeys(range(len(scores)), Origin(to_text(ANY_TIME)))), dense_weight=weight)
     assert sorted(candidate.memory_id for candidate in ranked) == list(range(len(scores)))
     assert all(0 <= candidate.score <= 1.000001 for candidate in ranked)
     assert [candidate.score for candidate in ranked] == sorted((candidate.score for candidate in ranked), reverse=True)
+
+
+@pytest.fixture
+def conversation(now):
+    """Memory 0 asks something, and memory 1 is the turn after it."""
+    origins = {number: Origin(to_text(now), session_id="one") for number in range(3)}
+    return Hints([], (), {**origins, 0: replace(origins[0], asks=1.0)}, questions={1: 0})
+
+
+def test_an_answer_gets_a_share_of_what_its_question_matches(conversation):
+    candidates = [Candidate(0, lexical=2.0), Candidate(1, lexical=1.0), Candidate(2, lexical=1.0)]
+    scores = {candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(session_weight=0.0), conversation)}
+    assert scores == pytest.approx({0: 1 - ASKING_PENALTY, 1: 0.5 + ANSWER_SHARE, 2: 0.5})
+
+
+def test_a_longer_turn_that_ends_in_a_question_is_lowered_less(conversation):
+    longer = replace(conversation, origins={**conversation.origins, 0: replace(conversation.origins[0], asks=0.25)})
+    scores = {candidate.memory_id: candidate.score for candidate in fuse([Candidate(0, lexical=2.0)], Fusion(), longer)}
+    assert scores == pytest.approx({0: 1 - ASKING_PENALTY / 4})
+
+
+def test_what_an_assistant_answers_gets_no_share(conversation):
+    said = {**conversation.origins, 1: replace(conversation.origins[1], source="assistant")}
+    hints = replace(conversation, origins=said, assistants={"assistant"})
+    candidates = [Candidate(0, lexical=2.0), Candidate(1, lexical=1.0)]
+    scores = {
+        candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(session_weight=0.0, assistant_weight=1.0), hints)
+    }
+    assert scores[1] == pytest.approx(0.5)
+
+
+def test_a_question_that_matches_nothing_has_no_score_below_zero(conversation):
+    assert [candidate.score for candidate in fuse([Candidate(0, lexical=0.0)], Fusion(), conversation)] == [0.0]

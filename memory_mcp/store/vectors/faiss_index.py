@@ -15,6 +15,9 @@ from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 
 # Besides its components, each vector costs an id in three tables: two of FAISS, one of ours.
 OVERHEAD_BYTES = 150
+# The number of vectors whose mean counts half: that of a few memories is what they say, not what all texts share.
+CENTER_PRIOR = 100
+_PAGE = 10_000
 IO_BYTES = 1 << 20
 
 
@@ -42,6 +45,7 @@ class VectorIndex:
         self.saved_revision = -1
         self._faiss_index: Any = None  # created by the first vector, which determines the dimension
         self._ids: set[int] = set()
+        self._sum: Any = 0.0  # a vector from the first one on
         self._lock = _ReadWriteLock()
 
     @property
@@ -52,6 +56,11 @@ class VectorIndex:
     def dimension(self) -> int:
         """The length of a vector; 0 while the index is empty."""
         return self._faiss_index.d if self._faiss_index is not None else 0
+
+    @property
+    def center(self) -> Any:
+        """The mean of the vectors, the shorter the fewer there are: the direction that all texts share."""
+        return self._sum / (self.count + CENTER_PRIOR)
 
     @property
     def size_bytes(self) -> int:
@@ -110,7 +119,9 @@ class VectorIndex:
                 self._faiss_index = faiss.IndexIDMap2(faiss.IndexFlatIP(vectors.shape[1]))
             fresh = np.array([chunk not in self._ids for chunk in ids.tolist()])
             if fresh.any():
-                self._faiss_index.add_with_ids(normalised(vectors[fresh]), ids[fresh])
+                rows = normalised(vectors[fresh])
+                self._faiss_index.add_with_ids(rows, ids[fresh])
+                self._sum = self._sum + rows.sum(axis=0)
                 self._ids.update(ids[fresh].tolist())
                 self.revision += 1
 
@@ -148,19 +159,23 @@ class VectorIndex:
             stored = faiss.read_index(faiss.PyCallbackIOReader(read, IO_BYTES))
         except RuntimeError as error:
             raise ValueError("FAISS can't read it") from error
-        inner = faiss.downcast_index(stored.index) if type(stored) is faiss.IndexIDMap2 else None
+        inner: Any = faiss.downcast_index(stored.index) if type(stored) is faiss.IndexIDMap2 else None
         if type(inner) is not faiss.IndexFlatIP:
             raise ValueError(f"it holds a {type(stored).__name__} of another kind")
         index = cls(generation, change)
         index._ids = set(faiss.vector_to_array(stored.id_map).tolist())
         index._faiss_index = stored if index._ids else None
+        for start in range(0, inner.ntotal, _PAGE):
+            index._sum = index._sum + inner.reconstruct_n(start, min(_PAGE, inner.ntotal - start)).sum(axis=0)
         index.saved_revision = index.revision
         return index
 
     def _remove(self, held: Collection[int]) -> None:
         if held:
             _faiss()
-            self._faiss_index.remove_ids(np.fromiter(held, np.int64, len(held)))
+            removed = np.fromiter(held, np.int64, len(held))
+            self._sum = self._sum - self._faiss_index.reconstruct_batch(removed).sum(axis=0)
+            self._faiss_index.remove_ids(removed)
             self._ids.difference_update(held)
 
 
