@@ -14,7 +14,7 @@ import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
-from memory_mcp.store.lexical.token_frequencies import rows_with
+from memory_mcp.store.lexical.token_frequencies import held
 from memory_mcp.text.tokens import is_function_word, tokens
 
 MOST = 8
@@ -51,9 +51,8 @@ class _Word:
 def unmatched(connection: apsw.Connection, query: str) -> tuple[str, ...]:
     """The words, as they were written, each once, at most `MOST`. `query` is without the dates that were understood."""
     words = list(islice(_words(unicodedata.normalize("NFKC", query)), WORDS_LIMIT))
-    phrases = list({phrase for word in words for phrase in word.phrases.values()})
-    held = {phrase for phrase, (rows, _) in rows_with(connection, phrases, 1).items() if rows}
-    return tuple(dict.fromkeys(part for word in words for part in _missing(word, held)))[:MOST]
+    known = held(connection, list({phrase for word in words for phrase in word.phrases.values()}))
+    return tuple(dict.fromkeys(part for word in words for part in _missing(word, known)))[:MOST]
 
 
 def _words(text: str) -> Iterator[_Word]:
@@ -85,9 +84,9 @@ def _windows(run: str, size: int) -> dict[tuple[int, int], str]:
     }
 
 
-def _missing(word: _Word, held: set[str]) -> list[str]:
-    """The parts of a word that no phrase that is held covers; of a word that can't be divided all of it."""
-    covered = {index for (start, end), phrase in word.phrases.items() if phrase in held for index in range(start, end)}
+def _missing(word: _Word, known: set[str]) -> list[str]:
+    """The parts of a word that no known phrase covers; of a word that can't be divided all of it."""
+    covered = {index for (start, end), phrase in word.phrases.items() if phrase in known for index in range(start, end)}
     if not word.is_divisible:
         return [] if len(covered) == len(word.text) else [word.text]
     runs = groupby(range(len(word.text)), covered.__contains__)

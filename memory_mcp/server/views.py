@@ -91,6 +91,8 @@ def hit_views(
     hits: Sequence[Hit], persona: Persona, call: Call, language: Language | None, detail: Detail = "full"
 ) -> list[dict[str, Any]]:
     """Return hits, each with what confirms or changes its memory."""
+    if not hits:
+        return []
     with persona.database.read() as connection:
         confirmed = confirmations.of_memories(connection, [hit.memory.id for hit in hits], call.now)
     return [_hit_view(hit, confirmed.get(hit.memory.id, Confirmation()), call, language, detail) for hit in hits]

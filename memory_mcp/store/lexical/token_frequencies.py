@@ -68,6 +68,15 @@ def rows_with(connection: apsw.Connection, tokens: Sequence[str], limit: int, af
     return {token: (count, last or 0) for token, result in rows for count, last in [json.loads(result)]}
 
 
+def held(connection: apsw.Connection, phrases: Sequence[str]) -> set[str]:
+    """Those of these phrases of tokens that occur in a row."""
+    rows = connection.execute(
+        """SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM lexical WHERE lexical MATCH '"' || value || '"')""",
+        (json.dumps(list(phrases)),),
+    )
+    return {row[0] for row in rows}
+
+
 def _uncommon(connection: apsw.Connection, tokens: Sequence[str], ids: range) -> dict[str, float]:
     """Estimate frequent tokens twice: from how far their first rows reach, and from the newest part of the store. A token is common
     only if both estimates say so, because users ask for recent topics."""
