@@ -38,6 +38,15 @@ LINES = [
     {"content": "毎週火曜の夜は英会話教室に通っている。", "source": "太郎", "tags": ["習慣"]},
     {"content": "毎週火曜の夜は英会話の教室に通っている。", "source": "太郎"},
     {"content": "来週の金曜に美咲さんのピアノの発表会がある。", "source": "太郎", "tags": ["予定"]},
+    {
+        "content": "[[美咲|Person]]さんは[[太郎|Person]]さんの妹。[[京都|Location]]の大学に通う。",
+        "relations": ["美咲 > sibling_of > 太郎", "美咲 > studies_in > 京都"],
+    },
+    {
+        "content": "太郎さんは[[花子|Person]]さんと[[青空商事|Organization]]で働く。",
+        "relations": ["太郎 > works_at > 青空商事", "花子 > works_at > 青空商事"],
+    },
+    {"content": "花子さんは[[ピアノ|Concept]]が好き。美咲さんも弾く。", "relations": ["花子 > likes > ピアノ", "美咲 > plays > ピアノ"]},
     {"content": "Taro prefers tea to coffee after six.", "source": "Taro", "tags": ["food"]},
     {"content": "仕事の打ち合わせは午前中がよい。", "source": "太郎", "kind": "experience"},
 ]
@@ -45,6 +54,7 @@ PAGES = {
     "today-ja": ("today", "ja", "light", 1000),
     "memories-ja": ("memories", "ja", "light", 1000),
     "ask-en": ("ask?q=太郎さんはどこに引っ越した？", "en", "light", 1000),
+    "people-en": ("people/picture", "en", "dark", 1000),
     "memory-en": ("memory?key=memory_move", "en", "dark", 1000),
 }
 
@@ -60,7 +70,7 @@ def main() -> None:
             page = context.new_page()
             page.goto(f"{server.url}/p/{quote(PERSONA)}/ui/{path}")
             page.locator("#decide[hx-get]").wait_for(state="detached")
-            page.screenshot(path=PICTURES / f"{name}.png")
+            page.screenshot(path=PICTURES / f"{name}.png", full_page=name == "people-en")
             context.close()
 
 

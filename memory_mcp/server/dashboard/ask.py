@@ -32,7 +32,7 @@ PARTS = ("lexical", "dense", "session", "graph", "date", "speaker", "freshness",
 def question(visit: Visit) -> Response:
     """Show what a question finds and why; beside it the same under other settings, if some were chosen."""
     settings = visit.call.settings
-    in_force = {key: f"{_value(settings, key):g}" for key in TRIED}
+    in_force = {key: _value(settings, key) for key in TRIED}
     wanted = {key: visit.field(key) or in_force[key] for key in TRIED}
     shown = visit.field("top_k") or str(settings.reranker_top_n)
     answers, error = [], ""
@@ -40,7 +40,7 @@ def question(visit: Visit) -> Response:
         if visit.field("q"):
             answers.append(("in_force", _asked(visit, shown)))
         if visit.field("q") and wanted != in_force:
-            answers.append(("tried", _asked(visit.trying(_changed(settings, wanted)), shown)))
+            answers.append(("tried", _asked(visit.trying(_with(settings, _changed(in_force, wanted))), shown)))
     except InvalidInput as refused:
         error = wording(str(refused), settings.privacy)
     return visit.page(
@@ -52,7 +52,7 @@ def question(visit: Visit) -> Response:
         top_k=shown,
         in_force=in_force,
         wanted=wanted,
-        changed={key: value for key, value in wanted.items() if value != in_force[key]},
+        changed=_changed(in_force, wanted),
         answers=answers,
         terms=PARTS,
         error=error,
@@ -69,21 +69,26 @@ def _asked(visit: Visit, shown: str) -> Json:
     return {**answer, "shown": answer["hits"][:limit], "missed": answer["hits"][limit:]}
 
 
-def _value(settings: Settings, key: str) -> float:
+def _value(settings: Settings, key: str) -> str:
+    """The value of a key as the form has it; empty for one that the server chooses."""
     value: Any = settings
     for name in key.split("."):
         value = getattr(value, name)
-    return float(value)
+    return "" if value is None else f"{value:g}"
 
 
-def _changed(settings: Settings, wanted: Mapping[str, str]) -> Settings:
+def _changed(in_force: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in wanted.items() if value != in_force[key]}
+
+
+def _with(settings: Settings, changed: Mapping[str, str]) -> Settings:
     """The settings with other values.
 
     Raises:
         InvalidInput: a value is out of range.
     """
     tree: dict[str, Any] = settings.model_dump()
-    for key, value in wanted.items():
+    for key, value in changed.items():
         *groups, name = key.split(".")
         group = tree
         for part in groups:

@@ -56,6 +56,7 @@ ROOMS: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/today", "today", ("read",)),
     ("/memories", "memories", ("read",)),
     ("/ask", "ask", ("read",)),
+    ("/people", "people", ("read",)),
     ("/house", "house", ("admin", "export")),
 )
 

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from memory_mcp.server.dashboard import ask, front, house, memories, today
+from memory_mcp.server.dashboard import ask, front, house, memories, people, today
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -31,6 +31,13 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/memory": (memories.reader, None),
     "/memory/edit": (memories.edit, memories.revise),
     "/memory/version": (None, memories.restore_version),
+    "/people": (people.listing, None),
+    "/people/picture": (people.picture, None),
+    "/people/one": (people.one, None),
+    "/people/path": (people.path, None),
+    "/people/statistics": (people.statistics, None),
+    "/people/twice": (people.twice, None),
+    "/people/merge": (None, people.merge),
     "/house": (house.overview, None),
     "/house/export": (house.export, None),
     "/house/backup": (None, house.back_up),

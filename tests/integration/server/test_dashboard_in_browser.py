@@ -24,6 +24,12 @@ PAGES = (
     f"{AT}/ask?q=健太の苺&fusion.session_weight=1",
     f"{AT}/ask?q=健太&fusion.date_boost=9",
     f"{AT}/ask/context?q=健太",
+    f"{AT}/people",
+    f"{AT}/people/picture",
+    f"{AT}/people/one?entity=鎌倉",
+    f"{AT}/people/path?source=健太&target=鎌倉",
+    f"{AT}/people/twice",
+    f"{AT}/people/statistics",
     f"{AT}/house",
     f"{AT}/house/erase",
     f"{AT}/memories",
@@ -46,7 +52,9 @@ LINES = [
         "state": {"emotion": "嬉しい"},
     },
     {"key": "memory_c", "content": "健太は苺が好き。", "tags": ["食べ物"], "metadata": {"device": "phone"}},
+    {"key": "memory_f", "content": "[[健太|Person]]は[[鎌倉|Location]]で働く。", "relations": ["健太 > works_in > 鎌倉"]},
     {"key": "memory_d", "content": SCRIPT},
+    {"entity": "<script>window.broken = true</script>", "type": "Person", "description": SCRIPT},
     {"key": "memory_e", "content": "ごみ箱の話。", "deleted_at": "2025-10-30T01:00:00+00:00"},
 ]
 
@@ -55,7 +63,7 @@ def send(url, persona, *lines, **headers):
     """Stores memories."""
     body = "".join(json.dumps(line) + "\n" for line in lines).encode()
     answer = httpx2.post(f"{url}/api/import", content=body, headers={"X-Persona": quote(persona), **headers})
-    assert answer.json()["stored"] == len(lines), answer.text
+    assert answer.json()["stored"] + answer.json().get("graph", 0) == len(lines), answer.text
 
 
 @pytest.fixture(scope="module")

@@ -228,3 +228,58 @@ def test_a_persona_is_erased_only_when_its_name_was_typed(send, show, submit, ht
         assert http.get("/api/memory?key=a", headers={"X-Persona": name}).status_code == 200
     assert "The persona is erased" in submit("house/erase", confirm=name)[1]
     assert http.get("/api/memory?key=a", headers={"X-Persona": name}).status_code == 404
+
+
+GRAPH = [
+    {"key": "a", "content": "[[健太|Person]]は[[桜高校|Organization]]の生徒。", "relations": ["健太 > studies_at > 桜高校"]},
+    {"key": "b", "content": "[[美咲|Person]]は健太の妹。", "relations": ["健太 > sibling_of > 美咲"]},
+    {"key": "c", "content": "美咲は[[鎌倉|Location]]に住む。", "relations": ["美咲 > lives_in > 鎌倉"]},
+]
+
+
+def test_whom_memories_name_is_listed_by_name_and_type_and_each_has_a_page(send, show):
+    send(*GRAPH)
+    assert "4 in all" in show("people")
+    assert "美咲" not in show("people?type=Location").partition("in all")[2]
+    assert "Take one of them" in show("people?type=Dragon", 400)
+    page = show("people/one?entity=美咲")
+    assert "健太 > sibling_of > 美咲" in page
+    assert "[[美咲|Person]]は健太の妹。" in page
+    show("people/one?entity=誰か", 404)
+
+
+def test_the_picture_holds_every_entity_and_relation_and_so_does_its_table(send, show, http, name):
+    send(*GRAPH)
+    page = http.get(f"/p/{name}/ui/people/picture").text
+    assert len(re.findall("<circle cx=.*<title>", page)) == 4
+    assert len(re.findall("<line ", page)) == 3
+    places = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"[^>]*><title>', page)
+    assert len(set(places)) == 4
+    assert all(0 < float(x) < 1_000 and 0 < float(y) < 700 for x, y in places)
+    assert re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"[^>]*><title>', http.get(f"/p/{name}/ui/people/picture").text) == places
+    assert "健太 sibling_of 美咲" in show("people/picture")
+    assert len(re.findall("<circle cx=.*<title>", http.get(f"/p/{name}/ui/people/picture?types=Person").text)) == 2
+    assert "limit is 501" in show("people/picture?limit=501", 400)
+
+
+def test_a_way_between_two_is_found_step_by_step(send, show):
+    send(*GRAPH)
+    assert "健太 – 美咲 – 鎌倉" in show("people/path?source=健太&target=鎌倉")
+    assert "no entity is named" in show("people/path?source=健太&target=誰か", 400)
+
+
+def test_two_names_of_one_are_merged_and_the_merge_is_undone(send, show, submit, http, name):
+    send(*GRAPH, {"key": "d", "content": "[[ケンタ|Person]]も来た。"})
+    submit("people/merge", entity="ケンタ", into="健太")
+    assert "ケンタ" in show("people/one?entity=健太").partition("Also called")[2]
+    number = re.search(r'name="undo" value="(\d+)"', http.get(f"/p/{name}/ui/people/twice").text)[1]
+    submit("people/merge", undo=number)
+    assert "undone" in show("people/twice")
+    assert "5 in all" in show("people")
+
+
+def test_the_figures_of_the_graph_count_it_by_type_and_month(send, show):
+    send(*GRAPH)
+    page = show("people/statistics")
+    assert "People and things 4" in page
+    assert "2025-10 +4 +3" in page
