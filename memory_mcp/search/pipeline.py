@@ -24,9 +24,11 @@ from memory_mcp.search.fuse import Hints, freshness, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
+from memory_mcp.search.support import supported
 from memory_mcp.search.time_asked import TimeAsked, time_asked
 from memory_mcp.search.unmatched import unmatched
 from memory_mcp.store import memories, memory_dates
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
@@ -112,11 +114,17 @@ def _ranked(
     graph_weight = settings.fusion.graph_weight_dense if meaning.index else settings.fusion.graph_weight
     leads_on = graph_weight and question.mode not in _NOT_RERANKED and not by_meaning_alone
     limit = settings.fusion.candidates_per_source if leads_on else 0
+    # What passes a filter by time is found even if no word fits.
+    are_all_hits = question.mode == "graph" or question.filters.date_range is not None
+    in_small_store = bm25_index.is_small(connection)
+    leaders = ranked if are_all_hits else supported(ranked, in_small_store=in_small_store)
     evidence = graph_evidence(
-        connection, persona.names, question, ranked, limit=limit, with_relations=_has_relations(question), named=named
+        connection, persona.names, question, leaders, limit=limit, with_relations=_has_relations(question), named=named
     )
     if evidence.memories:
         hints, ranked = _with_associated(connection, evidence.memories, question, meaning, settings, now, hints, ranked)
+    if not are_all_hits:
+        ranked = supported(ranked, evidence.certain, in_small_store=in_small_store)
     if question.mode == "recent":
         ranked.sort(key=_nearest_time(hints) if asked.looks_ahead else _latest_told(hints))
     pool = ranked[: question.top_k * POOL_FACTOR]

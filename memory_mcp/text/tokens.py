@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import snowballstemmer
 
-from memory_mcp.characters import HAN, KANA
+from memory_mcp.characters import HAN, HIRAGANA, KANA, KATAKANA
 
 # Part of the version of every index built from these tokens: raise it whenever the result of `tokens` changes, and stores rebuild.
 TOKENS_VERSION = "2"
@@ -37,6 +37,20 @@ _STOPWORDS = frozenset(
     "which who whom when where why how can could will would shall should may might must not no so than then there here "
     "as s t".split()
 )
+
+# What stands between the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked for.
+_PARTICLES = "はがをにでともへのかやねよ"
+_GRAMMAR = (
+    "です ます でした ました ません ですか ますか でしょう だった だったっけ っけ した して する され れた れて いた いて いる ている てた てる たい なる なった になる ない なかった ある あった あり "
+    "から まで より けど ので のに って とは には では という どう どこ どの どれ どんな どっち どちら いつ いくら なに なぜ だれ これ それ あれ この その あの こう そう まだ いま もう はい いい "
+    "こと もの よう とき ところ くれる くれた もらう もらった ください さん くん ちゃん さま たち しょう"
+).split()
+_GRAMMAR_TOKENS = (
+    {"何", "誰"}
+    | frozenset(word[index : index + 2] for word in _GRAMMAR for index in range(len(word) - 1))
+    | frozenset(end + particle for end in {*(word[-1] for word in _GRAMMAR), *_PARTICLES} for particle in _PARTICLES)
+)
+_BEFORE_OTHER_SCRIPT = re.compile(rf"[{HIRAGANA}][{KATAKANA}{HAN}]|[{KATAKANA}{HAN}][{_PARTICLES}]")
 
 _stem = lru_cache(maxsize=65_536)(snowballstemmer.stemmer("english").stemWord)
 
@@ -70,6 +84,11 @@ def is_function_word(word: str) -> bool:
 def is_single_kanji(token: str) -> bool:
     """Whether a token is a single kanji: frequent, weak, and dispensable where its pairs are searched."""
     return len(token) == 1 and _KANJI.match(token) is not None
+
+
+def is_grammar(token: str) -> bool:
+    """Whether a token of a Japanese question is made of particles, endings, honorifics or what asks, or lies across two words (は何, 前は)."""
+    return token in _GRAMMAR_TOKENS or _BEFORE_OTHER_SCRIPT.fullmatch(token) is not None
 
 
 def jaccard(first: Set[str], second: Set[str]) -> float:

@@ -31,6 +31,11 @@ HOPS, NEAREST, REACHED = 3, 500, 500
 NAMESAKE_SHARE = 0.5
 # A name that is a part of more names than this says nothing about any of them.
 NAMESAKES_LIMIT = 20
+# The least score of an association that makes a memory a hit though its words do not (docs/decisions/0026-support.md). A memory that names
+# one entity of one of the three best candidates, and nobody else, has a third of the entity's rarity.
+LEAST_ASSOCIATION = 0.15
+# For that, rarity counts by this power: an entity of half of the memories makes no hit.
+RARITY_POWER = 1.5
 # Adding and subtracting the same terms leaves a rounding error; equal scores have to stay equal.
 DIGITS, EPSILON = 6, 1e-9
 
@@ -45,10 +50,12 @@ class QueryEntities:
 
 @dataclass(frozen=True, slots=True)
 class GraphEvidence:
-    """What the graph adds to a search: memories with their share of the highest score, 0 to 1, and stated relations as lines."""
+    """What the graph adds to a search: memories with their share of the highest score, 0 to 1, those of them that are hits for this
+    alone (`certain`), and stated relations as lines."""
 
     memories: Mapping[int, float] = field(default_factory=dict)
     relations: tuple[str, ...] = ()
+    certain: frozenset[int] = frozenset()
 
 
 def graph_evidence(
@@ -62,11 +69,10 @@ def graph_evidence(
     named: QueryEntities | None = None,
 ) -> GraphEvidence:
     """At most `limit` memories associated with the best candidates, and the relations of the entities that the query names, found before or now."""
-    associated = associated_memories(connection, question, ranked, limit) if limit else {}
-    if not with_relations:
-        return GraphEvidence(associated)
-    query = named or entities_in_query(connection, names, question.query)
-    return GraphEvidence(associated, relation_lines(connection, query.shares, query.rest, question.max_tokens) if query.shares else ())
+    associated, certain = associated_memories(connection, question, ranked, limit) if limit else ({}, frozenset())
+    query = (named or entities_in_query(connection, names, question.query)) if with_relations else QueryEntities()
+    lines = relation_lines(connection, query.shares, query.rest, question.max_tokens) if query.shares else ()
+    return GraphEvidence(associated, lines, certain)
 
 
 def entities_in_query(connection: apsw.Connection, names: KnownNames, query: str) -> QueryEntities:
@@ -96,21 +102,27 @@ def known_entities(connection: apsw.Connection, names: KnownNames, text: str) ->
     return [(roots[entity], mention) for entity, mention in known]
 
 
-def associated_memories(connection: apsw.Connection, question: Question, ranked: Sequence[Candidate], limit: int) -> dict[int, float]:
-    """Memories that share entities with the best candidates: by id, with their share of the highest score, 0 to 1. No memory supports itself.
+def associated_memories(
+    connection: apsw.Connection, question: Question, ranked: Sequence[Candidate], limit: int
+) -> tuple[dict[int, float], frozenset[int]]:
+    """Memories that share entities with the best candidates: by id, with their share of the highest score, 0 to 1; and those of them that are
+    hits for this alone. No memory supports itself.
 
     Entities that the query itself names lead nowhere: its words have found their memories already, and counting them twice was measured to hurt.
     """
     leaders = _leaders(ranked)
     relevances = mentions.relevances(connection, leaders)
     if not relevances:
-        return {}
+        return {}, frozenset()
     weights = _with_possible_namesakes(connection, _entity_weights(leaders, relevances))
     rarity = _rarity(connection, weights)
     scores = mentions.memories_of(connection, {entity: weights[entity] * rarity[entity] for entity in weights}, question.filters, limit)
     for memory_id in scores.keys() & leaders.keys():
         scores[memory_id] -= sum(leaders[memory_id] * rarity[entity] * relevance for entity, relevance in relevances[memory_id].items())
-    return _scaled(scores)
+    weighed = {entity: weights[entity] * rarity[entity] ** RARITY_POWER for entity in weights}
+    named = mentions.relevances(connection, scores)
+    sums = {memory_id: sum(weighed.get(entity, 0.0) * relevance for entity, relevance in of.items()) for memory_id, of in named.items()}
+    return _scaled(scores), frozenset(memory_id for memory_id, total in sums.items() if total >= LEAST_ASSOCIATION)
 
 
 def memories_near_entities(

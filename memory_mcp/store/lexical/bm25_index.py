@@ -9,7 +9,7 @@ memory, where a question would be: the memory's own text counts more.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -21,13 +21,15 @@ from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, event_time_of, session_order, where
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
-from memory_mcp.text.tokens import TOKENS_VERSION, tokens
+from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 # The longest turn, in tokens, that has neighbors or is one.
 SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
+# In fewer rows no token is common.
+FEW_ROWS = 20
 # From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the others only rank these rows,
 # and common tokens are dropped (docs/decisions/0002-lexical-tokens.md).
 MANY_ROWS = 5_000
@@ -118,23 +120,31 @@ def search(
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
-    `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. In a large store a memory, also one
-    of `also`, must contain one of the rarest tokens, unless these match fewer than `limit` memories. `counts` caches token counts.
+    `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. A memory, also one of `also`, must
+    contain an informative token: one that is neither grammar nor common. In a large store it must contain one of the rarest, unless these
+    match fewer than `limit` memories. `counts` caches token counts.
     """
     if not query:
         return []
-    leading, others = _by_rarity(connection, query, counts or TokenCounts())
+    leading, informative, others = _by_rarity(connection, query, counts or TokenCounts())
     matching = partial(_matching, connection, filters=filters, limit=limit, also=also)
-    if not limit or len(leading) == len(query) or filters.session_id:  # a session has fewer memories than the rarest tokens
+    if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         return matching(_any_of(query))
-    # Each row is scored once: with the other tokens if it has any, else by the leading tokens alone.
-    parts = [f"({_any_of(leading)}) {operator} ({_any_of(others)})" for operator in ("AND", "NOT")] if others else [_any_of(leading)]
-    matches = [match for part in parts for match in matching(part)]
-    if len(matches) < limit:
-        return matching(_any_of(query))
+    matches = _selected(matching, leading, [token for token in (*informative, *others) if token not in set(leading)])
+    if len(matches) < limit and len(leading) < len(informative):
+        matches = _selected(matching, informative, others)
     ranked = sorted(matches, key=itemgetter(1), reverse=True)
     wanted = set(also)
     return ranked[:limit] + [match for match in ranked[limit:] if match[0] in wanted]
+
+
+def _selected(
+    matching: Callable[[str], list[tuple[int, float]]], selecting: Sequence[str], others: Sequence[str]
+) -> list[tuple[int, float]]:
+    """The matches of any of the `selecting` tokens, each scored once: with the other tokens if it has any, else without them."""
+    if not others:
+        return matching(_any_of(selecting))
+    return [match for operator in ("AND", "NOT") for match in matching(f"({_any_of(selecting)}) {operator} ({_any_of(others)})")]
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
@@ -155,23 +165,35 @@ def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[
     return [token for token in query if counted[token][0] <= rows]
 
 
-def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: TokenCounts) -> tuple[list[str], list[str]]:
-    """The tokens that select rows, and those that only rank them. In a small store all tokens select."""
-    ends = "SELECT coalesce((SELECT min(id) FROM lexical_docsize), 0), coalesce((SELECT max(id) FROM lexical_docsize), 0)"
-    first, last = connection.execute(ends).get
-    if last - first < MANY_ROWS:
-        return list(query), []
-    counted = counts.uncommon(connection, query, range(first, last + 1))
-    if not counted:
-        return list(query), []
+def is_small(connection: apsw.Connection) -> bool:
+    """Whether a store has so few memories that none of their words is common."""
+    return len(_rows(connection)) < FEW_ROWS
+
+
+def _rows(connection: apsw.Connection) -> range:
+    """The range of all row ids."""
+    ends = "SELECT coalesce((SELECT min(id) FROM lexical_docsize), 0), coalesce((SELECT max(id) + 1 FROM lexical_docsize), 0)"
+    return range(*connection.execute(ends).get)
+
+
+def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: TokenCounts) -> tuple[list[str], list[str], list[str]]:
+    """The tokens that select rows, all that are informative, and those that only rank rows. Where nothing else is asked for, what is
+    common or grammar selects."""
+    rows = _rows(connection)
+    counted = dict.fromkeys(query, 0.0) if len(rows) < FEW_ROWS else counts.uncommon(connection, query, rows)
+    content = [token for token in query if not is_grammar(token)] or list(query)
+    informative = [token for token in content if token in counted] or content
+    if len(rows) <= MANY_ROWS or not counted:
+        return informative, informative, [token for token in query if token not in set(informative)]
     leading: set[str] = set()
     covered_rows = 0.0
-    for token in sorted(counted, key=counted.__getitem__):
+    for token in sorted(set(informative) & counted.keys(), key=counted.__getitem__):
         if covered_rows >= LEADING_ROWS:
             break
         leading.add(token)
         covered_rows += counted[token]
-    return [token for token in query if token in leading], [token for token in query if token in counted.keys() - leading]
+    others = [token for token in query if token in counted and token not in set(informative)]
+    return [token for token in informative if token in leading] or informative, informative, others
 
 
 def _any_of(tokens_: Sequence[str]) -> str:

@@ -18,6 +18,8 @@ COUNTED_ROWS = 1_000
 SAMPLED_PART = 10
 # A token in more than this share of all rows is common.
 COMMON_SHARE, COMMON_KANJI_SHARE = 0.2, 0.1
+# The same in a store that is small enough to count all rows: only what nearly everything says, such as the user's name.
+COMMON_SHARE_OF_FEW = 0.5
 
 KEPT_SECONDS = 600.0
 KEPT_TOKENS = 4_096
@@ -82,12 +84,12 @@ def _uncommon(connection: apsw.Connection, tokens: Sequence[str], ids: range) ->
     only if both estimates say so, because users ask for recent topics."""
     counted: dict[str, float] = {}
     reaching: dict[str, int] = {}
-    for token, (count, last) in rows_with(connection, tokens, COUNTED_ROWS).items():
-        if count < COUNTED_ROWS:
-            counted[token] = count
-        else:
-            reaching[token] = last
     rows = len(ids)
+    for token, (count, last) in rows_with(connection, tokens, COUNTED_ROWS).items():
+        if count >= COUNTED_ROWS:
+            reaching[token] = last
+        elif count <= rows * COMMON_SHARE_OF_FEW:
+            counted[token] = count
     newest = rows_with(connection, list(reaching), rows, after=ids.stop - 1 - rows // SAMPLED_PART)
     for token, last in reaching.items():
         early, late = COUNTED_ROWS * rows / (last - ids.start + 1), newest[token][0] * SAMPLED_PART

@@ -1,0 +1,64 @@
+"""What is no hit: memories that only share common words, grammar or a common entity with the question."""
+
+from datetime import timedelta
+
+import pytest
+
+
+def contents(recalled) -> list[str]:
+    return [hit.memory.content for hit in recalled.hits]
+
+
+@pytest.fixture
+def days(say, now):
+    """Thirty memories, enough for words to be common."""
+    for day in range(30):
+        say(f"庭の木に水をやった、{day}日目", at=now - timedelta(days=60 - day))
+
+
+def test_honorifics_particles_and_what_asks_find_nothing(days, say, ask):
+    say("灰原くんの出張は大阪")
+    say("轟さんの好物は何？")
+    assert contents(ask("三雲くんの趣味は何でしたか？")) == []
+
+
+def test_a_question_of_nothing_but_grammar_finds_what_says_the_same(days, say, ask):
+    say("これはどういうこと？")
+    assert contents(ask("どういうこと？")) == ["これはどういうこと？"]
+
+
+def test_what_nearly_everything_says_finds_nothing_beside_a_word_that_nobody_said(days, ask):
+    assert contents(ask("庭の池の深さは？")) == []
+
+
+def test_what_nearly_everything_says_is_found_if_nothing_else_is_asked_for(days, ask):
+    assert len(ask("庭", top_k=5).hits) == 5
+
+
+def test_a_memory_that_shares_little_beside_a_far_better_one_is_no_hit(days, say, ask):
+    say("北洋冷蔵との契約は月額42万円、更新は毎年三月")
+    say("更衣室の鍵が壊れた")
+    assert contents(ask("北洋冷蔵との契約の更新はいつ？")) == ["北洋冷蔵との契約は月額42万円、更新は毎年三月"]
+
+
+def test_in_a_small_store_one_shared_word_is_enough(say, ask):
+    say("北洋冷蔵との契約は月額42万円、更新は毎年三月")
+    say("更衣室の鍵が壊れた")
+    assert len(ask("北洋冷蔵との契約の更新はいつ？").hits) == 2
+
+
+def test_the_memory_of_a_named_day_is_a_hit_without_a_word_in_common(days, say, ask, now):
+    say("カレーを食べた", occurred_at=(now - timedelta(days=1)).isoformat())
+    assert contents(ask("昨日、北洋冷蔵から電話があった？")) == ["カレーを食べた"]
+
+
+def test_what_passes_a_filter_by_time_is_a_hit_without_a_word_in_common(days, say, ask, now):
+    say("カレーを食べた", at=now)
+    assert contents(ask("北洋冷蔵", date_range="今日")) == ["カレーを食べた"]
+
+
+def test_an_entity_that_half_of_the_memories_name_makes_no_hit(say, ask, now):
+    for day in range(30):
+        say(f"[[健太|Person]]は{day}回目の水やり", at=now - timedelta(days=60 - day))
+    say("[[健太|Person]]は北洋冷蔵に勤めている")
+    assert contents(ask("北洋冷蔵に勤めているのは？")) == ["[[健太|Person]]は北洋冷蔵に勤めている"]
