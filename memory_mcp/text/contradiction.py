@@ -26,12 +26,11 @@ _OPPOSITES = re.compile(
     r"(?P<yes>大?好き|得意|賛成|信じ|開催|嬉し|安全|\b(?:likes?|loves?|enjoys?|trusts?|agrees?|supports?|can|safe)\b)|"
     r"(?P<no>大?嫌い|苦手|不得意|反対|疑っ|疑う|中止|悲し|危険|\b(?:dislikes?|hates?|distrusts?|disagrees?|opposes?|unsafe)\b)"
 )
-_SINGLE = (
-    "誕生日|生年月日|年齢|住所|住まい|電話番号|連絡先|本名|名字|職業|勤め先|勤務先|職場|出身|出身地|故郷|締切|締め切り|〆切|期限|納期|開催日|開始日|"
-    "会場|集合場所|待ち合わせ場所|値段|価格|血液型|身長|担当|担当者|責任者|上司|宛先"
-)
+# Without a name before it, such a property is the speaker's own.
+_OWN = "誕生日|生年月日|年齢|住所|住まい|電話番号|連絡先|本名|名字|職業|勤め先|勤務先|職場|出身|出身地|故郷|血液型|身長"
+_SINGLE = f"{_OWN}|締切|締め切り|〆切|期限|納期|開催日|開始日|会場|集合場所|待ち合わせ場所|値段|価格|担当|担当者|責任者|上司|宛先"
 _VALUE = re.compile(
-    rf"^(?P<head>[^。、は]{{1,40}}の(?:{_SINGLE}))は(?P<value>[^。、]{{1,40}}?)(?:です|だ|である|になった|になりました)?[。!]?$"
+    rf"^(?P<head>[^。、は]{{1,40}}の(?:{_SINGLE})|{_OWN})は(?P<value>[^。、]{{1,40}}?)(?:です|だ|である|になった|になりました)?[。!]?$"
 )
 _ENGLISH_VALUE = re.compile(
     r"^(?P<head>[\w .-]{1,40}'s (?:birthday|age|address|phone number|full name|job|employer|home ?town|deadline|due date|price|boss|blood type|height)) "
@@ -74,12 +73,12 @@ def _polarity(text: str) -> bool:
 
 
 def _alike_without_negation(text: str, other_text: str) -> bool:
-    first, second = (_NEGATIONS.sub("", _OPPOSITES.sub("", text)) for text in (text, other_text))
+    first, second = (_NEGATIONS.sub("", _OPPOSITES.sub("", text.replace("can't", "cannot"))) for text in (text, other_text))
     if not (is_japanese(first) and is_japanese(second)):
         words = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in (first, second)]
         return min(map(len, words)) >= 2 and _jaccard(*words) >= ALIKE_WORDS
     stems = [re.sub(r"[\W_]", "", _HIRAGANA.sub("", text)) for text in (first, second)]
-    if stems[0] != stems[1] or len(stems[0]) < 2:
+    if stems[0] != stems[1] or not stems[0]:
         return False
     pairs = [{text[index : index + 2] for index in range(len(text) - 1)} for text in (first.rstrip("。!"), second.rstrip("。!"))]
     return _jaccard(*pairs) >= ALIKE

@@ -106,6 +106,22 @@ def test_a_contradiction_is_suggested_and_nothing_else_happens_to_either(say, ba
     assert background.suggested() == ([], 0)
 
 
+def test_texts_that_name_no_known_entity_contradict_each_other(say, background):
+    say("苺が好き")
+    say("桃が嫌い")
+    say("苺が嫌い")
+    say("誕生日は10月3日")
+    say("誕生日は9月3日")
+    say("I can eat nuts")
+    say("I can not eat nuts")
+    background.weave()
+    assert background.links("contradiction") == [
+        ("苺が好き", "苺が嫌い"),
+        ("誕生日は10月3日", "誕生日は9月3日"),
+        ("I can eat nuts", "I can not eat nuts"),
+    ]
+
+
 def test_relations_that_do_not_go_together_make_their_memories_contradict(say, background):
     say("引っ越しの話", relations=["鈴木 > lives_in > 東京"])
     say("荷物の話", relations=["鈴木 > lives_in > 大阪"])

@@ -9,6 +9,9 @@ from memory_mcp.text.contradiction import contradicting
     ("one", "other", "why"),
     [
         ("田中さんは苺が好き", "田中さんは苺が嫌い", "opposite"),
+        ("苺が好き", "苺が嫌い", "opposite"),
+        ("誕生日は10月3日", "誕生日は9月3日", "another value"),
+        ("I can eat nuts", "I can't eat nuts", "opposite"),
         ("田中さんは明日京都へ行く", "田中さんは明日京都へ行かない", "opposite"),
         ("鈴木さんは海老を食べられる", "鈴木さんは海老を食べられない", "opposite"),
         ("佐藤さんは移転に賛成です", "佐藤さんは移転に反対です", "opposite"),
@@ -29,6 +32,8 @@ def test_what_is_said_and_denied_or_has_two_values_may_contradict(one, other, wh
     ("one", "other"),
     [
         ("田中さんは苺が好き", "田中さんは桃が嫌い"),
+        ("苺が好き", "桃が嫌い"),
+        ("締切は金曜", "締切は月曜"),
         ("田中さんは苺が好き", "鈴木さんは苺が嫌い"),
         ("田中さんは苺が好き", "田中さんは苺が大好き"),
         ("毎日りんごを食べる", "毎日みかんを食べない"),

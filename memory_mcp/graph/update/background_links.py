@@ -9,13 +9,16 @@ from datetime import datetime
 
 import apsw
 
+from memory_mcp.domain import Filters
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.contradiction import contradicting, is_short
+from memory_mcp.text.tokens import query_tokens
 
 # Memories linked at once, chunks of each that are compared, and links of each at most.
 BATCH_MEMORIES, PIECES, LINKS_EACH = 20, 3, 5
@@ -23,6 +26,7 @@ BATCH_MEMORIES, PIECES, LINKS_EACH = 20, 3, 5
 NEAREST = 24
 # Memories with a common entity that are compared with one.
 COMPARED = 40
+COMPARED_BY_WORDS = 10
 CONTRADICTION_CONFIDENCE = 0.5
 
 
@@ -59,15 +63,19 @@ def link_similar(persona: Persona, indexes: IndexCache, least: float, now: datet
 
 
 def link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> None:
-    """Links these memories to those that may contradict them, by their stated relations, or by their texts about a common entity."""
+    """Links these memories to those that may contradict them, by their stated relations, or by their texts: those about a common
+    entity, and those with the most words in common."""
     current = {memory.id: memory for memory in memories.by_ids(connection, memory_ids).values()}
     contradictions: list[Link] = []
     for memory in current.values():
         if memory.deleted_at or memory.superseded_by or memory.kind == "summary":
             continue
         against = set(memory_links.contradicting_memories(connection, memory.id, COMPARED))
-        contents = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED) if is_short(memory.content) else {}
-        against |= {other for other, content in contents.items() if contradicting(memory.content, content)}
+        if is_short(memory.content):
+            contents = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED)
+            alike = bm25_index.search(connection, query_tokens(memory.content), Filters(), COMPARED_BY_WORDS)
+            contents |= {other.id: other.content for other in memories.by_ids(connection, [other for other, _ in alike]).values()}
+            against |= {other for other, content in contents.items() if other != memory.id and contradicting(memory.content, content)}
         contradictions += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]
     memory_links.replace(connection, memory_ids, "contradiction", contradictions, now)
 
