@@ -1,11 +1,15 @@
 """Looking through memories without a question: a list by filters, page by page, and everything that is known of one memory."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any, NotRequired, cast
+from zoneinfo import ZoneInfo
 
 import apsw
 from typing_extensions import TypedDict
 
+from memory_mcp.dates.resolve import parse_range
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, SHELVES, Filters, Kind, Memory, PrivacyLevel, Shelf
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.search.validation import question
@@ -14,7 +18,7 @@ from memory_mcp.server.arguments import Arguments, Between, DateRange, OneOf, Sh
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import ReadingAnswer, heading, local, memory_view, omit_empty
-from memory_mcp.store import memories, memory_pages
+from memory_mcp.store import memories, memory_pages, versions
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.memory_pages import Position
@@ -96,6 +100,10 @@ class KeyArguments(Arguments):
     key: Annotated[Text, http("The key of the memory.", minLength=1)]
 
 
+class MemoryArguments(KeyArguments):
+    as_of: Annotated[Text, http("A date: also what it said at the end of that day, and which memory was the current one then.")] = ""
+
+
 class NamedEntity(TypedDict):
     name: str
     type: str
@@ -106,18 +114,21 @@ class OneMemory(ReadingAnswer):
     entities: list[NamedEntity]
     replaced: list[dict[str, Any]]
     replaced_by: list[dict[str, Any]]
+    as_of: NotRequired[dict[str, Any]]
 
 
 @operation(needs=["read"], route=Route("GET", "/api/memory"), answer=OneMemory)
-def get_memory(call: Call, arguments: KeyArguments) -> Json:
+def get_memory(call: Call, arguments: MemoryArguments) -> Json:
     """Return everything that is known of one memory: its text, its use, whom it names, what it replaced and what replaced it."""
     key = label(arguments.key, "key")
     if key is None:
         raise InvalidInput("key is missing", "", "Take one from GET /api/memories")
+    as_of = parse_range(arguments.as_of, call.now, call.settings.zone).end if arguments.as_of.strip() else None
     with call.reading() as persona, persona.database.read() as connection:
         memory = memories.by_keys(connection, [key]).get(key)
         if memory is None:
             raise MemoryNotFound(f"no memory has the key {key[:200]}", "", "Take the key from a recall")
+        replaced, replaced_by = _replaced(connection, memory), _successors(connection, memory)
         zone = call.settings.zone
         further = omit_empty(
             metadata=dict(memory.metadata),
@@ -131,8 +142,9 @@ def get_memory(call: Call, arguments: KeyArguments) -> Json:
             **heading(call, persona),
             "memory": full,
             "entities": _entities(connection, memory),
-            "replaced": [brief(other, call) for other in _replaced(connection, memory)],
-            "replaced_by": [brief(other, call) for other in _successors(connection, memory)],
+            "replaced": [brief(other, call) for other in replaced],
+            "replaced_by": [brief(other, call) for other in replaced_by],
+            **({"as_of": _as_of(connection, [*replaced_by[::-1], memory, *replaced], memory, as_of, zone)} if as_of else {}),
         }
 
 
@@ -142,6 +154,15 @@ def _entities(connection: apsw.Connection, memory: Memory) -> list[Json]:
     known = records.by_ids(connection, ids)
     seen = lookup.visible(connection, [known[entity] for entity in ids if entity in known])
     return [{"name": entity.name, "type": entity.type} for entity in seen]
+
+
+def _as_of(connection: apsw.Connection, chain: Sequence[Memory], memory: Memory, end: datetime, zone: ZoneInfo) -> Json:
+    """Return what a memory said before `end`, and which memory of its chain, the latest first, was the current one."""
+    states = [(memory.updated_at, memory.revision, memory.content)]
+    states += [(version.since, version.revision, version.content) for version in versions.of_key(connection, memory.key)]
+    said = next(((revision, content) for since, revision, content in states if since < end), None) if memory.created_at < end else None
+    current = next((other.key for other in chain if other.created_at < end), None)
+    return {"until": local(end, zone), **(omit_empty(revision=said[0], content=said[1]) if said else {}), **omit_empty(current=current)}
 
 
 def _replaced(connection: apsw.Connection, memory: Memory) -> list[Memory]:

@@ -84,6 +84,11 @@ class Visit:
         """The last value of a field of the query or the form; empty without one. Browsers send the line ends of Windows."""
         return self.fields.get(name, [""])[-1].replace("\r\n", "\n").strip()
 
+    @property
+    def words(self) -> Words:
+        """The texts in the language of the page."""
+        return Words(self.language)
+
     def perform(self, action: Operation, **arguments: Any) -> Json:
         """The answer of an operation, as a tool or a route gives it to the same token.
 

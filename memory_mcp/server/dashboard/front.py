@@ -38,6 +38,11 @@ def sign_out(visit: Visit) -> Response:
     return response
 
 
+def nowhere(visit: Visit) -> Response:
+    """Say that there is no such page."""
+    return visit.page("refusal.html", 404, error=visit.words("nowhere"))
+
+
 def personas(visit: Visit) -> Response:
     """List the personas that the visitor may see. An only one is opened at once, unless they come to choose."""
     named = visit.field("persona")

@@ -21,7 +21,7 @@ from memory_mcp.server.operation import Json
 FILTERS = ("date_range", "tags", "kind", "source", "session_id", "category", "privacy_level", "min_importance", "shelf")
 HITS, HITS_TOKENS = 20, 20_000
 EDITED = ("content", "tags", "importance", "category", "privacy_level")
-ADDED = ("content", "source", "occurred_at", "kind", "tags", "importance", "session_id", "category", "privacy_level")
+ADDED = ("content", "source", "occurred_at", "expires_at", "kind", "tags", "importance", "session_id", "category", "privacy_level")
 CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, "shelves": SHELVES}
 # What a page may say that it has done, after a redirect.
 DONE = ("revised", "restored")
@@ -65,7 +65,7 @@ def _found(visit: Visit, query: str, filters: Mapping[str, str]) -> Json:
 def reader(visit: Visit) -> Response:
     """Show one memory with everything that is known of it."""
     key = visit.field("key")
-    known = visit.perform(browse.get_memory, key=key)
+    known, problem = _known(visit, key)
     past = visit.perform(upkeep.whole_history, key=key)
     is_trashed = "deleted_at" in known["memory"]
     links = {"links": [], "in_all": 0} if is_trashed else visit.perform(graph.memory_links, key=key)
@@ -78,7 +78,17 @@ def reader(visit: Visit) -> Response:
         history=past,
         links=links,
         done=done if done in DONE else None,
+        as_of=visit.field("as_of"),
+        problem=problem,
     )
+
+
+def _known(visit: Visit, key: str) -> tuple[Json, str]:
+    """What is known of a memory, also as of a date; and why that date can't be used, if it can't."""
+    try:
+        return visit.perform(browse.get_memory, key=key, as_of=visit.field("as_of")), ""
+    except InvalidInput as refused:
+        return visit.perform(browse.get_memory, key=key), wording(str(refused), visit.call.settings.privacy)
 
 
 def _steps(memory: Json, versions: list[Json]) -> list[Json]:

@@ -73,7 +73,7 @@ def _routes() -> list[BaseRoute]:
     for path, (show, act) in _ROOMS.items():
         routes += [Route(f"{DASHBOARD}{path}", room(show), methods=["GET"])] if show else []
         routes += [Route(f"{DASHBOARD}{path}", room(act), methods=["POST"])] if act else []
-    return routes
+    return [*routes, Route(f"{DASHBOARD}/{{rest:path}}", room(front.nowhere))]
 
 
 ROUTES = _routes()

@@ -96,3 +96,17 @@ def test_whom_a_memory_in_the_trash_names_is_not_told(send, get):
 
 def test_a_memory_that_does_not_exist_is_not_found(get):
     assert "no memory has the key nobody" in get("/api/memory", 404, key="nobody")["error"]
+
+
+def test_a_memory_is_shown_as_it_was_at_the_end_of_a_day(send, get, http, name):
+    send([{**line, "created_at": f"2025-0{month}-01T00:00:00+00:00"} for line, month in zip(LINES[:2], (5, 7), strict=True)])
+    assert get("/api/memory", key="a", as_of="2025-04")["as_of"] == {"until": "2025-05-01T00:00:00+09:00"}
+    assert get("/api/memory", key="a", as_of="2025-06-15")["as_of"] == {
+        "until": "2025-06-16T00:00:00+09:00",
+        "revision": 1,
+        "content": "健太は横浜に住んでいる。",
+        "current": "a",
+    }
+    assert get("/api/memory", key="a", as_of="2025-08")["as_of"]["current"] == "b"
+    assert "as_of" not in get("/api/memory", key="a")
+    assert get("/api/memory", 400, key="a", as_of="そのうち")["error"]

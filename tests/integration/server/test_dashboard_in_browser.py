@@ -37,7 +37,7 @@ PAGES = (
     f"{AT}/memories?shelf=trash",
     f"{AT}/memories?shelf=nowhere",
     f"{AT}/memories/new",
-    f"{AT}/memory?key=memory_b",
+    f"{AT}/memory?key=memory_b&as_of=2025-10",
     f"{AT}/memory/edit?key=memory_b",
     f"{AT}/memory?key=nobody",
 )

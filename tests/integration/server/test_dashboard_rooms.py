@@ -283,3 +283,18 @@ def test_the_figures_of_the_graph_count_it_by_type_and_month(send, show):
     page = show("people/statistics")
     assert "People and things 4" in page
     assert "2025-10 +4 +3" in page
+
+
+def test_a_memory_says_what_it_said_as_of_a_date(send, show):
+    send(
+        {"key": "a", "content": "横浜に住む。", "created_at": "2025-05-01T00:00:00+00:00"},
+        {"key": "b", "content": "鎌倉に住む。", "supersedes": "a"},
+    )
+    assert "It was the current one then." in show("memory?key=a&as_of=2025-06")
+    assert "Another memory was the current one then." in show("memory?key=b&as_of=2025-06")
+    assert "It was not stored yet." in show("memory?key=b&as_of=2025-06")
+    assert "そのうち" in show("memory?key=a&as_of=そのうち")
+
+
+def test_a_page_that_does_not_exist_says_so(show):
+    assert "There is no such page." in show("nowhere", 404)
