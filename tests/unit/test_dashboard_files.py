@@ -32,7 +32,7 @@ def test_every_text_is_used_and_every_used_text_exists():
     quoted = set(re.findall(r'"(\w+)"', SOURCES)) | set(re.findall(r"'(\w+)'", SOURCES))
     # `t.term("kind", …)`, `t("done_" ~ …)` and the third argument of a choice name texts by their first word.
     families = tuple(
-        f"{kind}_" for kind in [*re.findall(r't(?:\.term)?\("(\w+?)_?"(?:,| ~)', SOURCES), "kind", "privacy", "shelf", "format"]
+        f"{kind}_" for kind in [*re.findall(r't(?:\.term)?\("(\w+?)_?"(?:,| ~)', SOURCES), "kind", "privacy", "shelf", "format", "clash"]
     )
     assert not [name for name in WORDS if name not in used | quoted and not name.startswith(families)]
 

@@ -5,6 +5,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,9 +17,9 @@ import pydantic
 from anyio import from_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.types import Scope
+from starlette.types import Message, Scope
 
 from memory_mcp import __version__
 from memory_mcp.config.settings import Privacy, Settings
@@ -27,7 +28,7 @@ from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, TokenRefused
 from memory_mcp.server.arguments import Arguments
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
-from memory_mcp.server.call import PATH_PERSONA, Call, accepted_language, call_of, client_language
+from memory_mcp.server.call import PATH_PERSONA, TURN, Call, accepted_language, call_of, client_language
 from memory_mcp.server.dashboard.words import Words
 from memory_mcp.server.errors import argument_problems, refusal_headers, status_of, wording
 from memory_mcp.server.operation import Json, Operation
@@ -35,7 +36,7 @@ from memory_mcp.server.sessions import COOKIE, DASHBOARD, STATIC, cookie_of
 
 FORM_KEY = "form_key"
 SIGN_IN = f"{DASHBOARD}/sign-in"
-FIELDS_LIMIT = 1_000
+FIELDS_LIMIT, FORM_LIMIT = 1_000, 4 * 1024 * 1024
 # A choice that a link makes (`?lang=ja`) and a cookie keeps, by the cookie's name.
 CHOICES: Mapping[str, tuple[str, ...]] = {"lang": ("ja", "en"), "theme": ("auto", "light", "dark")}
 CHOICE_SECONDS = 365 * 24 * 60 * 60
@@ -57,7 +58,7 @@ ROOMS: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/memories", "memories", ("read",)),
     ("/ask", "ask", ("read",)),
     ("/people", "people", ("read",)),
-    ("/house", "house", ("admin", "export")),
+    ("/house", "house", ("admin", "export", "write")),
 )
 
 _OURS = re.compile(rf"(/p/[^/?#\\]+)?{DASHBOARD}([/?][^\\]*)?")
@@ -99,9 +100,15 @@ class Visit:
         """
         return action(self.call, self._checked(action, arguments))
 
-    def stream(self, action: Operation, **arguments: Any) -> Response:
-        """The same of an operation that answers with a response of its own, such as a file."""
-        response: Response = from_thread.run(action.function, self.request, self._checked(action, arguments))
+    def stream(self, action: Operation, body: str = "", **arguments: Any) -> Response:
+        """The same of an operation that reads a body or answers with a file: its response."""
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": body.encode(), "more_body": False}
+
+        # The page has its turn already.
+        request = Request({**self.request.scope, TURN: nullcontext}, receive)
+        response: Response = from_thread.run(action.function, request, self._checked(action, arguments))
         response.headers.update(HEADERS)
         return response
 
@@ -171,7 +178,12 @@ def room(show: Room, *, open_to_strangers: bool = False) -> Callable[[Request], 
             return RedirectResponse(f"{SIGN_IN}{'?' if wanted else ''}{urlencode(wanted)}", status_code=303)
         if chosen := _chosen(request):
             return chosen
-        fields = await _fields(request)
+        try:
+            fields = await _fields(request)
+        except InvalidInput as error:
+            return refusal_page(request.scope, error)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
         return await run_in_threadpool(_shown, show, request, fields)
 
     handle.__name__ = show.__name__
@@ -201,11 +213,20 @@ def _without_language(scope: Scope) -> list[tuple[bytes, bytes]]:
 
 async def _fields(request: Request) -> dict[str, list[str]]:
     """The fields of the form, or of the query."""
-    text = (await request.body()).decode("utf-8", "replace") if request.method == "POST" else request.url.query
+    text = (await _body(request)).decode("utf-8", "replace") if request.method == "POST" else request.url.query
     try:
         return parse_qs(text, keep_blank_values=True, max_num_fields=FIELDS_LIMIT)
     except ValueError:
         return {}
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > FORM_LIMIT:
+            raise InvalidInput("the form is too long", f"{FORM_LIMIT // 1_048_576} MiB are the limit", "Send less at once")
+    return body
 
 
 def _check_address(visit: Visit) -> None:

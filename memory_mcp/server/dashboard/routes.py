@@ -40,6 +40,7 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/people/merge": (None, people.merge),
     "/house": (house.overview, None),
     "/house/export": (house.export, None),
+    "/house/import": (None, house.import_lines),
     "/house/backup": (None, house.back_up),
     "/house/rename": (None, house.rename),
     "/house/copy": (None, house.copy),

@@ -203,6 +203,22 @@ def test_a_memory_is_added_by_hand(page):
     assert page.locator("dd", has_text="習慣、約束").count() == 1
 
 
+def test_a_file_of_many_pieces_is_imported_and_says_what_became_of_its_lines(page, site, tmp_path):
+    lines = [json.dumps({"key": f"k{number}", "content": f"記憶{number} " + "長い話。" * 200}, ensure_ascii=False) for number in range(300)]
+    file = tmp_path / "memories.jsonl"
+    file.write_text("\n".join([*lines[:250], "{broken", *lines[250:]]), encoding="utf-8")
+    send(site, "files", {"content": "苺"})
+    page.goto("/p/files/ui/house")
+    page.locator("input[type=file]").set_input_files(file)
+    page.locator("[data-import] button").click()
+    page.locator("progress[value='1']").wait_for()
+    said = page.locator("[data-import] [role=status]").inner_text()
+    assert "保存した記憶: 300" in said
+    assert "251: " in said
+    page.goto("/p/files/ui/house")
+    assert page.locator("dd").first.inner_text() == "301"
+
+
 def test_stored_markup_is_shown_as_text(page):
     for path in (f"{AT}/memories", f"{AT}/memory?key=memory_d", f"{AT}/memory/edit?key=memory_d"):
         page.goto(path)

@@ -298,3 +298,16 @@ def test_a_memory_says_what_it_said_as_of_a_date(send, show):
 
 def test_a_page_that_does_not_exist_says_so(show):
     assert "There is no such page." in show("nowhere", 404)
+
+
+def test_lines_are_tried_and_then_imported(send, submit, show):
+    send({"key": "a", "content": "苺"})
+    lines = "\n".join(json.dumps(line) for line in ({"key": "a", "content": "桃"}, {"key": "b", "content": "梨"})) + "\n{"
+    _, page = submit("house/import", lines=lines, dry_run="true")
+    assert "this was a trial" in page
+    assert "Current memories 1" in show("house")
+    _, page = submit("house/import", lines=lines, on_known="revise")
+    assert "Stored 1" in page
+    assert "Edited 1" in page
+    assert "3: " in page
+    assert "桃" in show("memory?key=a")
