@@ -13,7 +13,7 @@ from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.model_families import UNKNOWN, Traits
-from memory_mcp.encoders.models import Vectors
+from memory_mcp.encoders.models import Centers, Vectors
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
@@ -37,6 +37,7 @@ class Identity:
     generation: str
     traits: Traits = UNKNOWN
     max_tokens: int | None = None
+    centers: Centers | None = None
 
 
 class TextModel(Protocol):
@@ -97,6 +98,11 @@ class PooledEmbedder:
     def traits(self) -> Traits:
         """The languages, and what about the model was guessed."""
         return self._identity.traits
+
+    @property
+    def centers(self) -> Centers | None:
+        """Computed when the model was loaded, for those that gain from it."""
+        return self._identity.centers
 
     @property
     def max_tokens(self) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from memory_mcp.encoders.languages import covers
-from memory_mcp.encoders.models import Vectors
+from memory_mcp.encoders.models import Centers, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.tokens import tokens
 
@@ -43,6 +43,7 @@ class HashingEmbedder:
         self.gate = gate
         self.queries_asked = 0
         self.documents_asked = 0
+        self.centers: Centers | None = None
         self._languages = languages
         self._counting = threading.Lock()
 

@@ -60,7 +60,7 @@ class LanguageLimitedEmbedder:
         self._embedder = embedder
         self._languages = tuple(languages)
         self.name, self.dimension, self.generation = embedder.name, embedder.dimension, embedder.generation
-        self.max_tokens = embedder.max_tokens
+        self.max_tokens, self.centers = embedder.max_tokens, embedder.centers
 
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Same as the wrapped model."""

@@ -15,10 +15,6 @@ import yaml
 ST_CONFIG = "config_sentence_transformers.json"
 MODEL_CARD = "README.md"
 
-# What the vectors count beside the words: more for those with which the words add less (docs/decisions/0025-what-vectors-count.md).
-DENSE_WEIGHT = 0.5
-_DENSE_WEIGHTS = ((r"(multilingual-)?e5-", 0.65),)
-
 _GENERIC_NAMES = frozenset({"model", "models", "data", "weights", "latest", "onnx"})
 
 
@@ -32,6 +28,14 @@ class Prefixes:
     query: str
     document: str
     version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """`weight`: what the vectors count beside the words. `apart`: whether they are compared apart from the means of their language."""
+
+    weight: float = 0.5
+    apart: bool = False
 
 
 NO_PREFIXES = Prefixes("", "", "plain")
@@ -71,6 +75,9 @@ _PREFIXES = (
     (r"ruri-(small|base|large)", Prefixes("クエリ: ", "文章: ", "ruri.1")),
     (r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Prefixes("query: ", "passage: ", "e5.1")),
 )
+
+# Only what was measured: docs/decisions/0025-what-vectors-count.md.
+_RANKINGS = ((r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Ranking(0.65, apart=True)),)
 
 # None: all languages. So does a model that matches no pattern.
 _LANGUAGES = (
@@ -144,10 +151,10 @@ def known_languages(model: str) -> Languages:
     return next((languages for pattern, languages in _LANGUAGES if re.match(pattern, name)), None)
 
 
-def dense_weight(model: str) -> float:
-    """The weight of the cosine beside the lexical score, by the model's name or directory."""
+def ranking_of(model: str) -> Ranking:
+    """How the vectors of a model rank, by its name or directory."""
     name = own_name(model)
-    return next((weight for pattern, weight in _DENSE_WEIGHTS if re.match(pattern, name)), DENSE_WEIGHT)
+    return next((ranking for pattern, ranking in _RANKINGS if re.match(pattern, name)), Ranking())
 
 
 def _is_hub_name(name: str) -> bool:

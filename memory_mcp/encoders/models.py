@@ -17,6 +17,14 @@ Vectors = npt.NDArray[np.float32]
 PROBE = "今日は誰と話しましたか。 Whom did I talk to today?"
 
 
+@dataclass(frozen=True, slots=True)
+class Centers:
+    """What all statements of a language share, and all questions: a row for each language, of shape (languages, dimension)."""
+
+    statements: Vectors
+    questions: Vectors
+
+
 class Embedder(Protocol):
     """Text to vectors. Queries and stored texts have a method each, because models such as ruri-v3 want a different prefix on each."""
 
@@ -33,6 +41,11 @@ class Embedder(Protocol):
     @property
     def generation(self) -> str:
         """What makes two vectors comparable: model, dimension and prefix version. Vectors of different generations are never compared."""
+        ...
+
+    @property
+    def centers(self) -> Centers | None:
+        """What its vectors are compared apart from; None if they are compared as they are."""
         ...
 
     @property

@@ -14,7 +14,6 @@ import apsw
 
 from memory_mcp.config.settings import Decay, Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
-from memory_mcp.encoders.model_families import DENSE_WEIGHT
 from memory_mcp.store import memory_usage
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.forgetting_curve import forgetting_curve
@@ -40,7 +39,7 @@ class Hints:
     questions: Mapping[int, int] = field(default_factory=dict)
 
 
-def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float = DENSE_WEIGHT) -> list[Candidate]:
+def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float = 0.5) -> list[Candidate]:
     """The candidates with their scores, best first; of equals the later one in time.
 
     A candidate without a vector is scored by its words alone.

@@ -3,19 +3,18 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import apsw
 import numpy as np
 
 from memory_mcp.domain import Filters, Question
-from memory_mcp.encoders.model_families import DENSE_WEIGHT, dense_weight
-from memory_mcp.encoders.models import Models, Vectors
+from memory_mcp.encoders.model_families import ranking_of
+from memory_mcp.encoders.models import Centers, Models, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories
 from memory_mcp.store.vectors import chunks, stored_vectors
-from memory_mcp.store.vectors.faiss_index import VectorIndex, normalised
+from memory_mcp.store.vectors.faiss_index import VectorIndex, nearest_rows, normalised
 from memory_mcp.store.vectors.index_cache import IndexCache
 
 # A memory may have several vectors: the number of chunks requested for each candidate.
@@ -32,14 +31,28 @@ class Meaning:
     """The query as vectors of the generation that serves this persona, and its index.
 
     Without an index `skipped` is the reason, unless no model is wanted. `generation` is that of the vectors, present or future.
-    `weight` is what the vectors of this model count beside the words.
+    `weight` is what the vectors of this model count beside the words, `centers` what they are compared apart from.
     """
 
     vectors: tuple[Vectors, ...] = ()
     index: VectorIndex | None = None
     skipped: str | None = None
     generation: str | None = None
-    weight: float = DENSE_WEIGHT
+    weight: float = 0.5
+    centers: Centers | None = None
+
+    def own_centers(self, index: VectorIndex) -> Vectors | None:
+        """What the statements of this persona share, by language."""
+        return index.means_near(self.centers.statements) if self.centers else None
+
+    def turned(self, own: Vectors | None) -> Vectors:
+        """The vectors of the query and of the guess, apart from what questions and statements share."""
+        if self.centers is None or own is None:
+            return np.stack(self.vectors)
+        query, *guesses = self.vectors
+        language = nearest_rows(query[None], self.centers.questions)
+        center = self.centers.questions[language] + own[language] - self.centers.statements[language]
+        return np.concatenate([normalised(query[None] - center), *(_apart(guess[None], own) for guess in guesses)])
 
 
 def meaning_of(persona: Persona, question: Question, models: Models, indexes: IndexCache | None) -> Meaning:
@@ -64,7 +77,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
             vectors.append(embedder.embed_documents([question.hypothetical])[0])
     except EncoderFailed:
         return Meaning(skipped="embedder_failed", generation=embedder.generation)
-    return Meaning(tuple(vectors), index, generation=embedder.generation, weight=dense_weight(embedder.name))
+    return Meaning(tuple(vectors), index, generation=embedder.generation, weight=ranking_of(embedder.name).weight, centers=embedder.centers)
 
 
 def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters, limit: int) -> list[int]:
@@ -73,12 +86,13 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
         return []
     among = chunks.passing_filters(connection, filters) if filters else None
     asked = limit * CHUNKS_PER_CANDIDATE
-    turned = _apart(np.stack(meaning.vectors), meaning.index.center)
+    own = meaning.own_centers(meaning.index)
+    turned = meaning.turned(own)
     found = {chunk for vector in turned for chunk, _ in meaning.index.search(vector, asked, among)}
     known, vectors = meaning.index.reconstruct(found)
     if not known:
         return []
-    nearness = (_apart(vectors, meaning.index.center) @ turned.T).max(axis=1)
+    nearness = (_apart(vectors, own) @ turned.T).max(axis=1)
     nearest = [known[row] for row in np.argsort(-nearness, kind="stable")]
     memory_ids: dict[int, None] = {}
     for start in range(0, len(nearest), limit):  # nearly always the first ones are of as many memories
@@ -93,7 +107,7 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
 def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, tuple[float, float, int]]:
     """The cosine, the nearness, and the nearest chunk of each of these memories. A memory without vectors is left out.
 
-    The cosine is the mean with the vectors of the query and of the guess. Nearness is the same between vectors apart from their center, a
+    The cosine is the mean with the vectors of the query and of the guess. Nearness is the same between vectors apart from their centers, a
     short turn with `PREVIOUS_SHARE` of the short turn before it. Both are raised by `QUESTION_WEIGHT` of what the memory's own questions
     exceed its content by.
     """
@@ -105,9 +119,9 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     if not known:
         return {}
     cosines = (vectors @ np.mean(meaning.vectors, axis=0)).tolist()
-    center = meaning.index.center
-    contextual = _with_previous(_apart(vectors, center), [owners[chunk] for chunk in known], previous)
-    nearness = (contextual @ _apart(np.stack(meaning.vectors), center).mean(axis=0)).tolist()
+    own = meaning.own_centers(meaning.index)
+    contextual = _with_previous(_apart(vectors, own), [owners[chunk] for chunk in known], previous)
+    nearness = (contextual @ meaning.turned(own).mean(axis=0)).tolist()
     wanted = set(memory_ids)
     by_content: dict[int, tuple[float, float, int]] = {}
     by_question: dict[int, tuple[float, float]] = {}
@@ -128,9 +142,9 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     return similar
 
 
-def _apart(vectors: Vectors, center: Any) -> Vectors:
-    """The rows without what all texts share, each of length 1."""
-    return normalised(vectors - center)
+def _apart(vectors: Vectors, centers: Vectors | None) -> Vectors:
+    """The rows without what the texts of their language share, each of length 1."""
+    return vectors if centers is None else normalised(vectors - centers[nearest_rows(vectors, centers)])
 
 
 def _with_previous(vectors: Vectors, owners: Sequence[tuple[int, bool]], previous: Mapping[int, int]) -> Vectors:

@@ -16,7 +16,7 @@ from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import PooledEmbedder
 from memory_mcp.encoders.loading.loaders import load_embedder
 from memory_mcp.encoders.model_families import prefixes_for
-from memory_mcp.encoders.models import Models, ModelState
+from memory_mcp.encoders.models import Embedder, Models, ModelState
 from memory_mcp.encoders.packaged import package
 from memory_mcp.encoders.packaged.models import PackagedEmbeddings
 from memory_mcp.encoders.worker_pool import ModelPool
@@ -90,6 +90,28 @@ def test_a_short_answer_means_what_was_asked_before_it(nilou, say, zone, now, em
     asked = question(settings=SETTINGS, now=now, query="楽器の演奏", mode="semantic", top_k=6)
     hits = recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes).hits
     assert next(hit.memory.session_id for hit in hits if hit.memory.content == "うん、大好き") == "music"
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("Which food gives her a rash?", "えびを食べるとじんましんが出る"),
+        ("ナッツは食べても平気？", "Maya is allergic to nuts, so no almond cookies"),
+    ],
+)
+def test_a_memory_in_another_language_is_nearer_than_others_in_that_of_the_question(nilou, say, zone, now, embedder, query, told):
+    for content in (told, *OTHERS, "The build is green again", "He parked the car behind the station", "Lunch was late on Friday"):
+        say(content)
+    indexes = IndexCache()
+    while apply_queue(nilou, embedder, indexes, zone=zone).waiting:
+        pass
+
+    def first(embedder: Embedder) -> str:
+        models = Models(embedder, None, ModelState("loaded", embedder.name, embedder.dimension), ModelState("off"))
+        asked = question(settings=SETTINGS, now=now, query=query, mode="semantic")
+        return recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes).hits[0].memory.content
+
+    assert first(embedder) == told
 
 
 def test_vectors_are_those_of_the_packages_own_engine(model):

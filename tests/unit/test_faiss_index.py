@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.store.vectors.faiss_index import CENTER_PRIOR, VectorIndex
+from memory_mcp.store.vectors.faiss_index import POINT_WEIGHT, SAMPLE, VectorIndex
 
 GENERATION = "model:8"
 
@@ -189,16 +189,39 @@ def test_searches_beside_changes_see_whole_states():
     assert index.ids().tolist() == list(range(1_000))
 
 
-def test_the_center_is_the_mean_of_the_vectors_and_short_while_they_are_few(index):
-    few, many = vectors(20), vectors(900, seed=1)
-    assert index.center == pytest.approx(few.sum(axis=0) / (20 + CENTER_PRIOR), abs=1e-6)
-    index.add(range(101, 1001), many)
+@pytest.fixture
+def points():
+    """Two points of opposite directions."""
+    point = vectors(1, seed=3)[0]
+    return np.stack([point, -point])
+
+
+def means(own: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """For each point the mean of those nearer to it than to the other and of `POINT_WEIGHT` times itself."""
+    near = own @ points[0] > 0
+    sides = own[near], own[~near]
+    return np.stack(
+        [(side.sum(axis=0) + POINT_WEIGHT * point) / (len(side) + POINT_WEIGHT) for side, point in zip(sides, points, strict=True)]
+    )
+
+
+def test_the_means_near_points_are_those_of_what_is_nearest_to_each(index, points):
+    assert index.means_near(points) == pytest.approx(means(vectors(20), points), abs=1e-6)
+
+
+def test_means_are_computed_anew_once_the_index_has_grown(index, points):
+    index.means_near(points)
+    more = vectors(900, seed=1)
+    index.add(range(101, 1001), more)
     index.remove(range(1, 21))
-    assert index.center == pytest.approx(many.sum(axis=0) / (900 + CENTER_PRIOR), abs=1e-6)
+    assert index.means_near(points) == pytest.approx(means(more, points), abs=1e-6)
 
 
-def test_an_index_from_its_file_has_the_same_center(index):
-    file = io.BytesIO()
-    index.write_to(file)
-    file.seek(0)
-    assert VectorIndex.read_from(file, GENERATION, 0).center == pytest.approx(index.center, abs=1e-6)
+def test_the_means_of_many_come_from_a_sample(points):
+    many = VectorIndex(GENERATION)
+    many.add(range(SAMPLE * 4), vectors(SAMPLE * 4, seed=2))
+    assert many.means_near(points) == pytest.approx(means(vectors(SAMPLE * 4, seed=2), points), abs=0.03)
+
+
+def test_an_empty_index_has_the_points_themselves(points):
+    assert VectorIndex(GENERATION).means_near(points) == pytest.approx(points, abs=1e-6)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.embedding import Identity, PooledEmbedder
+from memory_mcp.encoders.centers import centers_of
+from memory_mcp.encoders.embedding import Identity, PooledEmbedder, TextModel
 from memory_mcp.encoders.loading import availability, langchain_class
 from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.loading.model_slot import Loader
-from memory_mcp.encoders.model_families import traits_of
-from memory_mcp.encoders.models import Embedder, Reranker
+from memory_mcp.encoders.model_families import ranking_of, traits_of
+from memory_mcp.encoders.models import Centers, Embedder, Reranker
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import Export
 from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
@@ -78,7 +79,7 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     traits = traits_of(name, directory)
     loaded = load_embeddings(directory, settings.embeddings_device, traits.prefixes, name)
     generation = _generation(name, availability.fingerprint(directory), loaded.dimension, traits.prefixes.version)
-    identity = Identity(name, loaded.dimension, generation, traits, loaded.max_tokens)
+    identity = Identity(name, loaded.dimension, generation, traits, loaded.max_tokens, _centers(name, loaded.model))
     return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries, token_spans=loaded.token_spans)
 
 
@@ -118,7 +119,7 @@ def _onnx_embedder(settings: Settings, name: str, pool: ModelPool, caches: Cache
     export = model.export
     generation = _generation(name, _fingerprint(export, settings), model.dimension, export.prefix_version)
     traits = traits_of(export.model).with_prefixes_told()  # by export.json
-    identity = Identity(name, model.dimension, generation, traits, model.max_tokens)
+    identity = Identity(name, model.dimension, generation, traits, model.max_tokens, _centers(export.model, model))
     return PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries, token_spans=model.token_spans)
 
 
@@ -127,8 +128,12 @@ def _packaged_embedder(settings: Settings, name: str, pool: ModelPool, caches: C
     traits = traits_of(name)
     model = PackagedEmbeddings(_directory(name, "embedder"), traits.prefixes)
     generation = _generation(name, package.MODEL_SHA256[:8], model.dimension, traits.prefixes.version)
-    identity = Identity(name, model.dimension, generation, traits, model.max_tokens)
+    identity = Identity(name, model.dimension, generation, traits, model.max_tokens, _centers(name, model))
     return PooledEmbedder(model, identity, pool, caches, token_spans=model.token_spans)
+
+
+def _centers(name: str, model: TextModel) -> Centers | None:
+    return centers_of(model.embed_query, model.embed_documents) if ranking_of(name).apart else None
 
 
 def _generation(name: str, fingerprint: str, dimension: int, prefix_version: str) -> str:

@@ -4,20 +4,22 @@ It is a cache of the table of vectors and can be rebuilt in a fraction of a seco
 """
 
 import hashlib
+import itertools
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 
 # Besides its components, each vector costs an id in three tables: two of FAISS, one of ours.
 OVERHEAD_BYTES = 150
-# The number of vectors whose mean counts half: that of a few memories is what they say, not what all texts share.
-CENTER_PRIOR = 100
-_PAGE = 10_000
+# How many vectors a given point counts as beside those near it, how many of those are looked at, and by which share the index may grow
+# until they are looked at again.
+POINT_WEIGHT, SAMPLE, SAME_GROWTH = 100, 2_000, 0.05
 IO_BYTES = 1 << 20
 
 
@@ -45,7 +47,7 @@ class VectorIndex:
         self.saved_revision = -1
         self._faiss_index: Any = None  # created by the first vector, which determines the dimension
         self._ids: set[int] = set()
-        self._sum: Any = 0.0  # a vector from the first one on
+        self._means: tuple[int, Matrix, Matrix] | None = None
         self._lock = _ReadWriteLock()
 
     @property
@@ -57,10 +59,25 @@ class VectorIndex:
         """The length of a vector; 0 while the index is empty."""
         return self._faiss_index.d if self._faiss_index is not None else 0
 
-    @property
-    def center(self) -> Any:
-        """The mean of the vectors, the shorter the fewer there are: the direction that all texts share."""
-        return self._sum / (self.count + CENTER_PRIOR)
+    def means_near(self, points: Matrix) -> Matrix:
+        """For each of these points the mean of the vectors nearest to it, of shape (points, dimension), to which the point adds `POINT_WEIGHT` of its own.
+
+        It is computed from a sample, and kept while the index hardly grows.
+        """
+        if self._means and self._means[1] is points and abs(self.count - self._means[0]) <= SAME_GROWTH * self._means[0]:
+            return self._means[2]
+        if not self.count:
+            return points
+        step = max(1, self.count // SAMPLE)
+        with self._lock.reading():
+            sampled = list(itertools.islice(self._ids, 0, None, step))
+        _, vectors = self.reconstruct(sampled)
+        nearest = nearest_rows(vectors, points)
+        sums = np.stack([vectors[nearest == row].sum(axis=0) for row in range(len(points))]) * step
+        counts = np.bincount(nearest, minlength=len(points)) * step
+        means: Matrix = ((sums + POINT_WEIGHT * points) / (counts + POINT_WEIGHT)[:, None]).astype(np.float32)
+        self._means = self.count, points, means
+        return means
 
     @property
     def size_bytes(self) -> int:
@@ -119,9 +136,7 @@ class VectorIndex:
                 self._faiss_index = faiss.IndexIDMap2(faiss.IndexFlatIP(vectors.shape[1]))
             fresh = np.array([chunk not in self._ids for chunk in ids.tolist()])
             if fresh.any():
-                rows = normalised(vectors[fresh])
-                self._faiss_index.add_with_ids(rows, ids[fresh])
-                self._sum = self._sum + rows.sum(axis=0)
+                self._faiss_index.add_with_ids(normalised(vectors[fresh]), ids[fresh])
                 self._ids.update(ids[fresh].tolist())
                 self.revision += 1
 
@@ -159,23 +174,19 @@ class VectorIndex:
             stored = faiss.read_index(faiss.PyCallbackIOReader(read, IO_BYTES))
         except RuntimeError as error:
             raise ValueError("FAISS can't read it") from error
-        inner: Any = faiss.downcast_index(stored.index) if type(stored) is faiss.IndexIDMap2 else None
+        inner = faiss.downcast_index(stored.index) if type(stored) is faiss.IndexIDMap2 else None
         if type(inner) is not faiss.IndexFlatIP:
             raise ValueError(f"it holds a {type(stored).__name__} of another kind")
         index = cls(generation, change)
         index._ids = set(faiss.vector_to_array(stored.id_map).tolist())
         index._faiss_index = stored if index._ids else None
-        for start in range(0, inner.ntotal, _PAGE):
-            index._sum = index._sum + inner.reconstruct_n(start, min(_PAGE, inner.ntotal - start)).sum(axis=0)
         index.saved_revision = index.revision
         return index
 
     def _remove(self, held: Collection[int]) -> None:
         if held:
             _faiss()
-            removed = np.fromiter(held, np.int64, len(held))
-            self._sum = self._sum - self._faiss_index.reconstruct_batch(removed).sum(axis=0)
-            self._faiss_index.remove_ids(removed)
+            self._faiss_index.remove_ids(np.fromiter(held, np.int64, len(held)))
             self._ids.difference_update(held)
 
 
@@ -184,6 +195,12 @@ def normalised(vectors: Matrix) -> Matrix:
     rows = np.ascontiguousarray(vectors, np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True).astype(np.float32)
     return np.divide(rows, np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def nearest_rows(vectors: Matrix, points: Matrix) -> npt.NDArray[np.int64]:
+    """For each vector the row of the nearest point."""
+    rows: npt.NDArray[np.int64] = np.argmax(vectors @ points.T - np.square(points).sum(axis=1) / 2, axis=1)
+    return rows
 
 
 class _ReadWriteLock:
