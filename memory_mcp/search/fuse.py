@@ -8,7 +8,7 @@ over the union of the candidates, with both scores for every one of them. Why no
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import apsw
 
@@ -20,6 +20,8 @@ from memory_mcp.text.forgetting_curve import forgetting_curve
 
 # The number of other memories of its session that support a memory.
 WITNESSES = 5
+# Too much happens in a named time of more than a month, such as a year, for it to decide: it counts this share.
+DECISIVE, LONG_TIME_SHARE = timedelta(days=35), 0.5
 # A short turn that asks something says little. The turn after it answers it: it gets this share of how well that question matches.
 ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 
@@ -53,7 +55,8 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     low, span = (min(nearness), (max(nearness) - min(nearness)) or 1.0) if nearness else (0.0, 1.0)
     shares = [words / top for words in lexical]
     graph_weight = settings.graph_weight_dense if nearness else settings.graph_weight
-    named_spans = [(to_text(date.start), to_text(date.end)) for date in hints.dates]
+    named_spans = [(to_text(date.start), to_text(date.end)) for date in hints.dates if date.end - date.start <= DECISIVE]
+    long_spans = [(to_text(date.start), to_text(date.end)) for date in hints.dates if date.end - date.start > DECISIVE]
     session_shares = _session_shares(shares, origins)
     matches: dict[int, float] = {}
     for candidate, share, session_share, origin, role in zip(candidates, shares, session_shares, origins, role_weights, strict=True):
@@ -61,7 +64,8 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         meaning = share if candidate.nearness is None else role * (candidate.nearness - low) / span
         words = share + role * settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
-        candidate.date_share = _date_share(named_spans, origin, hints.times.get(candidate.memory_id, ()))
+        times = hints.times.get(candidate.memory_id, ())
+        candidate.date_share = max(_date_share(named_spans, origin, times), LONG_TIME_SHARE * _date_share(long_spans, origin, times))
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)

@@ -21,11 +21,11 @@ RECENT = timedelta(days=14)
 
 _LATELY = re.compile(r"最近|近頃|近ごろ|この頃|このごろ|この(?:の)?ところ|ここの?ところ|\b(?:recently|lately|these days)\b")
 _LAST_TIME = re.compile(
-    r"さっき|先ほど|前回|この前|こないだ|先日|近況|変わり(?:は|)?ない|"
+    r"さっき|先ほど|前回|(?<!ど)この前|こないだ|先日|近況|変わり(?:は|)?ない|"
     r"\b(?:so far|last time|what'?s new|leave off|left off|catch me up|anything new)\b"
 )
 _PLANS = re.compile(
-    r"予定(?!だった|でした|では?なかった)|これから|今後|この先|近いうち|スケジュール(?!だった|でした)|"
+    r"予定(?!だった|でした|では?なかった)|これから|今後(?!\d)|(?<!ど)この先(?!生|週|日|月|輩)|近いうち|スケジュール(?!だった|でした)|"
     r"\b(?:upcoming|coming up|ahead|schedule|scheduled|planned|plans?)\b|\bnext\s*\??$"
 )
 # Words that say nothing about what is asked for. Particles count only behind another of them: もも is no もも.

@@ -87,3 +87,9 @@ def test_an_older_store_gets_its_times_in_the_background(diary, nilou, ask, now,
     while update_graph(nilou, now.astimezone(zone)):
         pass
     assert contents(ask("予定は？")) == ["来週の火曜に歯医者へ行く", "図書館の本の返却期限は12月1日"]
+
+
+@pytest.mark.parametrize("query", ["カレーはどこの先住民の料理？", "カレーはどこの前菜？", "今後20年でカレーはどうなる？"])
+def test_what_only_looks_like_a_word_for_time_asks_for_no_time(diary, ask, query):
+    hit = ask(query).hits[0]
+    assert (hit.memory.content, hit.why.get("date")) == ("昨日の夕飯はカレー", None)

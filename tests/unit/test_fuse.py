@@ -164,3 +164,11 @@ def test_what_an_assistant_answers_gets_no_share(conversation):
 
 def test_a_question_that_matches_nothing_has_no_score_below_zero(conversation):
     assert [candidate.score for candidate in fuse([Candidate(0, lexical=0.0)], Fusion(), conversation)] == [0.0]
+
+
+def test_a_named_year_counts_half_of_a_named_day(origins, now):
+    """Too much happens in a year for it to decide."""
+    day, year = TimeRange(now, now + timedelta(days=1)), TimeRange(now - timedelta(days=200), now + timedelta(days=165))
+    by_day, by_year = (fuse([Candidate(1, lexical=1.0)], Fusion(date_boost=1.0), Hints([span], (), origins))[0] for span in (day, year))
+    assert (by_day.date_share, by_year.date_share) == (1.0, 0.5)
+    assert (by_day.score, by_year.score) == (2.0, 1.5)
