@@ -5,6 +5,7 @@ The database is read in one snapshot between the two models; no connection is he
 and what was missing.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -36,11 +37,14 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
 from memory_mcp.text.excerpt import Span, best_window
 from memory_mcp.text.speakers import asks_assistant, is_assistant, named_speakers
-from memory_mcp.text.tokens import query_tokens
+from memory_mcp.text.tokens import normalise, query_tokens
 
 POOL_FACTOR = 3
 # `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph.md#in-a-search).
 NEARNESS_WEIGHT = 0.5
+# Further candidates that are read, in case some say the same as others.
+SPARE_FOR_REPEATED = 5
+_NOT_SAID = re.compile(r"[\W_]+")
 # Modes that the time or the graph orders, and no cross-encoder.
 _NOT_RERANKED = ("recent", "graph")
 
@@ -129,7 +133,8 @@ def _ranked(
         ranked.sort(key=_nearest_time(hints) if asked.looks_ahead else _latest_told(hints))
     pool = ranked[: question.top_k * POOL_FACTOR]
     # Only a cross-encoder needs the whole pool.
-    read = pool if _may_rerank(question, models) else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k]
+    passing = pool if _may_rerank(question, models) else floor_for(settings, models, meaning, reranked=False).passing(pool)
+    read = passing if _may_rerank(question, models) else passing[: question.top_k + SPARE_FOR_REPEATED]
     by_id = memories.by_ids(connection, [candidate.memory_id for candidate in read])
     spans = chunks.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
@@ -285,7 +290,8 @@ def _answer(
     question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked, by_meaning: EntitiesByMeaning
 ) -> Recalled:
     passing = floor.passing(reranked.pool)
-    shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in passing[: question.top_k]]
+    distinct, repeated = _distinct(passing, ranked.memories, question.top_k)
+    shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in distinct]
     words = query_tokens(question.query)
     budget = question.max_tokens - sum(map(line_cost, ranked.relations))
     hits = within_budget(shown, question.detail, budget, ranked.best_part(question.query), words=words)
@@ -298,12 +304,29 @@ def _answer(
         reranked=reranked.done,
         degraded=tuple(dict.fromkeys(reason for reason in (meaning.skipped, by_meaning.skipped, reranked.skipped) if reason)),
         index_lag=ranked.index_lag,
-        more=len(passing) + rest - len(hits),
+        more=len(passing) - repeated + rest - len(hits),
         relations=ranked.relations,
         unmatched=ranked.unmatched,
         meant=tuple((entity.name, near) for entity, near in by_meaning.entities),
         best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
     )
+
+
+def _distinct(candidates: Sequence[Candidate], read: Mapping[int, Memory], limit: int) -> tuple[list[Candidate], int]:
+    """The first of these candidates that say different things, and how many before them say the same but for punctuation, width and case.
+
+    The same of different stated times is different.
+    """
+    distinct: dict[tuple[str, datetime | None], Candidate] = {}
+    repeated = 0
+    for candidate in candidates:
+        if candidate.memory_id not in read or len(distinct) == limit:
+            break
+        memory = read[candidate.memory_id]
+        said = _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at
+        repeated += said in distinct
+        distinct.setdefault(said, candidate)
+    return list(distinct.values()), repeated
 
 
 def _mode(question: Question, meaning: Meaning) -> str:

@@ -323,3 +323,14 @@ def test_filters_without_a_query_ask_for_the_latest_that_pass_them(say, ask, fil
 def test_a_mode_may_be_written_in_capitals(say, ask, mode):
     say("カレー")
     assert contents(ask("カレー", mode=mode)) == ["カレー"]
+
+
+def test_the_same_sentence_is_a_hit_once(say, ask):
+    """Said in several conversations, in other punctuation or width."""
+    for session, content in enumerate(("苺が好き", "苺が好き！", "苺が好き。", "「苺が好き」", "苺が、好き")):
+        say(content, session_id=str(session))
+    for content in ("苺のケーキを焼いた", "苺を摘みに行った", "COFFEEと苺", "coffeeと苺！"):
+        say(content)
+    recalled = ask("苺", top_k=4)
+    assert {hit.memory.content.strip("！。「」") for hit in recalled.hits} - {"苺が、好き"} >= {"苺のケーキを焼いた", "苺を摘みに行った"}
+    assert (len(recalled.hits), recalled.more) == (4, 0)
