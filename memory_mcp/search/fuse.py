@@ -64,8 +64,9 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         meaning = share if candidate.nearness is None else role * (candidate.nearness - low) / span
         words = share + role * settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
-        times = hints.times.get(candidate.memory_id, ())
-        candidate.date_share = max(_date_share(named_spans, origin, times), LONG_TIME_SHARE * _date_share(long_spans, origin, times))
+        if hints.dates:
+            times = hints.times.get(candidate.memory_id, ())
+            candidate.date_share = max(_date_share(named_spans, origin, times), LONG_TIME_SHARE * _date_share(long_spans, origin, times))
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)

@@ -43,7 +43,7 @@ POOL_FACTOR = 3
 # `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph.md#in-a-search).
 NEARNESS_WEIGHT = 0.5
 # Further candidates that are read, in case some say the same as others.
-SPARE_FOR_REPEATED = 5
+SPARE_FOR_REPEATED = 3
 _NOT_SAID = re.compile(r"[\W_]+")
 # Modes that the time or the graph orders, and no cross-encoder.
 _NOT_RERANKED = ("recent", "graph")

@@ -93,7 +93,7 @@ def hit_views(
     """Return hits, each with what confirms or changes its memory."""
     if not hits:
         return []
-    with persona.database.read() as connection:
+    with persona.database.read_briefly() as connection:
         confirmed = confirmations.of_memories(connection, [hit.memory.id for hit in hits], call.now)
     return [_hit_view(hit, confirmed.get(hit.memory.id, Confirmation()), call, language, detail) for hit in hits]
 
