@@ -1,8 +1,11 @@
 """The client's side of a conversation with something that may not be a Memory MCP server at all."""
 
+import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
@@ -18,6 +21,7 @@ class Service(ThreadingHTTPServer):
     """Answers everything with one answer, and keeps what it was sent."""
 
     answer: Answer = (200, b"{}")
+    location: str | None = None
     promised_bytes: int | None = None
     seen: list[tuple[str, dict[str, str], bytes]]
 
@@ -30,6 +34,8 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
         status, answer = self.server.answer
         self.send_response(status)
+        if self.server.location:
+            self.send_header("Location", self.server.location + self.path)
         self.send_header("Content-Length", str(self.server.promised_bytes or len(answer)))
         self.end_headers()
         self.wfile.write(answer)
@@ -50,6 +56,18 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def service() -> Iterator[Service]:
+    with _serving() as service:
+        yield service
+
+
+@pytest.fixture
+def other() -> Iterator[Service]:
+    with _serving() as service:
+        yield service
+
+
+@contextmanager
+def _serving() -> Iterator[Service]:
     service = Service(("127.0.0.1", 0), Handler)
     service.seen = []
     thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
@@ -133,3 +151,33 @@ def test_nobody_there_is_said_with_what_to_do() -> None:
 def test_a_name_that_no_persona_can_have_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(InvalidPersonaName):
         Connection("http://127.0.0.1:9", persona=" nilou")
+
+
+def _address(service: Service) -> str:
+    return f"http://127.0.0.1:{service.server_address[1]}"
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
+def test_a_proxy_is_not_asked_for_a_server_on_this_machine(service, other, monkeypatch, variable):
+    """It could not reach it, and would see the token."""
+    monkeypatch.setenv(variable, _address(other))
+    with contextlib.suppress(MemoryMCPError):
+        Connection(_address(service), token="the-token", persona="nilou").check()
+    assert (len(service.seen) > 0, other.seen) == (True, [])
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirection_is_not_followed_with_the_token(service, other, status):
+    service.answer, service.location = (status, b""), _address(other)
+    with pytest.raises(MemoryMCPError):
+        Connection(_address(service), token="the-token", persona="nilou").check()
+    assert not any("the-token" in str(request) for request in other.seen)
+
+
+def test_the_mcp_client_gives_no_other_server_the_token(service, other):
+    service.answer, service.location = (307, b""), _address(other)
+    connection = Connection(_address(service), token="the-token", persona="nilou")
+    with pytest.raises(MemoryMCPError):
+        asyncio.run(connection._call_tool("recall", {"query": "x"}))
+    assert service.seen
+    assert not any("the-token" in str(request) for request in other.seen)
