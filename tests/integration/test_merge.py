@@ -119,7 +119,7 @@ def test_what_a_merged_memory_had_replaced_stays_replaced(nilou, say, now, ask, 
 
 
 def test_what_was_merged_twice_over_comes_back_step_by_step(nilou, say, now, ask):
-    first, second, third = (say(f"苺が好き{mark}").key for mark in "。！～")
+    first, second, third = (say(f"苺が{much}好き").key for much in ("", "大", "とても"))
     one = merge(nilou, [first], second, reason=None, now=now, privacy=Privacy())
     two = merge(nilou, [second], third, reason=None, now=now, privacy=Privacy())
     assert found(ask) == {third}
