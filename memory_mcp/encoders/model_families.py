@@ -38,6 +38,9 @@ class Ranking:
     apart: bool = False
 
 
+USUAL = Ranking()
+
+
 NO_PREFIXES = Prefixes("", "", "plain")
 
 Languages = tuple[str, ...] | None  # None: all
@@ -154,7 +157,7 @@ def known_languages(model: str) -> Languages:
 def ranking_of(model: str) -> Ranking:
     """How the vectors of a model rank, by its name or directory."""
     name = own_name(model)
-    return next((ranking for pattern, ranking in _RANKINGS if re.match(pattern, name)), Ranking())
+    return next((ranking for pattern, ranking in _RANKINGS if re.match(pattern, name)), USUAL)
 
 
 def _is_hub_name(name: str) -> bool:

@@ -14,6 +14,7 @@ import apsw
 
 from memory_mcp.config.settings import Decay, Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
+from memory_mcp.encoders.model_families import USUAL
 from memory_mcp.store import memory_usage
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.forgetting_curve import forgetting_curve
@@ -41,7 +42,7 @@ class Hints:
     questions: Mapping[int, int] = field(default_factory=dict)
 
 
-def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float = 0.5) -> list[Candidate]:
+def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float = USUAL.weight) -> list[Candidate]:
     """The candidates with their scores, best first; of equals the later one in time.
 
     A candidate without a vector is scored by its words alone.
@@ -55,8 +56,9 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     low, span = (min(nearness), (max(nearness) - min(nearness)) or 1.0) if nearness else (0.0, 1.0)
     shares = [words / top for words in lexical]
     graph_weight = settings.graph_weight_dense if nearness else settings.graph_weight
-    named_spans = [(to_text(date.start), to_text(date.end)) for date in hints.dates if date.end - date.start <= DECISIVE]
-    long_spans = [(to_text(date.start), to_text(date.end)) for date in hints.dates if date.end - date.start > DECISIVE]
+    named = [
+        (to_text(date.start), to_text(date.end), 1.0 if date.end - date.start <= DECISIVE else LONG_TIME_SHARE) for date in hints.dates
+    ]
     session_shares = _session_shares(shares, origins)
     matches: dict[int, float] = {}
     for candidate, share, session_share, origin, role in zip(candidates, shares, session_shares, origins, role_weights, strict=True):
@@ -64,15 +66,14 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         meaning = share if candidate.nearness is None else role * (candidate.nearness - low) / span
         words = share + role * settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
-        if hints.dates:
-            times = hints.times.get(candidate.memory_id, ())
-            candidate.date_share = max(_date_share(named_spans, origin, times), LONG_TIME_SHARE * _date_share(long_spans, origin, times))
+        times = hints.times.get(candidate.memory_id, ())
+        candidate.date_share = max((counts * _date_share(since, until, origin, times) for since, until, counts in named), default=0.0)
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
-        named = settings.date_boost * candidate.date_share + settings.speaker_boost * candidate.by_named_speaker
+        boost = settings.date_boost * candidate.date_share + settings.speaker_boost * candidate.by_named_speaker
         associated = role * graph_weight * candidate.graph_share
-        candidate.score = weight * meaning + (1 - weight) * words + named + associated + candidate.freshness
+        candidate.score = weight * meaning + (1 - weight) * words + boost + associated + candidate.freshness
         matches[candidate.memory_id] = weight * meaning + (1 - weight) * share
     _weigh_questions(candidates, hints, matches)
     return best_first(candidates, hints.origins)
@@ -105,14 +106,14 @@ def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -
     return sorted(candidates, key=lambda candidate: (candidate.score, origins[candidate.memory_id].happened), reverse=True)
 
 
-def _date_share(named: Sequence[tuple[str, str]], origin: Origin, times: Sequence[tuple[str, str]]) -> float:
-    """1 for a memory of a named date. Half for one whose text names a longer time, such as its month, or that was told on it, without a
+def _date_share(since: str, until: str, origin: Origin, times: Sequence[tuple[str, str]]) -> float:
+    """1 for a memory of this named date. Half for one whose text names a longer time, such as its month, or that was told on it, without a
     date of its own, while its text names another date."""
-    if any(since <= start and end <= until for since, until in named for start, end in times):
+    if any(since <= start and end <= until for start, end in times):
         return 1.0
-    if any(since <= origin.happened < until for since, until in named):
+    if since <= origin.happened < until:
         return 0.5 if times and not origin.is_dated else 1.0
-    return 0.5 * any(start < until and end > since for since, until in named for start, end in times)
+    return 0.5 * any(start < until and end > since for start, end in times)
 
 
 def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[float]:

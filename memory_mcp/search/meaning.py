@@ -8,7 +8,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.domain import Filters, Question
-from memory_mcp.encoders.model_families import ranking_of
+from memory_mcp.encoders.model_families import USUAL, ranking_of
 from memory_mcp.encoders.models import Centers, Models, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
@@ -38,12 +38,12 @@ class Meaning:
     index: VectorIndex | None = None
     skipped: str | None = None
     generation: str | None = None
-    weight: float = 0.5
+    weight: float = USUAL.weight
     centers: Centers | None = None
 
-    def own_centers(self, index: VectorIndex) -> Vectors | None:
+    def own_centers(self) -> Vectors | None:
         """What the statements of this persona share, by language."""
-        return index.means_near(self.centers.statements) if self.centers else None
+        return self.index.means_near(self.centers.statements) if self.index and self.centers else None
 
     def turned(self, own: Vectors | None) -> Vectors:
         """The vectors of the query and of the guess, apart from what questions and statements share."""
@@ -86,7 +86,7 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
         return []
     among = chunks.passing_filters(connection, filters) if filters else None
     asked = limit * CHUNKS_PER_CANDIDATE
-    own = meaning.own_centers(meaning.index)
+    own = meaning.own_centers()
     turned = meaning.turned(own)
     found = {chunk for vector in turned for chunk, _ in meaning.index.search(vector, asked, among)}
     known, vectors = meaning.index.reconstruct(found)
@@ -119,7 +119,7 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     if not known:
         return {}
     cosines = (vectors @ np.mean(meaning.vectors, axis=0)).tolist()
-    own = meaning.own_centers(meaning.index)
+    own = meaning.own_centers()
     contextual = _with_previous(_apart(vectors, own), [owners[chunk] for chunk in known], previous)
     nearness = (contextual @ meaning.turned(own).mean(axis=0)).tolist()
     wanted = set(memory_ids)

@@ -134,8 +134,9 @@ def _ranked(
         ranked.sort(key=_nearest_time(hints) if asked.looks_ahead else _latest_told(hints))
     pool = ranked[: question.top_k * POOL_FACTOR]
     # Only a cross-encoder needs the whole pool.
-    passing = pool if _may_rerank(question, models) else floor_for(settings, models, meaning, reranked=False).passing(pool)
-    read = passing if _may_rerank(question, models) else passing[: question.top_k + SPARE_FOR_REPEATED]
+    read: Sequence[Candidate] = pool
+    if not _may_rerank(question, models):
+        read = floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k + SPARE_FOR_REPEATED]
     by_id = memories.by_ids(connection, [candidate.memory_id for candidate in read])
     spans = chunks.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0

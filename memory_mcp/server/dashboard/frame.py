@@ -31,6 +31,7 @@ from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.call import PATH_PERSONA, TURN, Call, accepted_language, call_of, client_language
 from memory_mcp.server.dashboard.words import Words
 from memory_mcp.server.errors import argument_problems, refusal_headers, status_of, wording
+from memory_mcp.server.http.requests import body_within
 from memory_mcp.server.operation import Json, Operation
 from memory_mcp.server.sessions import COOKIE, DASHBOARD, STATIC, cookie_of
 
@@ -213,20 +214,14 @@ def _without_language(scope: Scope) -> list[tuple[bytes, bytes]]:
 
 async def _fields(request: Request) -> dict[str, list[str]]:
     """The fields of the form, or of the query."""
-    text = (await _body(request)).decode("utf-8", "replace") if request.method == "POST" else request.url.query
+    text = request.url.query
+    if request.method == "POST":
+        too_long = InvalidInput("the form is too long", f"{FORM_LIMIT // 1_048_576} MiB are the limit", "Send less at once")
+        text = (await body_within(request, FORM_LIMIT, too_long)).decode("utf-8", "replace")
     try:
         return parse_qs(text, keep_blank_values=True, max_num_fields=FIELDS_LIMIT)
     except ValueError:
         return {}
-
-
-async def _body(request: Request) -> bytes:
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > FORM_LIMIT:
-            raise InvalidInput("the form is too long", f"{FORM_LIMIT // 1_048_576} MiB are the limit", "Send less at once")
-    return body
 
 
 def _check_address(visit: Visit) -> None:

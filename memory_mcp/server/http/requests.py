@@ -96,7 +96,8 @@ _QUERY_PARSERS: dict[type, Callable[[str, str, str], Any]] = {str: _text, int: _
 
 async def _body_values(request: Request, kinds: dict[str, type], blank_means_absent: bool) -> dict[str, Any]:
     """Return the fields of the JSON object in the body; an empty body is an empty object."""
-    body = await _body(request)
+    too_long = InvalidInput("the body is too long", f"{BODY_LIMIT_BYTES // 1024} KiB are the limit", "Send less at once")
+    body = await body_within(request, BODY_LIMIT_BYTES, too_long)
     fields = f"Send an object with {', '.join(kinds)}"
     try:
         values = json.loads(body) if body.strip() else {}
@@ -118,12 +119,17 @@ async def _body_values(request: Request, kinds: dict[str, type], blank_means_abs
     return values
 
 
-async def _body(request: Request) -> bytes:
+async def body_within(request: Request, limit_bytes: int, too_long: InvalidInput) -> bytes:
+    """The body of a request, no more of which is read than `limit_bytes`.
+
+    Raises:
+        InvalidInput: `too_long`: it is longer.
+    """
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > BODY_LIMIT_BYTES:
-            raise InvalidInput("the body is too long", f"{BODY_LIMIT_BYTES // 1024} KiB are the limit", "Send less at once")
+        if len(body) > limit_bytes:
+            raise too_long
     return body
 
 

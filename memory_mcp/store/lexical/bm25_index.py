@@ -19,7 +19,7 @@ import apsw
 from memory_mcp.domain import Filters
 from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import TokenCounts, rows_with
-from memory_mcp.store.memories import CURRENT, event_time_of, session_order, where
+from memory_mcp.store.memories import CURRENT, adjacent_turns, where
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
 
@@ -221,18 +221,8 @@ def _matching(connection: apsw.Connection, expression: str, filters: Filters, li
 
 def _neighbors(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int | None, int | None]]:
     """Memory → the memories just before and after it in its session, by event time, not counting those in the trash."""
-    rows = connection.execute(
-        f"""
-        SELECT m.id,
-            (SELECT p.id FROM memories p WHERE p.session_id = m.session_id AND p.deleted_at IS NULL AND p.kind <> 'summary'
-                AND {session_order("p", "<", "m")} ORDER BY {event_time_of("p")} DESC, p.id DESC LIMIT 1),
-            (SELECT n.id FROM memories n WHERE n.session_id = m.session_id AND n.deleted_at IS NULL AND n.kind <> 'summary'
-                AND {session_order("n", ">", "m")} ORDER BY {event_time_of("n")}, n.id LIMIT 1)
-        FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.session_id IS NOT NULL
-        """,
-        (json.dumps(list(ids)),),
-    )
-    return {memory_id: (previous, following) for memory_id, previous, following in rows}
+    before, after = adjacent_turns(connection, ids, "before"), adjacent_turns(connection, ids, "after")
+    return {memory_id: (before.get(memory_id), after.get(memory_id)) for memory_id in before.keys() | after.keys()}
 
 
 def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
