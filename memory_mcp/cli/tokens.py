@@ -1,8 +1,7 @@
 """`memory-mcp token`: creates, lists and revokes tokens in the data directory. A running server applies changes at its next call."""
 
 import json
-import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,8 +14,6 @@ from memory_mcp.personas.names import canonical_name
 
 if TYPE_CHECKING:
     from memory_mcp.store.files.access_tokens import Token
-
-_SPANS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 token = typer.Typer(help="Create, list and revoke tokens, which grant access to personas.", no_args_is_help=True)
 
@@ -41,14 +38,14 @@ def create(
 ) -> None:
     """Create a token. Its secret is printed once, alone on stdout, and stored nowhere."""
     # Imported here: the other commands don't need the library for locks.
-    from memory_mcp.store.files.access_tokens import create_token, read_tokens  # noqa: PLC0415
+    from memory_mcp.store.files.access_tokens import create_token, expiry_of, read_tokens  # noqa: PLC0415
 
     if bool(persona) == all_personas:
         raise InvalidInput("a token is for some personas or for all", "", "Use --persona NAME, once for each, or --all-personas")
     now = datetime.now(UTC)
     directory = data or default_data_directory()
     personas = None if all_personas else [canonical_name(persona_name) for persona_name in persona or []]
-    granted, expires_at = _scopes(scopes), _expiry(expires, now) if expires else None
+    granted, expires_at = _scopes(scopes), expiry_of(expires, now) if expires else None
     existed, is_first = directory.exists(), read_tokens(directory) is None
     made, secret = create_token(directory, name=name, personas=personas, scopes=granted, now=now, expires_at=expires_at)
     typer.echo(secret)
@@ -95,17 +92,6 @@ def _scopes(text: str) -> list[TokenScope]:
             f"Use {', '.join(TOKEN_SCOPES)}",
         )
     return [scope for scope in TOKEN_SCOPES if scope in named]
-
-
-def _expiry(text: str, now: datetime) -> datetime:
-    span = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
-    if span:
-        return now + int(span[1]) * _SPANS[span[2]]
-    try:
-        # The end of that day in local time: the day itself is included.
-        return datetime.combine(datetime.fromisoformat(text.strip()).date(), time.max).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidInput(f"--expires {text!r} is not a time", "", "Write 12h, 90d, 8w, or a day such as 2026-12-31") from None
 
 
 def _grants(entry: "Token") -> str:

@@ -108,6 +108,7 @@ class Authenticator:
             return Admission(None, None, frozenset(TOKEN_SCOPES), client, self.refusals)
         if token is None:
             return self._stranger(client)
+        self._runtime.token_uses[token.id] = self._runtime.clock()
         return Admission(
             token.id, None if token.personas is None else frozenset(token.personas), frozenset(token.scopes), client, self.refusals
         )
@@ -164,8 +165,21 @@ class Authenticator:
         """
         return self.sessions.begin(self._in_force(self._tokens.current() or {}, secret).id)
 
+    def is_secret_of(self, token: str | None, secret: str) -> bool:
+        """Whether this is the secret of the token with this id, and the token in force."""
+        known = matching(self._tokens.current() or {}, secret)
+        return known is not None and known.id == token and known.state(self._runtime.clock()) == "in force"
+
     def _stranger(self, client: str) -> Admission:
         return Admission(None, frozenset(), frozenset(), client, self.refusals, is_stranger=True)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a `Host` header's name, without its port, is one of this machine."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _credentials(scope: Scope) -> list[bytes]:

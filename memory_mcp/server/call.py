@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import apsw
 from fastmcp.server.dependencies import get_http_request
@@ -184,6 +184,10 @@ class Call:
                     persona.log.append(persona.name, persona.database.write(record))
         except MemoryMCPError as unrecorded:
             logger.debug("a failed %s isn't recorded: %s", operation, unrecorded)
+
+    def note_event(self, event: str, **facts: Any) -> None:
+        """Puts a change of the server itself into the operations log: what was changed by whom, never a value."""
+        self.runtime.personas.log.append_event(event, self.now, {"token": self.admission.token, "client": self.admission.client, **facts})
 
     def note_use(self, persona: Persona, hits: Iterable[Hit]) -> None:
         """These memories answered the caller's question. Nothing is written here."""

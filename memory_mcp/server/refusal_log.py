@@ -33,7 +33,7 @@ class RefusalLog:
         if suppressed is None:
             return
         told = {"reason": reason, "token": token, "client": client, **facts}
-        self._log.append_refusal(self._clock(), {**told, **({"suppressed": suppressed} if suppressed else {})})
+        self._log.append_event("refused", self._clock(), {**told, **({"suppressed": suppressed} if suppressed else {})})
 
     def _take(self, has_token: bool, caller: str, reason: str) -> int | None:
         """How many were suppressed before a line that may be written now; None where it may not."""

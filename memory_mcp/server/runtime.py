@@ -19,7 +19,7 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 class Runtime:
     """One server's parts. `clock` answers with an aware datetime; without an `index` nothing is embedded and words alone are searched;
     without `chores` there is no upkeep in the background, and without `usage` nothing is counted. `forget_cached` drops what models
-    have answered."""
+    have answered. `token_uses`: when each token was last used since the start, by its id."""
 
     config: LiveConfig
     personas: Personas
@@ -32,3 +32,4 @@ class Runtime:
     forget_cached: Callable[[], None] = lambda: None
     usage: Usage | None = None
     analyses: Analyses = field(default_factory=Analyses)
+    token_uses: dict[str, datetime] = field(default_factory=dict)

@@ -34,8 +34,10 @@ CONFIRM = "confirm"
 # What becomes of a full log: files beyond LOGS_KEPT are dropped, each is compressed and kept, or it is never full.
 Rotation = Literal["drop", "archive", "off"]
 
-# Lines without a row: files that were moved, and calls that were refused.
-_LOGGED_ONLY = ("adopt", "refused")
+# What concerns the whole server, and no persona.
+SERVER_EVENTS = ("refused", "create_token", "revoke_token", "configure")
+# Lines without a row: files that were moved, and events of the server.
+_LOGGED_ONLY = ("adopt", *SERVER_EVENTS)
 
 logger = logging.getLogger(__name__)
 
@@ -173,10 +175,10 @@ class OperationsLog:
         }
         self._write({**line, "error": operation.error} if operation.error else line)
 
-    def append_refusal(self, timestamp: datetime, facts: Mapping[str, Any]) -> None:
-        """Append a line for a refused call; `facts` describe caller, request, and reason."""
-        line = {"timestamp": to_text(timestamp), "operation_id": uuid.uuid4().hex, "operation": "refused", "success": False, **facts}
-        self._write(line)
+    def append_event(self, event: str, timestamp: datetime, facts: Mapping[str, Any]) -> None:
+        """Append a line for one of `SERVER_EVENTS`; `facts` say who did what."""
+        head = {"timestamp": to_text(timestamp), "operation_id": uuid.uuid4().hex, "operation": event, "success": event != "refused"}
+        self._write({**head, **facts})
 
     def _write(self, line: Mapping[str, Any]) -> None:
         self._handler.handle(logging.makeLogRecord({"msg": json.dumps(line, ensure_ascii=False)}))

@@ -13,7 +13,7 @@ from memory_mcp.server.actions.context import DEFAULT_TOKENS, get_context
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.answer_text import answer_text, tokens_of
 from memory_mcp.server.dashboard.frame import Visit
-from memory_mcp.server.errors import argument_problems, wording
+from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Json
 
 # Hits beyond the page, to show what just missed it.
@@ -35,14 +35,14 @@ def question(visit: Visit) -> Response:
     in_force = {key: _value(settings, key) for key in TRIED}
     wanted = {key: visit.field(key) or in_force[key] for key in TRIED}
     shown = visit.field("top_k") or str(settings.reranker_top_n)
-    answers, error = [], ""
+    answers, error = [], None
     try:
         if visit.field("q"):
             answers.append(("in_force", _asked(visit, shown)))
         if visit.field("q") and wanted != in_force:
             answers.append(("tried", _asked(visit.trying(_with(settings, _changed(in_force, wanted))), shown)))
     except InvalidInput as refused:
-        error = wording(str(refused), settings.privacy)
+        error = visit.refused(refused)
     return visit.page(
         "ask.html",
         400 if error else 200,
@@ -109,11 +109,11 @@ def _number(key: str, text: str) -> float:
 
 def context(visit: Visit) -> Response:
     """Show what a model is told at the beginning of a conversation, word for word, and how many tokens it costs."""
-    budget, text, error = visit.field("max_tokens") or str(DEFAULT_TOKENS), "", ""
+    budget, text, error = visit.field("max_tokens") or str(DEFAULT_TOKENS), "", None
     try:
         text = answer_text(visit.as_model().perform(get_context, query=visit.field("q"), max_tokens=budget))
     except InvalidInput as refused:
-        error = wording(str(refused), visit.call.settings.privacy)
+        error = visit.refused(refused)
     return visit.page(
         "context.html", 400 if error else 200, q=visit.field("q"), max_tokens=budget, text=text, tokens=tokens_of(text), error=error
     )

@@ -1,7 +1,6 @@
 """What all pages share: who looks and in which language, the headers, forms that only our pages can send, and refusals."""
 
 import hashlib
-import ipaddress
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,10 +26,11 @@ from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, TokenRefused
 from memory_mcp.server.arguments import Arguments
-from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
+from memory_mcp.server.auth import ADMISSION, Admission, Authenticator, is_loopback
 from memory_mcp.server.call import PATH_PERSONA, TURN, Call, accepted_language, call_of, client_language
+from memory_mcp.server.dashboard.refusals import Refused, refused
 from memory_mcp.server.dashboard.words import Words
-from memory_mcp.server.errors import argument_problems, refusal_headers, status_of, wording
+from memory_mcp.server.errors import argument_problems, refusal_headers, status_of
 from memory_mcp.server.http.requests import body_within
 from memory_mcp.server.operation import Json, Operation
 from memory_mcp.server.sessions import COOKIE, DASHBOARD, STATIC, cookie_of
@@ -60,6 +60,11 @@ ROOMS: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/ask", "ask", ("read",)),
     ("/people", "people", ("read",)),
     ("/house", "house", ("admin", "export", "write")),
+)
+# The same for the pages of the house.
+HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
+    ("/house", "house_persona", ("admin", "export", "write")),
+    ("/house/tokens", "tokens_room", ("admin",)),
 )
 
 _OURS = re.compile(rf"(/p/[^/?#\\]+)?{DASHBOARD}([/?][^\\]*)?")
@@ -140,6 +145,11 @@ class Visit:
             return self.url(**changed)
         return self.url(self.request.url.path.removeprefix(DASHBOARD), **{**self.fields, **changed})
 
+    @property
+    def house_rooms(self) -> list[tuple[str, str]]:
+        """The pages of the house that the visitor may open: path and the name of its text."""
+        return [(path, name) for path, name, scopes in HOUSE if any(map(self.may, scopes))]
+
     def redirect(self, path: str, **query: Any) -> Response:
         """Send the browser to another page."""
         return RedirectResponse(self.url(path, **query), status_code=303)
@@ -156,12 +166,15 @@ class Visit:
             "is_signed_in": self.admission.token is not None,
             "is_open": self.admission.token is None and not self.admission.is_stranger,
         }
-        return _rendered(template, self.request.scope, self.language, status, **shared, **context)
+        return _rendered(template, self.request.scope, self.language, status, **{**shared, **context})
+
+    def refused(self, error: MemoryMCPError) -> Refused:
+        """What to say of an error, in the language of the page."""
+        return refused(error, self.language, self.call.settings.privacy)
 
     def refusal(self, error: MemoryMCPError) -> Response:
         """The page of a request that was refused."""
-        words = wording(str(error), self.call.settings.privacy)
-        response = self.page("refusal.html", status_of(error), error=words)
+        response = self.page("refusal.html", status_of(error), error=self.refused(error))
         response.headers.update(refusal_headers(error))
         return response
 
@@ -226,19 +239,12 @@ async def _fields(request: Request) -> dict[str, list[str]]:
 
 def _check_address(visit: Visit) -> None:
     """Raises NotAllowed for a browser on another machine where no tokens are in use."""
-    if visit.admission.token is None and not visit.admission.is_stranger and not _is_loopback(visit.request.url.hostname or ""):
+    if visit.admission.token is None and not visit.admission.is_stranger and not is_loopback(visit.request.url.hostname or ""):
         raise NotAllowed(
             "without tokens the dashboard is for this machine alone",
             "the address in the browser is another machine's name",
             "Create a token with `memory-mcp token create`, or open it as http://127.0.0.1 on the machine itself",
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _check_form(visit: Visit) -> None:
@@ -292,7 +298,7 @@ def own_address(address: str) -> str:
 def refusal_page(scope: Scope, error: MemoryMCPError) -> Response:
     """The page of a request that was not let in."""
     language = accepted_language(Headers(scope=scope).get("accept-language", "")) or "en"
-    response = _rendered("refusal.html", scope, language, status_of(error), visit=None, error=wording(str(error), Privacy()))
+    response = _rendered("refusal.html", scope, language, status_of(error), visit=None, error=refused(error, language, Privacy()))
     response.headers.update({name: value for name, value in refusal_headers(error).items() if not isinstance(error, TokenRefused)})
     return response
 

@@ -8,6 +8,7 @@ from memory_mcp.errors import TokenRefused
 from memory_mcp.server.actions.personas import list_personas
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.dashboard.frame import SIGN_IN, Visit, own_address, set_cookie
+from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.sessions import COOKIE, DASHBOARD, cookie_of
 
 
@@ -40,7 +41,7 @@ def sign_out(visit: Visit) -> Response:
 
 def nowhere(visit: Visit) -> Response:
     """Say that there is no such page."""
-    return visit.page("refusal.html", 404, error=visit.words("nowhere"))
+    return visit.page("refusal.html", 404, error=Refused(visit.words("nowhere")))
 
 
 def personas(visit: Visit) -> Response:

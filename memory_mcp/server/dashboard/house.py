@@ -5,8 +5,10 @@ import json
 from starlette.responses import Response
 
 from memory_mcp.domain import CLASHES
+from memory_mcp.errors import PersonaUnknown
 from memory_mcp.server.actions import personas, transfer, upkeep
 from memory_mcp.server.dashboard.frame import Visit
+from memory_mcp.server.operation import Json
 
 EXPORTED = ("include_deleted", "include_secret", "include_versions", "include_context")
 FIGURES = ("memories", "superseded", "in_trash", "versions", "operations", "vectors", "erased")
@@ -15,16 +17,24 @@ BYTES = ("database_bytes", "index_bytes")
 
 def overview(visit: Visit) -> Response:
     """Show what the persona has, and what the visitor may do with it."""
-    is_admin = visit.may("admin")
+    figures = _figures(visit) if visit.may("admin") else None
     return visit.page(
         "house.html",
-        figures=visit.perform(personas.persona_figures) if is_admin else None,
-        backups=visit.perform(upkeep.list_backups) if is_admin else None,
+        figures=figures,
+        backups=visit.perform(upkeep.list_backups) if figures else None,
         counted=FIGURES,
         measured=BYTES,
         exported=EXPORTED,
         clashes=CLASHES,
     )
+
+
+def _figures(visit: Visit) -> Json | None:
+    """What the persona has; None of one that has no memory yet, into which something may be imported."""
+    try:
+        return visit.perform(personas.persona_figures)
+    except PersonaUnknown:
+        return None
 
 
 def export(visit: Visit) -> Response:

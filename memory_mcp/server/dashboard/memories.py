@@ -1,7 +1,6 @@
 """The room of memories: the table with search and filters, the reader of one memory, and what may be changed there."""
 
 import itertools
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -14,8 +13,9 @@ from memory_mcp.server.actions import browse, graph, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.dashboard.diff import changes
+from memory_mcp.server.dashboard.fields import commas
 from memory_mcp.server.dashboard.frame import Visit
-from memory_mcp.server.errors import wording
+from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.operation import Json
 
 FILTERS = ("date_range", "tags", "kind", "source", "session_id", "category", "privacy_level", "min_importance", "shelf")
@@ -26,16 +26,14 @@ CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, 
 # What a page may say that it has done, after a redirect.
 DONE = ("revised", "restored")
 
-_COMMAS = re.compile("[,、，]")
-
 
 def listing(visit: Visit) -> Response:
     """Show the table: what a search finds, or all memories that pass the filters, the latest told first."""
     filters = {name: visit.field(name) for name in FILTERS}
     try:
-        found, error = _found(visit, visit.field("q"), filters), ""
+        found, error = _found(visit, visit.field("q"), filters), None
     except InvalidInput as refused:
-        found, error = {"memories": []}, wording(str(refused), visit.call.settings.privacy)
+        found, error = {"memories": []}, visit.refused(refused)
     shown = {**filters, "shelf": filters["shelf"] or "current"}
     is_filtered = any(value and (name, value) != ("shelf", "current") for name, value in filters.items())
     return visit.page(
@@ -51,7 +49,7 @@ def listing(visit: Visit) -> Response:
 
 
 def _found(visit: Visit, query: str, filters: Mapping[str, str]) -> Json:
-    sent = {name: _commas(value) if name == "tags" else value for name, value in filters.items() if value}
+    sent = {name: commas(value) if name == "tags" else value for name, value in filters.items() if value}
     if not query:
         return visit.perform(browse.list_memories, after=visit.field("after"), **sent)
     if sent.get("shelf") == "current":
@@ -83,12 +81,12 @@ def reader(visit: Visit) -> Response:
     )
 
 
-def _known(visit: Visit, key: str) -> tuple[Json, str]:
+def _known(visit: Visit, key: str) -> tuple[Json, Refused | None]:
     """What is known of a memory, also as of a date; and why that date can't be used, if it can't."""
     try:
-        return visit.perform(browse.get_memory, key=key, as_of=visit.field("as_of")), ""
+        return visit.perform(browse.get_memory, key=key, as_of=visit.field("as_of")), None
     except InvalidInput as refused:
-        return visit.perform(browse.get_memory, key=key), wording(str(refused), visit.call.settings.privacy)
+        return visit.perform(browse.get_memory, key=key), visit.refused(refused)
 
 
 def _steps(memory: Json, versions: list[Json]) -> list[Json]:
@@ -114,7 +112,7 @@ def revise(visit: Visit) -> Response:
     if visit.field("revision") != str(memory["revision"]):
         problem = "changed_meanwhile"
     else:
-        changed = {name: _commas(value) if name == "tags" else value for name, value in written.items() if value != before[name]}
+        changed = {name: commas(value) if name == "tags" else value for name, value in written.items() if value != before[name]}
         if changed:
             visit.perform(actions.revise, key=memory["key"], reason=visit.field("reason"), **changed)
         return visit.redirect("/memory", key=memory["key"], done="revised" if changed else "")
@@ -161,19 +159,15 @@ def done(visit: Visit) -> Response:
 
 def new(visit: Visit) -> Response:
     """Show the form to add a memory."""
-    return visit.page("new.html", written={name: visit.field(name) for name in ADDED}, error="", **CHOICES)
+    return visit.page("new.html", written={name: visit.field(name) for name in ADDED}, error=None, **CHOICES)
 
 
 def add(visit: Visit) -> Response:
     """Store a memory that the visitor wrote."""
     written = {name: visit.field(name) for name in ADDED}
-    sent: dict[str, Any] = {name: _commas(value) if name == "tags" else value for name, value in written.items() if value}
+    sent: dict[str, Any] = {name: commas(value) if name == "tags" else value for name, value in written.items() if value}
     try:
         stored = visit.perform(actions.remember, **{"content": "", **sent})
     except InvalidInput as refused:
-        return visit.page("new.html", 400, written=written, error=wording(str(refused), visit.call.settings.privacy), **CHOICES)
+        return visit.page("new.html", 400, written=written, error=visit.refused(refused), **CHOICES)
     return visit.page("added.html", stored=stored)
-
-
-def _commas(value: str) -> list[str]:
-    return [part.strip() for part in _COMMAS.split(value) if part.strip()]

@@ -11,7 +11,7 @@ from memory_mcp.server.actions import analytics, entities, graph, merges
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.dashboard.picture import Picture, drawn
-from memory_mcp.server.errors import wording
+from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.operation import Json
 
 PAGE = 50
@@ -108,7 +108,7 @@ def _from_the_center(around: Json, colors: Mapping[str, str]) -> Picture:
 def path(visit: Visit) -> Response:
     """Show how two of them are connected."""
     source, target = visit.field("source"), visit.field("target")
-    found, error = None, ""
+    found, error = None, None
     if source and target:
         found, error = _or_refused(visit, graph.find_path, source=source, target=target, algorithm="all")
     return visit.page("path.html", 400 if error else 200, source=source, target=target, found=found, error=error)
@@ -139,9 +139,9 @@ def _types(visit: Visit) -> dict[str, Any]:
     return {"types": [type_ for type_ in listed if type_["used"]], "type_names": {type_["name"]: type_[shown] for type_ in listed}}
 
 
-def _or_refused(visit: Visit, action: Any, **arguments: Any) -> tuple[Json | None, str]:
+def _or_refused(visit: Visit, action: Any, **arguments: Any) -> tuple[Json | None, Refused | None]:
     """The answer of an operation, or why there is none, to be shown beside the form."""
     try:
-        return visit.perform(action, **arguments), ""
+        return visit.perform(action, **arguments), None
     except (InvalidInput, EntityNotFound) as refused:
-        return None, wording(str(refused), visit.call.settings.privacy)
+        return None, visit.refused(refused)

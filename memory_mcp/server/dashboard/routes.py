@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from memory_mcp.server.dashboard import ask, front, house, memories, people, today
+from memory_mcp.server.dashboard import ask, front, house, memories, people, today, tokens
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -46,6 +46,8 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/house/copy": (None, house.copy),
     "/house/merge": (None, house.merge),
     "/house/erase": (house.erasing, house.erase),
+    "/house/tokens": (tokens.overview, tokens.create),
+    "/house/tokens/revoke": (None, tokens.revoke),
 }
 
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +23,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
-from memory_mcp.errors import InvalidInput, StoreDamaged, StoreError
+from memory_mcp.errors import InvalidInput, StoreDamaged, StoreError, TokenRefused
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, write_atomically
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 
@@ -35,6 +35,7 @@ NAME_LIMIT = 100
 LOCK_SECONDS = 10
 
 _SECRET = re.compile(rf"{PREFIX}_([0-9a-f]{{10}})_[0-9a-f]{{64}}")
+_SPANS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _UNUSED_FINGERPRINT = hashlib.sha256(b"").hexdigest()
 
 logger = logging.getLogger(__name__)
@@ -106,6 +107,21 @@ def read_tokens(directory: Path) -> Tokens | None:
         ) from error
 
 
+def expiry_of(text: str, now: datetime) -> datetime:
+    """The moment that 12h, 90d, 8w, or a day such as 2026-12-31 means, to its end in local time.
+
+    Raises:
+        InvalidInput: it is none of them.
+    """
+    span = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
+    if span:
+        return now + int(span[1]) * _SPANS[span[2]]
+    try:
+        return datetime.combine(datetime.fromisoformat(text.strip()).date(), time.max).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"the expiry {text[:40]!r} is not a time", "", "Write 12h, 90d, 8w, or a day such as 2026-12-31") from None
+
+
 def create_token(
     directory: Path,
     *,
@@ -114,8 +130,9 @@ def create_token(
     scopes: Iterable[TokenScope],
     now: datetime,
     expires_at: datetime | None = None,
+    only_first: bool = False,
 ) -> tuple[Token, str]:
-    """Create a token. Returns it with its secret, which isn't stored.
+    """Create a token. Returns it with its secret, which isn't stored. `only_first`: as long as tokens aren't in use.
 
     The directory is created if necessary, because a server that listens on the network requires a token before its first start.
 
@@ -132,7 +149,10 @@ def create_token(
     if expires_at and expires_at <= now:
         raise InvalidInput("the token would have expired already", f"at {expires_at.isoformat()}", "Choose a later time")
     with _locked(directory):
-        tokens = dict(read_tokens(directory) or {})
+        existing = read_tokens(directory)
+        if only_first and existing is not None:
+            raise TokenRefused("this server wants a token", "tokens have been in use for a moment", "Sign in, and try again")
+        tokens = dict(existing or {})
         identity = next(made for made in iter(lambda: secrets.token_hex(5), None) if made not in tokens)
         secret = f"{PREFIX}_{identity}_{secrets.token_hex(32)}"
         token = Token(identity, name, _fingerprint(secret), who, what, now, expires_at)

@@ -1,0 +1,58 @@
+"""Refusals in the language of the page. Operations word them in English; `refusals.toml` has the Japanese of those that people meet."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.dates.format import Language
+from memory_mcp.errors import MemoryMCPError
+from memory_mcp.server.errors import status_of, wording
+
+_PLACE = re.compile(r"\\\{(\d)\\\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What a page says of a refusal: a sentence in its language, and the original where there is no translation of it."""
+
+    text: str
+    original: str = ""
+
+
+def refused(error: MemoryMCPError, language: Language, rules: Privacy) -> Refused:
+    """The words for an error, with private data redacted."""
+    words = wording(str(error), rules)
+    if language == "en":
+        return Refused(words)
+    catalog = _catalog()
+    for pattern, japanese in catalog.sentences.items():
+        if found := pattern.fullmatch(words):
+            return Refused(japanese.format(*(_inner(catalog, part) for part in found.groups())))
+    return Refused(catalog.by_status.get(str(status_of(error)), catalog.by_status["400"]), words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Catalog:
+    sentences: Mapping[re.Pattern[str], str]
+    parts: Mapping[str, str]
+    by_status: Mapping[str, str]
+
+
+def _inner(catalog: _Catalog, text: str) -> str:
+    """What stands in a place of a sentence: itself, or words of ours in Japanese."""
+    return catalog.parts.get(text, text)
+
+
+@cache
+def _catalog() -> _Catalog:
+    tree = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
+    return _Catalog({_pattern(english): japanese for english, japanese in tree["sentences"].items()}, tree["parts"], tree["status"])
+
+
+def _pattern(english: str) -> re.Pattern[str]:
+    """Of `{0} has {1} characters`. A place is as short as it can be, and may be empty."""
+    return re.compile(_PLACE.sub(r"(?P<p\1>.*?)", re.escape(english)), re.DOTALL)

@@ -1,0 +1,138 @@
+"""The rooms of the house over HTTP: tokens and what they may do there."""
+
+import html
+import re
+import ssl
+from contextlib import ExitStack
+from datetime import UTC, datetime
+
+import httpx2
+import pytest
+
+from memory_mcp.domain import TOKEN_SCOPES
+from memory_mcp.store.files.access_tokens import create_token, read_tokens
+
+NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
+TLS = ssl.create_default_context()
+
+
+@pytest.fixture
+def token(own_server):
+    """token("nilou", scopes=…): the secret of a new token; no name means every persona."""
+
+    def token(*personas, scopes=TOKEN_SCOPES):
+        return create_token(own_server.data, name="", personas=personas or None, scopes=scopes, now=NOON)[1]
+
+    return token
+
+
+class Browser:
+    """A browser that looks at one persona: pages as text without markup, and forms with the key of their page."""
+
+    def __init__(self, client, persona="nilou"):
+        self.client, self.at = client, f"/p/{persona}/ui"
+
+    def sign_in(self, secret):
+        page = self.client.get("/ui/sign-in")
+        self.client.post("/ui/sign-in", data={"form_key": key_of(page), "token": secret})
+        return self
+
+    def show(self, path):
+        answer = self.client.get(f"{self.at}/{path}", follow_redirects=True)
+        return answer.status_code, text_of(answer)
+
+    def submit(self, path, page="house", **fields):
+        key = key_of(self.client.get(f"{self.at}/{page}"))
+        answer = self.client.post(f"{self.at}/{path}", data={"form_key": key, **fields}, follow_redirects=True)
+        return answer.status_code, text_of(answer)
+
+
+def key_of(page):
+    return re.search(r'name="form_key" value="([0-9a-f]+)"', page.text)[1]
+
+
+def text_of(answer):
+    visible = re.sub(r'<input [^>]*?value="([^"]*)"[^>]*>', r" \1 ", answer.text)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", visible)).split())
+
+
+@pytest.fixture
+def browser(own_server):
+    """browser("ja"): a new browser at the server of this test."""
+    with ExitStack() as stack:
+
+        def browser(language="en"):
+            headers = {"Accept-Language": language, "Accept": "text/html"}
+            return Browser(stack.enter_context(httpx2.Client(base_url=own_server.url, headers=headers, verify=TLS)))
+
+        yield browser
+
+
+ALL = {"all_personas": "true", "scopes": list(TOKEN_SCOPES)}
+
+
+def test_the_first_token_is_made_knowingly_and_signs_the_browser_in(own_server, browser):
+    first, other = browser(), browser()
+    assert "This is the first token" in first.show("house/tokens")[1]
+    status, page = first.submit("house/tokens", **ALL)
+    assert status == 400
+    assert "every call without a token is refused" in page
+    assert read_tokens(own_server.data) is None
+    status, page = first.submit("house/tokens", **ALL, turn_on="true")
+    secret = re.search(r"mmcp_\w+", page)[0]
+    assert "This browser is signed in with it" in page
+    assert "everybody on this machine" not in page
+    assert first.show("house/tokens")[0] == 200
+    assert secret not in first.show("house/tokens")[1]
+    assert "Sign in" in other.show("house/tokens")[1]
+    assert secret not in (own_server.data / "tokens.json").read_text(encoding="utf-8")
+
+
+def test_a_token_is_made_with_ones_own_token_alone_so_that_a_stolen_cookie_makes_none(own_server, browser, token):
+    own = token()
+    visitor = browser().sign_in(own)
+    for shown in ("", "mmcp_x", token()):
+        status, page = visitor.submit("house/tokens", **ALL, own_token=shown)
+        assert (status, "not the token that you signed in with" in page) == (403, True)
+    assert len(read_tokens(own_server.data)) == 2
+    status, page = visitor.submit("house/tokens", personas="nilou、さくら", scopes=["read"], name="VS Code", own_token=own)
+    made = browser().sign_in(re.search(r"mmcp_\w+", page)[0])
+    assert status == 200
+    assert made.show("house/tokens")[0] == 403
+    assert made.show("memories")[0] == 200
+    assert "VS Code" in visitor.show("house/tokens")[1]
+
+
+def test_a_token_of_one_persona_is_offered_and_gets_no_more_than_it_has(own_server, browser, token):
+    own, foreign = token("nilou", scopes=["read", "admin"]), token("alice")
+    visitor = browser().sign_in(own)
+    page = visitor.show("house/tokens")[1]
+    assert foreign.split("_")[1] not in page
+    assert "all personas" not in page
+    assert "delete: put into the trash" not in page
+    for sent in (ALL, {"personas": "alice", "scopes": ["read"]}, {"personas": "nilou", "scopes": ["delete"]}):
+        assert visitor.submit("house/tokens", **sent, own_token=own)[0] == 403
+    assert len(read_tokens(own_server.data)) == 2
+
+
+def test_revoking_a_token_ends_the_sessions_that_it_began(browser, token):
+    admin, other = token(), token("nilou")
+    boss, guest = browser().sign_in(admin), browser().sign_in(other)
+    assert guest.show("memories")[0] == 200
+    _, page = boss.submit("house/tokens/revoke", id=other.split("_")[1])
+    assert f"Token {other.split('_')[1]} is revoked" in page
+    assert "Sign in" in guest.show("memories")[1]
+    status, page = boss.submit("house/tokens/revoke", id=admin.split("_")[1])
+    assert (status, "nobody could call the server any more" in page) == (400, True)
+    assert boss.show("memories")[0] == 200
+
+
+def test_a_token_without_admin_has_no_room_of_tokens(browser, token):
+    guest = browser().sign_in(token("nilou", scopes=["read", "write", "delete", "export"]))
+    assert "Tokens" not in guest.show("house")[1]
+    assert guest.show("house/tokens")[0] == 403
+
+
+def test_a_refusal_is_in_the_language_of_the_page_with_the_original_where_there_is_no_translation(browser):
+    page = browser("ja").submit("house/tokens", **ALL, name="x" * 101, turn_on="true")[1]
+    assert re.search(r"[ぁ-ん]。", page)
