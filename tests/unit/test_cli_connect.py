@@ -2,17 +2,22 @@
 
 import json
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from memory_mcp.cli import app
-from memory_mcp.cli.connect import INSTRUCTIONS, ClientName
+from memory_mcp.cli.client_recipes import ClientName
+from memory_mcp.cli.connect import Language, instructions
 from memory_mcp.errors import InvalidInput
 
+INSTRUCTIONS = instructions(Language.ENGLISH)
+URL = "http://127.0.0.1:8000"
 SAKURA = "%E3%81%95%E3%81%8F%E3%82%89"
 JSON_CLIENTS = ["vscode", "cursor", "gemini", "lmstudio", "claude-desktop"]
 
@@ -24,7 +29,7 @@ def connect(*arguments: str) -> str:
 
 
 def snippet(client: str, *arguments: str, persona: str = "さくら") -> str:
-    return connect("--client", client, "--persona", persona, "--url", "http://127.0.0.1:8000", "--only", "snippet", *arguments)
+    return connect("--client", client, "--persona", persona, "--url", URL, "--only", "snippet", *arguments)
 
 
 def entry(client: str, *arguments: str) -> dict[str, Any]:
@@ -112,7 +117,7 @@ def test_claude_code_gets_the_name_of_the_variable_and_the_shell_does_not_replac
 def test_a_token_in_the_environment_gets_its_place_and_is_never_printed(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORY_MCP_TOKEN", "t0k-that-is-secret")
     text = connect("--client", client, "-p", "nilou", "--url", "http://h:1")
-    assert "TOKEN" in text or "memory-token" in text
+    assert "TOKEN" in text or "memory-token" in text or "OAuth" in text
     assert "t0k" not in text
 
 
@@ -137,13 +142,64 @@ def test_the_url_may_be_given_with_or_without_its_path() -> None:
 
 @pytest.mark.parametrize("client", [str(name) for name in ClientName])
 def test_every_client_gets_instructions_and_the_places_of_both_parts(client: str) -> None:
-    text = connect("--client", client, "-p", "nilou", "--url", "http://h:1")
+    text = connect("--client", client, "-p", "nilou", "--url", "http://h:1", "--language", "en")
     assert INSTRUCTIONS in text
     assert text.count("── ") == 2
-    alone = connect("--client", client, "-p", "nilou", "--url", "http://h:1", "--only", "instructions")
+    alone = connect("--client", client, "-p", "nilou", "--url", "http://h:1", "--only", "instructions", "--language", "en")
     assert alone == INSTRUCTIONS
 
 
-def test_the_instructions_name_every_tool_that_a_model_is_to_call() -> None:
+@pytest.mark.parametrize("language", Language)
+def test_the_instructions_name_what_a_model_is_to_use(language: Language) -> None:
+    told = instructions(language, "memory-of-sakura")
     for tool in ("get_context", "recall", "remember", "revise", "forget", "update_context"):
-        assert f"`{tool}`" in INSTRUCTIONS
+        assert f"`{tool}`" in told
+    for word in ("supersedes", "hypothetical", "unmatched", "relations", "[[", "`memory-of-sakura`"):
+        assert word in told
+    assert "$" not in told
+
+
+def test_the_instructions_are_in_the_language_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for here, title in (("ja_JP", "# 長期記憶"), ("en_US", "# Long-term memory"), (None, "# Long-term memory")):
+        monkeypatch.setattr("locale.getlocale", lambda here=here: (here, "UTF-8"))
+        assert connect("--client", "cursor", "-p", "a", "--url", URL, "--only", "instructions").startswith(title)
+
+
+@pytest.mark.parametrize("client", sorted(set(ClientName) - {"open-webui", "n8n", "claude-ai", "chatgpt"}))
+def test_a_client_can_start_the_server_itself(client: str) -> None:
+    text = snippet(client, "--stdio", "--name", "sakura")
+    assert "sakura" in text
+    assert "stdio" in text
+    assert "さくら" in text
+    assert "8000/mcp" not in text
+
+
+@pytest.mark.parametrize("client", ["open-webui", "n8n", "claude-ai", "chatgpt"])
+def test_a_client_that_starts_no_programs_says_so(client: str) -> None:
+    done = CliRunner().invoke(app, ["connect", "--client", client, "-p", "a", "--stdio"])
+    assert "can't start a server itself" in str(done.exception)
+
+
+@pytest.mark.parametrize("name", ["", "さくら", "a b", "-a", "x" * 33])
+def test_a_name_that_clients_refuse_is_refused(name: str) -> None:
+    done = CliRunner().invoke(app, ["connect", "--client", "cursor", "-p", "a", "--name", name])
+    assert "can't be the name of a server" in str(done.exception)
+
+
+def test_codex_is_given_the_header_and_the_name_of_the_variable_under_its_own_words() -> None:
+    server = tomllib.loads(snippet("codex", "--with-token"))["mcp_servers"]["memory"]
+    assert server == {"url": f"{URL}/mcp", "bearer_token_env_var": "MEMORY_MCP_TOKEN", "http_headers": {"X-Persona": SAKURA}}
+
+
+@pytest.mark.parametrize(("client", "key"), [("goose", "extensions"), ("librechat", "mcpServers")])
+def test_a_client_with_yaml_gets_yaml(client: str, key: str) -> None:
+    server = yaml.safe_load(snippet(client))[key]["memory"]
+    assert server["headers"] == {"X-Persona": SAKURA}
+    assert server.get("url", server.get("uri")) == f"{URL}/mcp"
+
+
+@pytest.mark.parametrize("client", ["claude-ai", "chatgpt"])
+def test_a_vendor_needs_a_public_address_that_names_the_persona(client: str) -> None:
+    assert f"https://YOUR-SERVER/p/{SAKURA}/mcp" in snippet(client)
+    public = connect("--client", client, "-p", "さくら", "--url", "https://memory.example", "--only", "snippet")
+    assert f"https://memory.example/p/{SAKURA}/mcp" in public

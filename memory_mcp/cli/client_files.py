@@ -1,0 +1,137 @@
+"""Puts a server into the settings file of a client, and its instructions into a Markdown file, and takes both out again.
+
+Everything else in these files stays: a file whose comments would be lost is not written.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+import yaml
+from tomlkit.exceptions import TOMLKitError
+
+from memory_mcp.cli.client_recipes import Form, dumped
+from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.store.files.durable_files import write_atomically
+
+Tree = dict[str, Any]
+_YAML_COMMENT = re.compile(r"(?m)(^|\s)#")
+_INDENT = re.compile(r"(?m)^([ \t]+)\S")
+
+
+def changed_settings(text: str, form: Form, change: Callable[[Tree], None], where: Path) -> str:
+    """The settings file `text` after `change`.
+
+    Raises:
+        InvalidInput: it can't be read, or has comments that would be lost.
+    """
+    if form is Form.TOML:
+        document = _parsed(lambda: tomlkit.parse(text), where)
+        change(document)
+        return tomlkit.dumps(document)
+    if form is Form.YAML and _YAML_COMMENT.search(text):
+        raise InvalidInput(f"{where} has comments", "writing it would lose them", "Paste the settings yourself, as printed without --write")
+    tree = _parsed(lambda: yaml.safe_load(text) if form is Form.YAML else json.loads(text), where) if text.strip() else {}
+    if not isinstance(tree, dict):
+        raise InvalidInput(f"{where} is not an object", "", "Paste the settings yourself, as printed without --write")
+    before = json.dumps(tree)
+    change(tree)
+    if json.dumps(tree) == before:
+        return text
+    found = _INDENT.search(text)
+    return dumped(tree, form, found[1] if found else 2) + "\n"
+
+
+def put(tree: Tree, addition: Mapping[str, Any]) -> None:
+    """Merge the addition in place: objects by key, lists by the `id` of their items, anything else is replaced.
+
+    Raises:
+        InvalidInput: a table of the file is something else.
+    """
+    for key, value in addition.items():
+        present = tree.get(key)
+        if present is None:
+            tree[key] = value
+        elif isinstance(value, list) and isinstance(present, list):
+            known = [item.get("id") for item in present if isinstance(item, dict)]
+            present.extend(item for item in value if item.get("id") not in known)
+        elif isinstance(value, list) or not isinstance(present, dict):
+            raise InvalidInput(f"{key} in the file is no {'list' if isinstance(value, list) else 'object'}", "", "Mend the file first")
+        else:
+            present.update(value)
+
+
+def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str) -> None:
+    """Remove the server in place, and the question for its token if no other server needs it."""
+    table = tree
+    for key in keys:
+        table = table.get(key, {})
+        if not isinstance(table, dict):
+            return
+    table.pop(name, None)
+    if isinstance(tree.get("inputs"), list) and f"${{input:{question}}}" not in json.dumps(table):
+        tree["inputs"] = [item for item in tree["inputs"] if not (isinstance(item, dict) and item.get("id") == question)]
+
+
+def with_block(text: str, name: str, block: str | None) -> str:
+    """A Markdown text with the instructions of a server, between two comments that name it; None takes them out."""
+    begin, end = f"<!-- {name}: instructions of memory-mcp -->", f"<!-- end of {name} -->"
+    found = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}\n?", re.DOTALL)
+    written = f"{begin}\n{block.rstrip()}\n{end}\n" if block is not None else ""
+    if found.search(text):
+        return found.sub(lambda _: written, text, count=1)
+    return f"{text.rstrip()}\n\n{written}".lstrip() if written else text
+
+
+def replaced(path: Path, change: Callable[[str], str], now: datetime) -> tuple[str, Path | None]:
+    """Change a text file. Returns the lines that changed, and where the earlier file is kept (None: there was none, or nothing changed).
+
+    A link is followed, and the file keeps its permissions.
+
+    Raises:
+        InvalidInput: `change` refuses, or the file is not UTF-8.
+        StoreError: it can't be read or written.
+    """
+    path = path.resolve()
+    try:
+        present = path.exists()
+        text = path.read_text(encoding="utf-8-sig") if present else ""
+        new = change(text)
+        if new == text:
+            return "", None
+        kept = path.with_name(f"{path.name}.{now:%Y%m%d-%H%M%S}.bak") if present else None
+        if kept:
+            kept.write_bytes(path.read_bytes())
+            kept.chmod(path.stat().st_mode)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()  # a new file has the permissions that the user's new files have
+        permissions = path.stat().st_mode
+        write_atomically(path, new)
+        path.chmod(permissions)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8", str(error), "Convert it first") from error
+    except OSError as error:
+        raise StoreError(f"{path} can't be changed", str(error), "Mend its permissions, or paste the settings yourself") from error
+    return _difference(text, new), kept
+
+
+def _difference(old: str, new: str) -> str:
+    """The changed lines alone: those around them may hold the secrets of other servers."""
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm="")
+    return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def _parsed(parse: Callable[[], Any], where: Path) -> Any:
+    try:
+        return parse()
+    except (json.JSONDecodeError, TOMLKitError, yaml.YAMLError) as error:
+        raise InvalidInput(
+            f"{where} can't be changed by a program",
+            f"it has comments or mistakes: {error}",
+            "Paste the settings yourself, as printed without --write",
+        ) from error

@@ -1,0 +1,346 @@
+"""How each client wants an MCP server written into its settings: where, under which key, in which words."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import tomlkit
+import yaml
+
+from memory_mcp.errors import InvalidInput
+
+# The token itself is never printed or written, since terminals, logs and shell histories keep their output.
+PASTE = "PASTE-THE-TOKEN-HERE"
+VARIABLE = "MEMORY_MCP_TOKEN"
+QUESTION = "memory-token"
+
+
+class ClientName(StrEnum):
+    VSCODE = "vscode"
+    CLAUDE_CODE = "claude-code"
+    CODEX = "codex"
+    CURSOR = "cursor"
+    GEMINI = "gemini"
+    CLAUDE_DESKTOP = "claude-desktop"
+    WINDSURF = "windsurf"
+    ZED = "zed"
+    CLINE = "cline"
+    ROO = "roo"
+    GOOSE = "goose"
+    LMSTUDIO = "lmstudio"
+    LIBRECHAT = "librechat"
+    OPEN_WEBUI = "open-webui"
+    N8N = "n8n"
+    CLAUDE_AI = "claude-ai"
+    CHATGPT = "chatgpt"
+
+
+class Form(StrEnum):
+    """How a settings file is written."""
+
+    JSON = "json"
+    TOML = "toml"
+    YAML = "yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The server, persona and authentication for the settings of a client. `name` is what the client calls the server."""
+
+    base_url: str
+    persona: str
+    with_token: bool = False
+    name: str = "memory"
+    by_stdio: bool = False
+    stdio_arguments: tuple[str, ...] = ()
+
+    @property
+    def url(self) -> str:
+        return f"{self.base_url}/mcp"
+
+    @property
+    def persona_url(self) -> str:
+        """The address that names the persona itself, for clients that can't send headers.
+
+        Raises:
+            InvalidInput: the name can't be in a URL.
+        """
+        if self.persona in (".", ".."):  # the URL would normalize to /mcp, which is the default persona
+            raise InvalidInput(
+                f"the persona {self.persona!r} can't be named in a URL", "clients remove such path segments", "Choose another name"
+            )
+        return f"{self.base_url}/p/{quote(self.persona, safe='')}/mcp"
+
+    def headers(self, token: str | None = PASTE) -> dict[str, str]:
+        """The HTTP headers, percent-encoded: Node's `Headers`, which most clients use, rejects raw Japanese. `token` is the client's
+        placeholder for the token; None: the client is given it otherwise."""
+        persona = {"X-Persona": quote(self.persona, safe="")}
+        return {**persona, "Authorization": f"Bearer {token}"} if self.with_token and token else persona
+
+    def command(self) -> list[str]:
+        """The command that speaks MCP on stdin and stdout, with its full path, since desktop programs don't see the commands of a virtual
+        environment."""
+        command = shutil.which("memory-mcp", path=str(Path(sys.executable).parent)) or shutil.which("memory-mcp")
+        program = [command] if command else [sys.executable, "-m", "memory_mcp"]
+        return [*program, "stdio", "--persona", self.persona, *self.stdio_arguments]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The settings of a client.
+
+    `file` is where `--write` puts them, None where a person has to. `keys` leads to the table of servers. `url`, `headers`, `command`
+    and `variables` (of its environment) are what the client calls them; `placeholder` is how it names a secret, `variable_field` a field of its own for the name of the variable.
+    `shown` prints something else than the file's content.
+    """
+
+    location: str
+    instructions: str
+    file: Callable[[], Path] | None = None
+    instructions_file: Path | None = None
+    form: Form = Form.JSON
+    keys: tuple[str, ...] = ("mcpServers",)
+    by_http: Mapping[str, Any] = field(default_factory=dict)
+    by_stdio: Mapping[str, Any] = field(default_factory=dict)
+    url: str = "url"
+    headers: str = "headers"
+    command: str = "command"
+    variables: str = "env"
+    placeholder: str = PASTE
+    variable_field: str | None = None
+    only_stdio: bool = False
+    shown: Callable[[Target], str] | None = None
+
+    def entry(self, target: Target) -> dict[str, Any]:
+        """The server in the table of servers."""
+        if target.by_stdio or self.only_stdio:
+            program, *arguments = target.command()
+            variables = {self.variables: {VARIABLE: PASTE}} if target.with_token else {}
+            return {**self._named(self.by_stdio, target), self.command: program, "args": arguments, **variables}
+        secret = {self.variable_field: VARIABLE} if self.variable_field and target.with_token else {}
+        headers = target.headers(None if self.variable_field else self.placeholder)
+        return {**self._named(self.by_http, target), self.url: target.url, self.headers: headers, **secret}
+
+    def tree(self, target: Target) -> dict[str, Any]:
+        """The settings file with nothing but the server."""
+        tree: dict[str, Any] = {target.name: self.entry(target)}
+        for key in reversed(self.keys):
+            tree = {key: tree}
+        return {"inputs": [_question()], **tree} if self.asks(target) else tree
+
+    def asks(self, target: Target) -> bool:
+        """Whether the client asks its user for the token, and keeps it in its secret storage."""
+        return self.placeholder.startswith("${input:") and target.with_token and not target.by_stdio
+
+    def text(self, target: Target) -> str:
+        """What is printed.
+
+        Raises:
+            InvalidInput: the client can't start a server itself.
+        """
+        if target.by_stdio and self.shown and not self.file:
+            raise InvalidInput("this client can't start a server itself", "", "Remove --stdio")
+        return self.shown(target) if self.shown else dumped(self.tree(target), self.form)
+
+    @staticmethod
+    def _named(fields: Mapping[str, Any], target: Target) -> dict[str, Any]:
+        return {key: target.name if value == "{name}" else value for key, value in fields.items()}
+
+
+def dumped(tree: Mapping[str, Any], form: Form, indent: str | int = 2) -> str:
+    """A settings file as text, without a last line feed."""
+    match form:
+        case Form.JSON:
+            return json.dumps(tree, ensure_ascii=False, indent=indent)
+        case Form.TOML:
+            return tomlkit.dumps(tree).rstrip()
+        case Form.YAML:
+            return str(yaml.safe_dump(dict(tree), allow_unicode=True, sort_keys=False)).rstrip()
+
+
+def _question() -> dict[str, Any]:
+    """VS Code asks once for an `input` and keeps it in its secret storage."""
+    return {"type": "promptString", "id": QUESTION, "description": "Token of Memory MCP", "password": True}
+
+
+def _claude_code(target: Target) -> str:
+    """With a token, an entry in the project's `.mcp.json` that names the variable, since other users can read arguments."""
+    if target.by_stdio:
+        return f"claude mcp add {target.name} -- {' '.join(_quoted(word) for word in target.command())}"
+    scope, quoted = ("--scope project ", "'") if target.with_token else ("", '"')
+    headers = " ".join(f"--header {quoted}{name}: {value}{quoted}" for name, value in target.headers(f"${{{VARIABLE}}}").items())
+    return f"claude mcp add --transport http {scope}{target.name} {target.url} {headers}"
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"' if not word.isascii() or " " in word else word
+
+
+def _open_webui(target: Target) -> str:
+    """The persona in the URL, because not every version sends headers."""
+    lines = ["Type   MCP (Streamable HTTP)", f"URL    {target.persona_url}"]
+    lines.append(f"Auth   Bearer {PASTE}" if target.with_token else "Auth   None")
+    elsewhere = "From a container this machine is not 127.0.0.1: run the server in the same compose network and use its service name there."
+    return "\n".join([*lines, "", elsewhere])
+
+
+def _n8n(target: Target) -> str:
+    lines = ["Node              MCP Client Tool", f"Endpoint          {target.persona_url}", "Server Transport  HTTP Streamable"]
+    lines.append(f"Authentication    Bearer Auth, {PASTE}" if target.with_token else "Authentication    None")
+    return "\n".join(lines)
+
+
+def _public(target: Target) -> str:
+    """The vendors' own servers call the memory, so it needs an address in the internet, and OAuth."""
+    address = (
+        target.persona_url if target.base_url.startswith("https://") else target.persona_url.replace(target.base_url, "https://YOUR-SERVER")
+    )
+    return "\n".join([f"Name            {target.name}", f"URL             {address}", "Authentication  OAuth (see docs/oauth.md)"])
+
+
+def _claude_desktop_file() -> Path:
+    name = "claude_desktop_config.json"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support/Claude" / name
+    if os.name == "nt":
+        return Path(os.environ.get("APPDATA", Path.home() / "AppData/Roaming")) / "Claude" / name
+    return Path.home() / ".config/Claude" / name
+
+
+def _zed_file() -> Path:
+    if os.name == "nt":
+        return Path(os.environ.get("APPDATA", Path.home() / "AppData/Roaming")) / "Zed/settings.json"
+    return Path.home() / ".config/zed/settings.json"
+
+
+def _goose_file() -> Path:
+    if os.name == "nt":
+        return Path(os.environ.get("APPDATA", Path.home() / "AppData/Roaming")) / "Block/goose/config/config.yaml"
+    return Path.home() / ".config/goose/config.yaml"
+
+
+def _codex_file() -> Path:
+    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
+
+
+_AGENTS, _SYSTEM_PROMPT = Path("AGENTS.md"), "the chat's system prompt"
+_TO_ENVIRONMENT = f"${{env:{VARIABLE}}}"
+
+RECIPES = {
+    ClientName.VSCODE: Recipe(
+        ".vscode/mcp.json",
+        ".github/copilot-instructions.md (or AGENTS.md)",
+        file=lambda: Path(".vscode/mcp.json"),
+        instructions_file=Path(".github/copilot-instructions.md"),
+        keys=("servers",),
+        by_http={"type": "http"},
+        by_stdio={"type": "stdio"},
+        placeholder=f"${{input:{QUESTION}}}",
+    ),
+    ClientName.CLAUDE_CODE: Recipe(
+        "type in a terminal, in your project",
+        "CLAUDE.md",
+        file=lambda: Path(".mcp.json"),
+        instructions_file=Path("CLAUDE.md"),
+        by_http={"type": "http"},
+        by_stdio={"type": "stdio"},
+        placeholder=f"${{{VARIABLE}}}",
+        shown=_claude_code,
+    ),
+    # `headers` would be ignored, and a token in the file refused.
+    ClientName.CODEX: Recipe(
+        "~/.codex/config.toml",
+        "AGENTS.md",
+        file=_codex_file,
+        instructions_file=_AGENTS,
+        form=Form.TOML,
+        keys=("mcp_servers",),
+        headers="http_headers",
+        variable_field="bearer_token_env_var",
+    ),
+    ClientName.CURSOR: Recipe(
+        ".cursor/mcp.json (or ~/.cursor/mcp.json)",
+        "AGENTS.md",
+        file=lambda: Path(".cursor/mcp.json"),
+        instructions_file=_AGENTS,
+        placeholder=_TO_ENVIRONMENT,
+    ),
+    # `url` would be the older transport, Server-Sent Events.
+    ClientName.GEMINI: Recipe(
+        "~/.gemini/settings.json",
+        "GEMINI.md",
+        file=lambda: Path.home() / ".gemini/settings.json",
+        instructions_file=Path("GEMINI.md"),
+        url="httpUrl",
+        placeholder=f"${VARIABLE}",
+    ),
+    ClientName.CLAUDE_DESKTOP: Recipe(
+        "claude_desktop_config.json (Settings → Developer → Edit Config)",
+        "the project's instructions",
+        file=_claude_desktop_file,
+        only_stdio=True,
+    ),
+    ClientName.WINDSURF: Recipe(
+        "~/.codeium/windsurf/mcp_config.json",
+        "AGENTS.md",
+        file=lambda: Path.home() / ".codeium/windsurf/mcp_config.json",
+        instructions_file=_AGENTS,
+        url="serverUrl",
+        placeholder=_TO_ENVIRONMENT,
+    ),
+    ClientName.ZED: Recipe(
+        "settings.json (zed: open settings file)", "AGENTS.md", file=_zed_file, instructions_file=_AGENTS, keys=("context_servers",)
+    ),
+    ClientName.CLINE: Recipe(
+        "cline_mcp_settings.json (MCP Servers → Configure)",
+        ".clinerules/memory.md",
+        instructions_file=Path(".clinerules/memory.md"),
+        by_http={"type": "streamableHttp"},
+    ),
+    ClientName.ROO: Recipe(
+        ".roo/mcp.json",
+        ".roo/rules/memory.md",
+        file=lambda: Path(".roo/mcp.json"),
+        instructions_file=Path(".roo/rules/memory.md"),
+        by_http={"type": "streamable-http"},
+        placeholder=_TO_ENVIRONMENT,
+    ),
+    ClientName.GOOSE: Recipe(
+        "~/.config/goose/config.yaml",
+        ".goosehints",
+        file=_goose_file,
+        instructions_file=Path(".goosehints"),
+        form=Form.YAML,
+        keys=("extensions",),
+        by_http={"type": "streamable_http", "name": "{name}", "enabled": True, "timeout": 300},
+        by_stdio={"type": "stdio", "name": "{name}", "enabled": True, "timeout": 300},
+        url="uri",
+        command="cmd",
+        variables="envs",
+    ),
+    ClientName.LMSTUDIO: Recipe(
+        "mcp.json (Program → Install → Edit mcp.json)", _SYSTEM_PROMPT, file=lambda: Path.home() / ".lmstudio/mcp.json"
+    ),
+    ClientName.LIBRECHAT: Recipe(
+        "librechat.yaml",
+        "the agent's instructions",
+        file=lambda: Path("librechat.yaml"),
+        form=Form.YAML,
+        by_http={"type": "streamable-http"},
+        by_stdio={"type": "stdio"},
+        placeholder=f"${{{VARIABLE}}}",
+    ),
+    ClientName.OPEN_WEBUI: Recipe("Admin Settings → External Tools → +", "the model's system prompt", shown=_open_webui),
+    ClientName.N8N: Recipe("a node of the workflow", "the agent's system message", shown=_n8n),
+    ClientName.CLAUDE_AI: Recipe("Settings → Connectors → Add custom connector", "the project's instructions", shown=_public),
+    ClientName.CHATGPT: Recipe(
+        "Settings → Apps & Connectors → Advanced → Developer mode → Create", "the project's instructions", shown=_public
+    ),
+}
