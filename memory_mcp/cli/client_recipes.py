@@ -202,7 +202,7 @@ def _public(target: Target) -> str:
     address = (
         target.persona_url if target.base_url.startswith("https://") else target.persona_url.replace(target.base_url, "https://YOUR-SERVER")
     )
-    return "\n".join([f"Name            {target.name}", f"URL             {address}", "Authentication  OAuth (see docs/oauth.md)"])
+    return "\n".join([f"Name            {target.name}", f"URL             {address}", "Authentication  OAuth"])
 
 
 def _claude_desktop_file() -> Path:
