@@ -9,7 +9,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, operations, summary_rows
+from memory_mcp.store import memories, operations, replacements, summary_rows
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.vectors import index_queue
@@ -52,7 +52,7 @@ def forget_stored(
 
 def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], now: datetime) -> None:
     """Updates lexical rows, index queue and graph after memories entered or left the trash, for them, their neighbors and what they replace."""
-    ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
+    ids = [*(memory.id for memory in changed), *replacements.replaced_by(connection, changed)]
     bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
     entity_linking.update_after_trash(connection, ids, now)

@@ -21,7 +21,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
 from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
-from memory_mcp.store import memories, operations
+from memory_mcp.store import expiry, memories, operations, replacements
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import CONFIRM, Operation
@@ -66,7 +66,7 @@ def _similar_and_rivals(persona: Persona, draft: Draft, key: str) -> tuple[tuple
     """Nearly equal memories, and others that replace the same predecessor. The memory is stored already, so a failure here is only logged."""
     try:
         with persona.database.read() as connection:
-            rivals = memories.successors(connection, draft.supersedes) if draft.supersedes else []
+            rivals = replacements.successors(connection, draft.supersedes) if draft.supersedes else []
             return _similar(connection, draft.content, except_key=key), tuple(rival for rival in rivals if rival != key)
     except StoreError as error:
         logger.warning("%s of %s is stored, and could not be compared: %s", key, persona.name, error)
@@ -143,7 +143,7 @@ def _told_again(connection: apsw.Connection, key: str, draft: Draft, now: dateti
         after["relations"] = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in added]
     expires_at = max(memory.expires_at, draft.expires_at) if memory.expires_at and draft.expires_at else None
     if expires_at != memory.expires_at:
-        memories.set_expiry(connection, memory.id, expires_at)
+        expiry.set_expiry(connection, memory.id, expires_at)
         after["expires_at"] = optional_to_text(expires_at)
     if after:
         operation = Operation("update", key, now, after=after)
@@ -227,4 +227,4 @@ def unknown_predecessor(key: str) -> MemoryNotFound:
 def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:
     """The memories that a draft replaces, directly and through its predecessor, whose visibility may change."""
     direct = list(memories.by_keys(connection, [draft.supersedes]).values()) if draft.supersedes else []
-    return [*(memory.id for memory in direct), *memories.replaced_by(connection, direct)]
+    return [*(memory.id for memory in direct), *replacements.replaced_by(connection, direct)]

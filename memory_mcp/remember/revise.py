@@ -13,7 +13,7 @@ from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import refresh_after_trash
 from memory_mcp.remember.redact import update_flags, version_redacted
-from memory_mcp.store import memories, memory_merges, operations, summary_rows, versions
+from memory_mcp.store import expiry, memories, memory_merges, operations, summary_rows, versions
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
@@ -87,10 +87,10 @@ def expire_session(persona: Persona, session_id: str, expires_at: Expiry, *, now
 
 
 def _expire_session(connection: apsw.Connection, session_id: str, expires_at: Expiry, now: datetime) -> list[Operation]:
-    after = {"expires_at": memories.expiry_text(expires_at)}
+    after = {"expires_at": expiry.expiry_text(expires_at)}
     done = [
         Operation("update", key, now, before={"expires_at": before}, after=after, metadata={"reason": "expiry of its session"})
-        for key, before in memories.set_session_expiry(connection, session_id, expires_at)
+        for key, before in expiry.set_session_expiry(connection, session_id, expires_at)
     ]
     if not done:
         raise MemoryNotFound(f"no memory is of the session {session_id[:80]!r}", "", "Take the session_id from a recall")

@@ -12,7 +12,7 @@ from memory_mcp.encoders.model_families import USUAL, ranking_of
 from memory_mcp.encoders.models import Centers, Models, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories
+from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex, nearest_rows, normalised
 from memory_mcp.store.vectors.index_cache import IndexCache
@@ -113,7 +113,7 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     """
     if meaning.index is None:
         return {}
-    previous = memories.adjacent_turns(connection, memory_ids, "before")
+    previous = adjacent_turns(connection, memory_ids, "before")
     owners = chunks.pieces_and_questions(connection, {*memory_ids, *previous.values()})
     known, vectors = meaning.index.reconstruct(owners)
     if not known:

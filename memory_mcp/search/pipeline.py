@@ -31,6 +31,7 @@ from memory_mcp.search.unmatched import unmatched
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
+from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
@@ -243,7 +244,7 @@ def _hints(
 def _questions(connection: apsw.Connection, origins: Mapping[int, Origin]) -> dict[int, int]:
     """Turn → the turn before it, where that asks something."""
     asking = [memory_id for memory_id, origin in origins.items() if origin.asks and origin.session_id]
-    return {answer: question for question, answer in memories.adjacent_turns(connection, asking, "after").items()} if asking else {}
+    return {answer: question for question, answer in adjacent_turns(connection, asking, "after").items()} if asking else {}
 
 
 def _latest_told(hints: Hints) -> Callable[[Candidate], Any]:

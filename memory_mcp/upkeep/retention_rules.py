@@ -16,7 +16,7 @@ from memory_mcp.config.settings import Retention, Settings
 from memory_mcp.domain import KINDS, Kind, Memory
 from memory_mcp.errors import Overloaded
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, memories, operations, summary_rows
+from memory_mcp.store import erasure, expiry, memories, operations, replacements, summary_rows
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
@@ -76,7 +76,7 @@ def trash_expired(persona: Persona, now: datetime) -> bool:
         StoreError: nothing can be written, such as on a full disk.
     """
     with persona.database.read_briefly() as connection:
-        if not memories.has_expired(connection, now):
+        if not expiry.has_expired(connection, now):
             return False
     while done := persona.database.write(lambda connection: _expire_by_time(connection, now)):
         for operation in done:
@@ -118,9 +118,9 @@ def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | 
             if (oldest := erasure.oldest_unprotected(connection, kind, rules.keep_importance, rules.keep_tags))
         ]
         in_trash = erasure.longest_in_trash(connection) if rules.trash_days is not None else None
-        expiry = memories.next_expiry(connection)
-    if expiry:
-        moments.append(expiry)
+        expiring = expiry.next_expiry(connection)
+    if expiring:
+        moments.append(expiring)
     if in_trash and rules.trash_days is not None:
         moments.append(in_trash + timedelta(days=rules.trash_days))
     return min(moments, default=None)
@@ -141,7 +141,7 @@ def _move(connection: apsw.Connection, due: Sequence[Due], now: datetime) -> lis
     for entry in due:
         memories.set_deleted(connection, entry.memory.id, now)
     changed = [entry.memory for entry in due]
-    ids = [*(memory.id for memory in changed), *memories.replaced_by(connection, changed)]
+    ids = [*(memory.id for memory in changed), *replacements.replaced_by(connection, changed)]
     bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
     mentions.recount(connection, {entity for entities in mentions.of_memories(connection, ids).values() for entity in entities})

@@ -18,7 +18,7 @@ from memory_mcp.server.arguments import Arguments, Between, DateRange, OneOf, Sh
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import ReadingAnswer, heading, local, memory_view, omit_empty
-from memory_mcp.store import memories, memory_pages, versions
+from memory_mcp.store import memories, memory_pages, replacements, versions
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.memory_pages import Position
@@ -167,7 +167,7 @@ def _as_of(connection: apsw.Connection, chain: Sequence[Memory], memory: Memory,
 
 def _replaced(connection: apsw.Connection, memory: Memory) -> list[Memory]:
     """The memories that this one replaced, directly or through others, the latest first."""
-    earlier = memories.by_ids(connection, memories.replaced_by(connection, [memory])).values()
+    earlier = memories.by_ids(connection, replacements.replaced_by(connection, [memory])).values()
     return sorted(earlier, key=lambda other: other.id, reverse=True)[:CHAIN_LIMIT]
 
 

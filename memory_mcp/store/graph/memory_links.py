@@ -8,7 +8,8 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.memories import CURRENT, event_time_of, session_order
+from memory_mcp.store.memories import CURRENT
+from memory_mcp.store.session_order import nearest_in_session
 from memory_mcp.store.timestamps import to_text
 
 # Methods whose links follow from the memories, and are derived again when those change.
@@ -25,30 +26,16 @@ OPPOSITE_TYPES = (
 )  # fmt: skip
 # Links to so many memories before and after in the conversation; all pairs of a long one would be more links than memories.
 SESSION_EACH = 3
+_IN_SESSION = "m.session_id IS NOT NULL AND m.id IN (SELECT value FROM json_each(?1))"
+_STORED = f"{_IN_SESSION} AND m.deleted_at IS NULL"
 # The memory before each of these in its session, without the trash.
-_BEFORE = f"""
-SELECT p.id, m.id FROM memories m JOIN memories p ON p.id = (
-    SELECT q.id FROM memories q WHERE q.session_id = m.session_id AND q.deleted_at IS NULL
-        AND {session_order("q", "<", "m")} ORDER BY {event_time_of("q")} DESC, q.id DESC LIMIT 1)
-WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?))
-"""
+_BEFORE = f"SELECT o.id, m.id FROM memories m JOIN memories o ON o.id = ({nearest_in_session('<')}) WHERE {_STORED}"
 # The memory after each of these, whose predecessor changed.
-_AFTER = f"""
-SELECT n.id FROM memories m JOIN memories n ON n.id = (
-    SELECT q.id FROM memories q WHERE q.session_id = m.session_id AND q.deleted_at IS NULL
-        AND {session_order("q", ">", "m")} ORDER BY {event_time_of("q")}, q.id LIMIT 1)
-WHERE m.session_id IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))
-"""
+_AFTER = f"SELECT o.id FROM memories m JOIN memories o ON o.id = ({nearest_in_session('>')}) WHERE {_IN_SESSION}"
 # The next few memories of the same session before and after each of these, as (earlier, later).
 _TOGETHER = f"""
-SELECT q.id, m.id FROM memories m JOIN memories q ON q.id IN (
-    SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
-        AND {session_order("o", "<", "m")} ORDER BY {event_time_of("o")} DESC, o.id DESC LIMIT {SESSION_EACH})
-WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
-UNION SELECT m.id, q.id FROM memories m JOIN memories q ON q.id IN (
-    SELECT o.id FROM memories o WHERE o.session_id = m.session_id AND o.deleted_at IS NULL
-        AND {session_order("o", ">", "m")} ORDER BY {event_time_of("o")}, o.id LIMIT {SESSION_EACH})
-WHERE m.session_id IS NOT NULL AND m.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?1))
+SELECT o.id, m.id FROM memories m JOIN memories o ON o.id IN ({nearest_in_session("<", SESSION_EACH)}) WHERE {_STORED}
+UNION SELECT m.id, o.id FROM memories m JOIN memories o ON o.id IN ({nearest_in_session(">", SESSION_EACH)}) WHERE {_STORED}
 """
 _REPLACED = """
 SELECT m.id, p.id FROM memories m JOIN memories p ON p.key = m.supersedes

@@ -19,7 +19,8 @@ import apsw
 from memory_mcp.domain import Filters
 from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import TokenCounts, rows_with
-from memory_mcp.store.memories import CURRENT, adjacent_turns, where
+from memory_mcp.store.memories import CURRENT, where
+from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
 

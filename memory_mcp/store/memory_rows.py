@@ -1,0 +1,121 @@
+"""Reads a row of the table of memories as a `Memory`, also one that a person or another program has changed."""
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from memory_mcp.domain import Memory
+from memory_mcp.store.timestamps import from_text, optional_from_text, to_text
+
+logger = logging.getLogger(__name__)
+
+# The key of the memory that replaced another, directly or through replacements in the trash: C for A if B replaced A, C replaced B, and
+# B is in the trash. A merge counts as a replacement.
+SUCCESSOR = """(
+    WITH RECURSIVE successors(key, deleted_at) AS (
+        SELECT s.key, s.deleted_at FROM memories s WHERE s.supersedes = m.key
+        UNION SELECT k.key, k.deleted_at FROM merges g JOIN memories k ON k.key = g.into_key WHERE g.key = m.key
+        UNION SELECT n.key, n.deleted_at FROM successors p JOIN memories n ON n.supersedes = p.key WHERE p.deleted_at IS NOT NULL
+        UNION SELECT k.key, k.deleted_at FROM successors p JOIN merges g ON g.key = p.key JOIN memories k ON k.key = g.into_key
+            WHERE p.deleted_at IS NOT NULL)
+    SELECT key FROM successors WHERE deleted_at IS NULL LIMIT 1)"""
+COLUMNS = (
+    "m.id, m.key, m.content, m.created_at, m.updated_at, m.tags, m.occurred_at, m.importance, m.source, m.session_id, m.kind, "
+    f"m.state, m.questions, m.revision, m.supersedes, {SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at, m.metadata, "
+    "m.category, m.privacy_level, m.micro_summary, m.expires_at"
+)
+
+
+def memory_of(row: tuple[Any, ...]) -> Memory:
+    """The memory of a row. What can't be read of one that somebody has changed is left out: a slip by hand hides no memory."""
+    try:
+        memory = _as_memory(row)
+        if isinstance(row[2], str) and isinstance(memory.state, dict) and isinstance(memory.metadata, dict) and memory.created_at.tzinfo:
+            return memory
+    except (ValueError, TypeError):
+        pass
+    if columns := unreadable(row):
+        logger.warning("the memory %s is read without its %s, which can't be read; see `memory-mcp doctor`", row[1], ", ".join(columns))
+        row = tuple(_MENDED[index](row) if name in columns else value for index, (name, value) in enumerate(zip(_NAMES, row, strict=True)))
+    return _as_memory(row)
+
+
+def _as_memory(row: tuple[Any, ...]) -> Memory:
+    return Memory(
+        id=row[0],
+        key=row[1],
+        content=row[2],
+        created_at=from_text(row[3]),
+        updated_at=from_text(row[4]),
+        tags=tuple(json.loads(row[5])) if row[5] else (),
+        occurred_at=optional_from_text(row[6]),
+        importance=row[7],
+        source=row[8],
+        session_id=row[9],
+        kind=row[10],
+        state=json.loads(row[11]) if row[11] else {},
+        questions=tuple(json.loads(row[12])) if row[12] else (),
+        revision=row[13],
+        supersedes=row[14],
+        superseded_by=row[15],
+        deleted_at=optional_from_text(row[16]),
+        usage_count=row[17],
+        last_used_at=optional_from_text(row[18]),
+        metadata=json.loads(row[19]) if row[19] else {},
+        category=row[20],
+        privacy_level=row[21],
+        micro_summary=row[22] or "",
+        expires_at=optional_from_text(row[23]),
+    )
+
+
+def unreadable(row: tuple[Any, ...]) -> list[str]:
+    """The columns of a row that can't be read."""
+    return [_NAMES[index] for index, is_readable in _READABLE.items() if row[index] is not None and not is_readable(row[index])]
+
+
+def _is_moment(value: object) -> bool:
+    try:
+        return isinstance(value, str) and from_text(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _is_json(kind: type, value: object) -> bool:
+    try:
+        return isinstance(value, str) and (not value or isinstance(json.loads(value), kind))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _text_of(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _some_moment(row: tuple[Any, ...]) -> str:
+    return next((row[index] for index in (3, 4) if _is_moment(row[index])), to_text(datetime.fromtimestamp(0, UTC)))
+
+
+def _nothing(_row: tuple[Any, ...]) -> None:
+    return None
+
+
+# By the place of a column in COLUMNS: its name, whether a value can be read, and what stands in for one that can't.
+_NAMES = tuple(column.strip().removeprefix("m.") for column in COLUMNS.replace(SUCCESSOR, "superseded_by").split(","))
+_READABLE: Mapping[int, Callable[[object], bool]] = {
+    2: _is_text,
+    **dict.fromkeys((3, 4, 6, 16, 18, 23), _is_moment),
+    **dict.fromkeys((5, 12), partial(_is_json, list)),
+    **dict.fromkeys((11, 19), partial(_is_json, dict)),
+}
+_MENDED: Mapping[int, Callable[[tuple[Any, ...]], Any]] = defaultdict(
+    lambda: _nothing, {2: lambda row: _text_of(row[2]), **dict.fromkeys((3, 4, 16), _some_moment)}
+)

@@ -1,0 +1,30 @@
+"""Which memories replace others."""
+
+import json
+from collections.abc import Sequence
+
+import apsw
+
+from memory_mcp.domain import Memory
+
+
+def successors(connection: apsw.Connection, key: str) -> list[str]:
+    """The keys of memories outside the trash that directly replace this one."""
+    return [
+        row[0] for row in connection.execute("SELECT key FROM memories WHERE supersedes = ? AND deleted_at IS NULL ORDER BY id", (key,))
+    ]
+
+
+def replaced_by(connection: apsw.Connection, successors: Sequence[Memory]) -> list[int]:
+    """The ids of the memories that these replace or were merged from, recursively."""
+    rows = connection.execute(
+        "WITH RECURSIVE replaced(id, key, supersedes) AS ("
+        "SELECT id, key, supersedes FROM memories WHERE key IN (SELECT value FROM json_each(?)) "
+        "UNION SELECT b.id, b.key, b.supersedes FROM merges g JOIN memories b ON b.key = g.key "
+        "WHERE g.into_key IN (SELECT value FROM json_each(?)) "
+        "UNION SELECT p.id, p.key, p.supersedes FROM replaced r JOIN memories p ON p.key = r.supersedes "
+        "UNION SELECT b.id, b.key, b.supersedes FROM replaced r JOIN merges g ON g.into_key = r.key JOIN memories b ON b.key = g.key) "
+        "SELECT id FROM replaced",
+        (json.dumps([memory.supersedes for memory in successors if memory.supersedes]), json.dumps([memory.key for memory in successors])),
+    )
+    return [row[0] for row in rows]
