@@ -223,7 +223,7 @@ class Origin:
     """Times, speaker and session of a memory. `happened` and `told` are UTC in the format of the store, in which text order is time order.
 
     `told` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer said when it happened. `asks`: 1 for
-    a short turn that ends in a question, less for a longer one, 0 for others.
+    a short turn that ends in a question, less for a longer one, 0 for others. `replaces`: it replaced another.
     """
 
     happened: str
@@ -232,6 +232,7 @@ class Origin:
     told: str = ""
     is_dated: bool = False
     asks: float = 0.0
+    replaces: bool = False
 
 
 @dataclass(slots=True)
@@ -315,6 +316,7 @@ class Remembered:
 
     `rivals` are other current memories that supersede the same one. `redacted` and `flagged` count private data in it, by kind.
     `related` counts the relations that were added to the already stored memory. `expires_at` is of the memory, stored now or before.
+    `repeating` are current memories that say what the superseded one said.
     """
 
     key: str
@@ -325,6 +327,7 @@ class Remembered:
     flagged: Mapping[str, int] = field(default_factory=dict)
     related: int = 0
     expires_at: datetime | None = None
+    repeating: tuple[Similar, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

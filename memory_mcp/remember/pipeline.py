@@ -6,7 +6,7 @@ An answer means that the memory is on the disk and can be found.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -31,6 +31,7 @@ from memory_mcp.store.vectors import index_queue, stored_vectors
 from memory_mcp.text.budget import preview
 from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.restatement import ALIKE, is_nearer, restates
 from memory_mcp.text.tokens import is_single_kanji, jaccard, tokens
 
 logger = logging.getLogger(__name__)
@@ -57,34 +58,75 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
     )
     if operation:
         persona.log.append(persona.name, operation)
-    similar, rivals = _similar_and_rivals(persona, draft, key)
+    compared = _compared(persona, draft, key)
     stored = operation is not None and operation.operation == "create"
-    return Remembered(key, stored, similar, rivals, redaction.redacted, redaction.flagged, related=related, expires_at=expires_at)
+    return Remembered(
+        key,
+        stored,
+        compared.similar,
+        compared.rivals,
+        redaction.redacted,
+        redaction.flagged,
+        related=related,
+        expires_at=expires_at,
+        repeating=compared.repeating,
+    )
 
 
-def _similar_and_rivals(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
-    """Nearly equal memories, and others that replace the same predecessor. The memory is stored already, so a failure here is only logged."""
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Current memories nearly equal to a new one, the keys of others that replace the same predecessor, and those that still say what that said."""
+
+    similar: tuple[Similar, ...] = ()
+    rivals: tuple[str, ...] = ()
+    repeating: tuple[Similar, ...] = ()
+
+
+def _compared(persona: Persona, draft: Draft, key: str) -> _Compared:
+    """The memory is stored already, so a failure here is only logged."""
     try:
         with persona.database.read() as connection:
-            rivals = replacements.successors(connection, draft.supersedes) if draft.supersedes else []
-            return _similar(connection, draft.content, except_key=key), tuple(rival for rival in rivals if rival != key)
+            similar = _similar(connection, draft.content, except_key=key)
+            if not draft.supersedes:
+                return _Compared(similar)
+            rivals = replacements.successors(connection, draft.supersedes)
+            return _Compared(similar, tuple(rival for rival in rivals if rival != key), _repeating(connection, draft, key))
     except StoreError as error:
         logger.warning("%s of %s is stored, and could not be compared: %s", key, persona.name, error)
-        return (), ()
+        return _Compared()
+
+
+def _repeating(connection: apsw.Connection, draft: Draft, key: str) -> tuple[Similar, ...]:
+    """Current memories that say what this draft's predecessor said."""
+    return tuple(
+        _as_similar(memory, similarity)
+        for predecessor in memories.by_keys(connection, [str(draft.supersedes)]).values()
+        for memory, similarity in _near(connection, predecessor.content, key, least=ALIKE)
+        if restates(memory.content, predecessor.content) and is_nearer(memory.content, predecessor.content, draft.content)
+    )
 
 
 def _similar(connection: apsw.Connection, content: str, except_key: str) -> tuple[Similar, ...]:
-    """Current memories with nearly the tokens of `content` (Jaccard index of the two sets), the most similar first."""
+    """Current memories with nearly the tokens of `content`, the most similar first."""
+    return tuple(_as_similar(memory, similarity) for memory, similarity in _near(connection, content, except_key, SIMILARITY_FLOOR))
+
+
+def _as_similar(memory: Memory, similarity: float) -> Similar:
+    return Similar(memory.key, round(similarity, 2), preview(memory.content))
+
+
+def _near(connection: apsw.Connection, content: str, except_key: str, least: float) -> list[tuple[Memory, float]]:
+    """Current memories, each with the Jaccard index of its tokens and those of `content` if it has at least `least`; the most similar first."""
     wanted = dict.fromkeys(tokens(content))
     pairs = [token for token in wanted if not is_single_kanji(token)][: LOOKUP_TOKENS * 2] or list(wanted)
     lookup = (bm25_index.rarer(connection, pairs, LOOKUP_ROWS) or pairs)[:LOOKUP_TOKENS]
-    near = memories.by_ids(connection, [memory_id for memory_id, _ in bm25_index.search(connection, lookup, Filters(), SIMILAR_LIMIT + 1)])
-    similar = [
-        Similar(memory.key, round(similarity, 2), preview(memory.content))
-        for memory in near.values()
-        if memory.key != except_key and (similarity := jaccard(wanted.keys(), set(tokens(memory.content)))) >= SIMILARITY_FLOOR
+    found = [memory_id for memory_id, _ in bm25_index.search(connection, lookup, Filters(), SIMILAR_LIMIT + 1)]
+    near = [
+        (memory, similarity)
+        for memory in memories.by_ids(connection, found).values()
+        if memory.key != except_key and (similarity := jaccard(wanted.keys(), set(tokens(memory.content)))) >= least
     ]
-    return tuple(sorted(similar, key=lambda memory: -memory.similarity)[:SIMILAR_LIMIT])
+    return sorted(near, key=lambda found: -found[1])[:SIMILAR_LIMIT]
 
 
 def remember_many(

@@ -11,6 +11,7 @@ from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context_budget import Layered, shared
+from memory_mcp.search.outdated import outdated
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
@@ -55,6 +56,7 @@ def context(
     filters = Filters(unexpired_at=now if persona.has_expired else None)
     with persona.database.read_briefly() as connection:
         fresh = _latest_informative(connection, filters, AT_MOST + layers.recent)
+        dropped = outdated(connection, fresh, [memory.id for memory in fresh if memory.supersedes])
         summaries = (
             _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries) if not filters else []
         )
@@ -71,7 +73,8 @@ def context(
         recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
     informative = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
     topical = diverse(informative, topical_count, layers.mmr_lambda)
-    layered = _distinct(topical, summaries, upcoming, fresh, layers.recent)[:AT_MOST]
+    current = [memory for memory in fresh if memory.id not in dropped]
+    layered = _distinct(topical, summaries, upcoming, current, layers.recent)[:AT_MOST]
     return Context(shared(layered, max_tokens, query_tokens(query)), recalled)
 
 

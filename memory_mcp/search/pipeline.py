@@ -23,6 +23,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, union
 from memory_mcp.search.fuse import Hints, freshness, fuse
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
+from memory_mcp.search.outdated import outdated
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.rerank import Reranked, passage, rerank
 from memory_mcp.search.support import supported
@@ -139,6 +140,9 @@ def _ranked(
     if not _may_rerank(question, models):
         read = floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k + SPARE_FOR_REPEATED]
     by_id = memories.by_ids(connection, [candidate.memory_id for candidate in read])
+    if replacing := [memory_id for memory_id, origin in hints.origins.items() if origin.replaces]:
+        dropped = outdated(connection, by_id.values(), replacing)
+        ranked, pool = ([candidate for candidate in some if candidate.memory_id not in dropped] for some in (ranked, pool))
     spans = chunks.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
     # Where expired memories can't be moved to the trash, their words are still in the index.
@@ -354,6 +358,8 @@ def _fetched(persona: Persona, question: Question) -> Recalled:
 def _recent(persona: Persona, question: Question) -> Recalled:
     """The latest memories that pass the filters."""
     with persona.database.read_briefly() as connection:
-        latest = memories.recent(connection, question.filters, question.top_k + 1)
-    hits = within_budget([(memory, 1.0, {"recent": True}) for memory in latest[: question.top_k]], question.detail, question.max_tokens)
-    return Recalled(hits, "recent", False, (), 0, more=len(latest) - len(hits))
+        latest = memories.recent(connection, question.filters, question.top_k + 1 + SPARE_FOR_REPEATED)
+        dropped = outdated(connection, latest, [memory.id for memory in latest if memory.supersedes])
+    shown = [memory for memory in latest if memory.id not in dropped][: question.top_k + 1]
+    hits = within_budget([(memory, 1.0, {"recent": True}) for memory in shown[: question.top_k]], question.detail, question.max_tokens)
+    return Recalled(hits, "recent", False, (), 0, more=len(shown) - len(hits))

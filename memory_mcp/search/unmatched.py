@@ -1,6 +1,6 @@
 """The informative words of a query that no memory of a persona holds, so that a model can rephrase, or say that it doesn't know.
 
-Only what a search can find counts as held: nothing that was forgotten or replaced. Kanji are looked up by pairs, which are also found within longer
+Only what a search can find counts as held: nothing that was forgotten, and what was replaced while the memory that replaced it is there. Kanji are looked up by pairs, which are also found within longer
 words, katakana by three characters, other scripts by the word. Hiragana is mostly grammar, and is left out.
 """
 

@@ -1,11 +1,23 @@
-"""Which memories replace others."""
+"""Which memories replace others, and what those said."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import apsw
 
 from memory_mcp.domain import Memory
+from memory_mcp.store.memories import TOLD_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What a memory says, and what the one that it replaced said, and by whom. `told`: when it was told, and its id, in the order of telling."""
+
+    content: str
+    told: tuple[str, int]
+    replaced: str
+    replaced_source: str | None
 
 
 def successors(connection: apsw.Connection, key: str) -> list[str]:
@@ -28,3 +40,13 @@ def replaced_by(connection: apsw.Connection, successors: Sequence[Memory]) -> li
         (json.dumps([memory.supersedes for memory in successors if memory.supersedes]), json.dumps([memory.key for memory in successors])),
     )
     return [row[0] for row in rows]
+
+
+def replacements(connection: apsw.Connection, ids: Iterable[int]) -> list[Replacement]:
+    """What these memories directly replaced, of those that replaced something."""
+    rows = connection.execute(
+        f"SELECT m.content, {TOLD_TIME}, m.id, p.content, p.source FROM memories m JOIN memories p ON p.key = m.supersedes "
+        "WHERE m.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return [Replacement(content, (told, memory_id), replaced, source) for content, told, memory_id, replaced, source in rows]

@@ -49,7 +49,7 @@ def contradicting(text: str, other_text: str) -> Why | None:
         return None
     if _values_differ(first, second):
         return "another value"
-    return "opposite" if _polarity(first) != _polarity(second) and _alike_without_negation(first, second) else None
+    return "opposite" if is_negated(first) != is_negated(second) and _alike_without_negation(first, second) else None
 
 
 def is_short(text: str) -> bool:
@@ -67,8 +67,8 @@ def _values_differ(text: str, other_text: str) -> bool:
     return False
 
 
-def _polarity(text: str) -> bool:
-    """Whether a text is negated: an odd number of negations and negative words."""
+def is_negated(text: str) -> bool:
+    """Whether a normalized text is negated: an odd number of negations and negative words."""
     return (len(_COUNTED_NEGATIONS.findall(text)) + sum(match["no"] is not None for match in _OPPOSITES.finditer(text))) % 2 == 1
 
 

@@ -43,11 +43,13 @@ def test_the_informative_words_that_no_memory_holds_are_named_as_they_were_writt
     assert unmatched(query) == words
 
 
-def test_what_only_a_forgotten_or_a_replaced_memory_holds_is_held_by_none(unmatched, say, nilou, now):
+def test_what_only_a_forgotten_memory_holds_is_held_by_none(unmatched, say, nilou, now):
     gone, old = say("妹と喧嘩した").key, say("苺は食べられない").key
     assert unmatched("喧嘩と苺") == []
     forget(nilou, [gone], reason=None, dry_run=False, now=now, privacy=Privacy())
     say("なんでも食べる", supersedes=old)
+    assert unmatched("喧嘩と苺") == ["喧嘩"]  # an answer says what なんでも食べる replaced
+    forget(nilou, [old], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert unmatched("喧嘩と苺") == ["喧嘩", "苺"]
 
 

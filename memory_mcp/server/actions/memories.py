@@ -85,16 +85,17 @@ def remember(call: Call, arguments: RememberArguments) -> Json:
     with call.writing() as persona:
         stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
         context_failure = note_conversation(persona, call, draft.state) if stored.stored else None
+    may_read = "read" in call.admission.scopes
     return {
         **head,
         "key": stored.key,
         "stored": stored.stored,
         "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
-        "similar": [similar_view(similar) for similar in stored.similar] if "read" in call.admission.scopes else [],
+        "similar": [similar_view(similar) for similar in stored.similar] if may_read else [],
         **omit_empty(
             occurred_at=None if is_iso(arguments.occurred_at) else local(draft.occurred_at, call.settings.zone),
             expires_at=local(stored.expires_at, call.settings.zone),
-            note=_note_of(stored, arguments.supersedes),
+            note=_note_of(stored, arguments.supersedes, may_read=may_read),
             low_value=low_value(draft.content),
             degraded=[context_failure] if context_failure else None,
             redacted=dict(stored.redacted),
@@ -103,10 +104,13 @@ def remember(call: Call, arguments: RememberArguments) -> Json:
     }
 
 
-def _note_of(stored: Remembered, supersedes: str) -> str | None:
+def _note_of(stored: Remembered, supersedes: str, *, may_read: bool) -> str | None:
     """Say what a writer should know of how the memory was stored, if anything."""
     if stored.rivals:
         return f"{supersedes} was replaced before, by {', '.join(stored.rivals)}: both are current now; forget the one that is not true"
+    if stored.repeating and may_read:
+        repeating = ", ".join(f"{similar.key} ({similar.preview})" for similar in stored.repeating)
+        return f"what {supersedes} said is still said by {repeating}: forget what is no longer true"
     if stored.stored:
         return None
     added = f"; relations that it did not state yet were added to it: {stored.related}" if stored.related else ""

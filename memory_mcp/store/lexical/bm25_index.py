@@ -4,8 +4,8 @@ The neighbors are columns of their own with smaller weights: an answer such as ã
 answers. Merged into the body they would outweigh it (measured: docs/decisions/0002-lexical-tokens.md), and so they would beside a
 long text: BM25 divides by the length of all columns, and a statement between two long answers would count as long as both. So only
 neighboring turns that are both short lend each other their words. The questions stored with a
-memory (docs/decisions/0016-questions-and-guesses.md) and the relations that its writer stated go into the column of the preceding
-memory, where a question would be: the memory's own text counts more.
+memory (docs/decisions/0016-questions-and-guesses.md), the relations that its writer stated, and what it replaced, under the same condition, go into
+the column of the preceding memory, where a question would be: the memory's own text counts more.
 """
 
 import json
@@ -43,17 +43,18 @@ FEW_SEGMENTS = 4
 
 _VERSION_PROPERTY = "lexical_version"
 # Changes with the tokens and with the content of the columns.
-ROWS_VERSION = f"{TOKENS_VERSION}.3"
+ROWS_VERSION = f"{TOKENS_VERSION}.4"
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
-    """Update the rows of these memories and of their neighbors in their sessions.
+    """Update the rows of these memories, of their neighbors in their sessions, and of what replaced them.
 
     Call it in the transaction that stored, changed, deleted, or restored the memories.
     """
     changed = list(dict.fromkeys(ids))
     neighbors = _neighbors(connection, changed)
-    affected = list(dict.fromkeys([*changed, *(other for pair in neighbors.values() for other in pair if other is not None)]))
+    beside = (other for pair in neighbors.values() for other in pair if other is not None)
+    affected = list(dict.fromkeys([*changed, *beside, *_replacing(connection, changed)]))
     _write_rows(connection, affected)
 
 
@@ -236,7 +237,9 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
             (json.dumps(list(ids)),),
         )
     }
-    needed = current | {other for memory_id in current for other in neighbors.get(memory_id, ()) if other is not None}
+    replaced = _replaced(connection, current)
+    needed = current | set(replaced.values())
+    needed |= {other for memory_id in current for other in neighbors.get(memory_id, ()) if other is not None}
     bodies = _bodies(connection, needed)
     questions, stated = _questions(connection, current), _stated(connection, current)
     connection.executemany("DELETE FROM lexical WHERE rowid = ?", [(memory_id,) for memory_id in ids])
@@ -244,16 +247,36 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
     for memory_id in ids:
         if memory_id in current:
             before, after = (_lent(bodies, memory_id, other) for other in neighbors.get(memory_id, (None, None)))
-            preceding = filter(None, (before, questions.get(memory_id), stated.get(memory_id)))
+            earlier = _lent(bodies, memory_id, replaced.get(memory_id))
+            preceding = filter(None, (before, questions.get(memory_id), stated.get(memory_id), earlier))
             rows.append((memory_id, bodies[memory_id], " ".join(preceding), after))
     connection.executemany("INSERT INTO lexical(rowid, body, previous, next) VALUES (?, ?, ?, ?)", rows)
 
 
-def _lent(bodies: Mapping[int, str], memory_id: int, neighbor: int | None) -> str:
-    """The tokens of a neighboring turn if both are short."""
-    if neighbor is None or max(bodies[memory_id].count(" "), bodies[neighbor].count(" ")) >= SHORT_TURN_TOKENS:
+def _lent(bodies: Mapping[int, str], memory_id: int, other: int | None) -> str:
+    """The tokens of a neighboring turn, or of what this one replaced, if both are short."""
+    if other is None or max(bodies[memory_id].count(" "), bodies[other].count(" ")) >= SHORT_TURN_TOKENS:
         return ""
-    return bodies[neighbor]
+    return bodies[other]
+
+
+def _replaced(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]:
+    """Memory â†’ the one that it replaced, outside the trash: who asks in the words of the old one means the new one."""
+    rows: Iterable[Any] = connection.execute(
+        "SELECT m.id, p.id FROM memories m JOIN memories p ON p.key = m.supersedes "
+        "WHERE p.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return dict(rows)
+
+
+def _replacing(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
+    """The memories that replaced these."""
+    rows: Iterable[Any] = connection.execute(
+        "SELECT s.id FROM memories m JOIN memories s ON s.supersedes = m.key WHERE m.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return [memory_id for (memory_id,) in rows]
 
 
 def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:

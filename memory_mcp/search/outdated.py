@@ -1,0 +1,27 @@
+"""Memories that say again what another memory replaced: the same preference, told once more before it changed."""
+
+from collections.abc import Iterable
+
+import apsw
+
+from memory_mcp.domain import Memory
+from memory_mcp.store.replacements import Replacement, replacements
+from memory_mcp.store.timestamps import to_text
+from memory_mcp.text.restatement import is_nearer, restates
+
+
+def outdated(connection: apsw.Connection, memories: Iterable[Memory], replacing: Iterable[int]) -> set[int]:
+    """The ids of those of `memories` that say what one of the memories `replacing` replaced, told before that one."""
+    replaced = replacements(connection, replacing)
+    return {memory.id for memory in memories if any(_is_outdated(memory, replacement) for replacement in replaced)}
+
+
+def _is_outdated(memory: Memory, by: Replacement) -> bool:
+    told = to_text(min(memory.event_time, memory.created_at)), memory.id
+    is_of_same_speaker = not (memory.source and by.replaced_source) or memory.source == by.replaced_source
+    return (
+        told < by.told
+        and is_of_same_speaker
+        and restates(memory.content, by.replaced)
+        and is_nearer(memory.content, by.replaced, by.content)
+    )

@@ -1,0 +1,33 @@
+"""Whether a text says again what another said: nearly the same words, and the same names and numbers.
+
+「健太は苺が好き。」 and 「健太は苺が好きなんだ」 say the same, 「美咲は苺が好き。」 and 「健太は苺が好きではない。」 do not.
+"""
+
+import re
+import unicodedata
+
+from memory_mcp.characters import HAN, KATAKANA
+from memory_mcp.text.contradiction import is_negated
+from memory_mcp.text.tokens import is_function_word, jaccard, normalise, tokens
+
+# The least Jaccard index of the tokens.
+ALIKE = 0.6
+# What tells two statements of the same form apart. A Latin word in lower case is no name.
+_TELLING = re.compile(rf"[{HAN}]+|[{KATAKANA}]+|[a-z]*[A-Z0-9][A-Za-z0-9]*")
+
+
+def restates(text: str, other: str) -> bool:
+    """Whether `text` says what `other` says."""
+    if _telling(text) != _telling(other) or is_negated(normalise(text)) != is_negated(normalise(other)):
+        return False
+    return jaccard(set(tokens(text)), set(tokens(other))) >= ALIKE
+
+
+def is_nearer(text: str, other: str, third: str) -> bool:
+    """Whether `text` has more words in common with `other` than with `third`."""
+    words = set(tokens(text))
+    return jaccard(words, set(tokens(other))) > jaccard(words, set(tokens(third)))
+
+
+def _telling(text: str) -> set[str]:
+    return {normalise(word) for word in _TELLING.findall(unicodedata.normalize("NFKC", text)) if not is_function_word(word)}

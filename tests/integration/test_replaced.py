@@ -1,0 +1,103 @@
+"""What a memory replaced: its words find the new one, and what says it again is left out."""
+
+from datetime import timedelta
+
+import pytest
+from unloaded_models import unloaded_models
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.remember.forget import forget
+from memory_mcp.search.context import context
+from memory_mcp.text.restatement import restates
+
+HATES = "健太はメロンも苺も嫌いになった。"
+
+
+@pytest.fixture
+def contents(ask):
+    def contents(query="", **arguments):
+        return [hit.memory.content for hit in ask(query, **arguments).hits]
+
+    return contents
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("健太は苺が好き。", "健太は苺が好きなんだ"),
+        ("健太は苺が好き。", "健太は、苺が好きです！"),
+        ("会議は10時から", "会議は１０時からです。"),
+        ("Kenta likes tea.", "Kenta really likes tea"),
+    ],
+)
+def test_the_same_in_nearly_the_same_words_is_said_again(text, other):
+    assert restates(text, other)
+    assert restates(other, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("健太は苺が好き。", "美咲は苺が好き。"),
+        ("健太は苺が好き。", "健太は苺が好きではない。"),
+        ("健太は苺が好き。", "健太は苺が嫌い。"),
+        ("会議は10時から", "会議は11時から"),
+        ("Kenta likes tea.", "Misaki likes tea."),
+        ("コーヒーが好き", "ケーキが好き"),
+        ("健太は苺が好き。", "健太は苺が好きで、毎朝畑を見に行くのを楽しみにしている。"),
+    ],
+)
+def test_another_name_another_number_a_negation_or_more_is_something_else(text, other):
+    assert not restates(text, other)
+
+
+@pytest.mark.parametrize("query", ["健太は苺が好き？", "苺"])
+@pytest.mark.parametrize("mode", ["auto", "keyword", "recent"])
+def test_an_answer_leaves_out_what_says_again_what_was_replaced(say, contents, now, query, mode):
+    old = say("健太は苺が好き。", session_id="1").key
+    say("健太は苺が好きなんだ！", session_id="2")
+    say("美咲は苺が好き。")
+    say(HATES, at=now + timedelta(hours=1), supersedes=old)
+    found = contents(query, mode=mode)
+    assert set(found) == {HATES, "美咲は苺が好き。"}
+
+
+def test_neither_recent_memories_nor_a_context_say_again_what_was_replaced(say, contents, nilou, now, settings):
+    old = say("健太は苺が好き。", session_id="1").key
+    say("健太は苺が好きなんだ！", session_id="2")
+    say(HATES, at=now + timedelta(hours=1), supersedes=old)
+    assert contents(mode="recent") == [HATES]
+    found = context(nilou, "", max_tokens=1000, models=unloaded_models(settings), settings=settings, now=now)
+    assert [hit.memory.content for _, hit in found.hits] == [HATES]
+
+
+def test_what_is_said_again_after_the_change_is_shown(say, contents, now):
+    old = say("健太は苺が好き。", session_id="1").key
+    say(HATES, supersedes=old)
+    say("健太はやっぱり苺が好き。", session_id="2", at=now + timedelta(days=1))
+    assert len(contents("健太は苺が好き？")) == 2
+
+
+def test_what_another_person_said_of_themselves_is_shown(say, contents):
+    old = say("苺が好き。", source="健太").key
+    say("苺が好きです。", source="美咲")
+    say("苺は嫌いになった。", source="健太", supersedes=old)
+    assert set(contents("苺は好き？")) == {"苺が好きです。", "苺は嫌いになった。"}
+
+
+def test_the_words_of_what_was_replaced_find_what_replaced_it_until_it_is_forgotten(say, contents, nilou, now):
+    for other in range(25):
+        say(f"庭の木を{other}本植えた")
+    old = say("写真の整理はPicasaを使う").key
+    say("デジカムに乗り換えた", supersedes=old)
+    assert contents("Picasa") == ["デジカムに乗り換えた"]
+    forget(nilou, [old], reason=None, dry_run=False, now=now, privacy=Privacy())
+    assert contents("Picasa") == []
+
+
+def test_who_replaces_a_memory_is_told_which_others_say_the_same(say):
+    old = say("健太は苺が好き。", session_id="1").key
+    again = say("健太は苺が好きなんだ！", session_id="2").key
+    say("美咲は苺が好き。")
+    assert [similar.key for similar in say(HATES, supersedes=old).repeating] == [again]
+    assert say("健太は苺が好きだった", session_id="3").repeating == ()
