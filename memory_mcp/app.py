@@ -63,7 +63,8 @@ def serve(
     native_heap.share_heaps()
     database.disable_memory_statistics()
     configure_logging("info")
-    config = LiveConfig(config_path)
+    options = {"server_host": ("--host", host), "server_port": ("--port", port)}
+    config = LiveConfig(config_path, command_line={key: option for key, (option, value) in options.items() if value is not None})
     settings = config.current()
     configure_logging(settings.log_level)
     address = host or settings.server_host, settings.server_port if port is None else port

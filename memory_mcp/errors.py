@@ -2,7 +2,8 @@
 
     MemoryMCPError
     ├── InvalidInput            the caller sent something that can't be used
-    │   └── InvalidPersonaName  a persona name is not allowed
+    │   ├── InvalidPersonaName  a persona name is not allowed
+    │   └── SettingsRefused     values for config.json are not allowed
     ├── PersonaConflict         one request names two personas
     ├── PersonaRequired         the server requires a persona and the request names none
     ├── TokenRefused            the request has no valid token
@@ -31,6 +32,8 @@ An error states what happened, why, and what to do about it. All three are safe 
 no paths of other personas, no tracebacks, no links of libraries. `server/errors.py` maps them to the wire.
 """
 
+from collections.abc import Mapping
+
 
 class MemoryMCPError(Exception):
     """`what` happened, `why`, and what to `do`: each a clause."""
@@ -47,6 +50,14 @@ class InvalidInput(MemoryMCPError):
 
 class InvalidPersonaName(InvalidInput):
     """The persona name is not allowed."""
+
+
+class SettingsRefused(InvalidInput):
+    """Values for config.json are not allowed; `problems` says why, by dotted key. The file was not changed."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        super().__init__("settings were not changed", "; ".join(f"{key}: {why}" for key, why in problems.items()), "Correct them")
+        self.problems = problems
 
 
 class PersonaConflict(MemoryMCPError):

@@ -55,6 +55,7 @@ PAGES = {
     "memories-ja": ("memories", "ja", "light", 1000),
     "ask-en": ("ask?q=太郎さんはどこに引っ越した？", "en", "light", 1000),
     "people-en": ("people/picture", "en", "dark", 1000),
+    "settings-ja": ("house/settings", "ja", "light", 1000),
     "memory-en": ("memory?key=memory_move", "en", "dark", 1000),
 }
 

@@ -8,7 +8,7 @@ network drives) or the timestamp stays the same.
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
@@ -33,13 +33,16 @@ _CHANGES = frozenset({"modified", "created", "moved", "deleted", "closed"})
 class LiveConfig:
     """The current settings. `error` describes what is wrong with the file now; `restart_pending` lists changed keys that need a restart."""
 
-    def __init__(self, path: Path, on_change: Callable[[Settings], None] | None = None) -> None:
-        """Reads the file once. A missing file means defaults.
+    def __init__(
+        self, path: Path, on_change: Callable[[Settings], None] | None = None, command_line: Mapping[str, str] | None = None
+    ) -> None:
+        """Reads the file once. A missing file means defaults. `command_line`: the option that overrides a key, by dotted key.
 
         Raises:
             ConfigError: the file exists and can't be used. The server must not start with other settings than configured.
         """
         self.path = path
+        self.command_line = dict(command_line or {})
         self.error: str | None = None
         self.restart_pending: list[str] = []
         self._on_change = on_change

@@ -50,17 +50,22 @@ def key_in_environment() -> str | None:
     return os.environ.get(f"{ENVIRONMENT_PREFIX}KEY") or None
 
 
+def variables_in_force() -> dict[str, str]:
+    """The settings that the environment has set for this process: the variable of each, by dotted key."""
+    return {".".join(path): _variable(path) for path in _keys() if _variable(path) in os.environ}
+
+
 def load(text: str, source: str, environment: Mapping[str, str] | None = None) -> Loaded:
     """Settings from the text of a config.json and the environment.
 
     Raises:
         ConfigError: the text is not a JSON object, or a value is not allowed. The error names the key, the value and what is allowed.
     """
-    tree = _parse(text, source)
+    tree = parse(text, source)
     warnings = [f"{source}: {_unknown_key_warning(path)}" for path in _unknown_keys(tree, Settings)]
     overrides, unused = _overrides(os.environ if environment is None else environment)
     for path, value in overrides.items():
-        _put(tree, path, value)
+        put(tree, path, value)
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
@@ -68,7 +73,12 @@ def load(text: str, source: str, environment: Mapping[str, str] | None = None) -
     return Loaded(settings, (*warnings, *unused))
 
 
-def _parse(text: str, source: str) -> dict[str, Any]:
+def parse(text: str, source: str) -> dict[str, Any]:
+    """The JSON object in a text.
+
+    Raises:
+        ConfigError: it is none.
+    """
     try:
         tree = json.loads(text.removeprefix("\ufeff"))
         json.dumps(tree, ensure_ascii=False).encode()
@@ -156,7 +166,8 @@ def _value(text: str) -> Any:
         return text
 
 
-def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+def put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    """Set a value in a tree, in place; groups on the way are copied."""
     for name in path[:-1]:
         inner = tree.get(name)
         tree[name] = tree = dict(inner) if isinstance(inner, dict) else {}

@@ -1,6 +1,8 @@
 """The keys of config.json: one frozen tree, each key with a default, a range and a description."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -337,9 +339,45 @@ class Settings(Group):
 NEEDS_RESTART = frozenset({"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts", "operations_log", "encryption"})
 
 
+# What can't be changed over HTTP, however much a token allows: keys that run code, that send memories to a service, that name files, or that
+# decide who reaches the server. A program with a stolen token must not get from memories to the machine.
+ONLY_IN_THE_FILE = frozenset(
+    {
+        *("embeddings_class", "embeddings_arguments", "llm.chat_class", "llm.arguments"),
+        *("backup.directory", "encryption.enabled", "encryption.key_file", "encryption.keyring"),
+        *("server_host", "allow_anonymous", "allowed_hosts"),
+    }
+)
+# Their values may hold the keys of services.
+SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments"})
+
+
 def restart_needed(old: Settings, new: Settings) -> list[str]:
     """The changed keys that take effect only after a restart."""
     return sorted(key for key in NEEDS_RESTART if getattr(old, key) != getattr(new, key))
+
+
+@cache
+def setting_schemas() -> Mapping[str, Mapping[str, Any]]:
+    """The JSON schema of every setting, by dotted key: its type, its limits or words, its default and its description."""
+    schema = Settings.model_json_schema()
+
+    def leaves(properties: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for name, spec in properties.items():
+            if "$ref" in spec:
+                yield from leaves(schema["$defs"][spec["$ref"].rpartition("/")[2]]["properties"], f"{prefix}{name}.")
+            else:
+                yield f"{prefix}{name}", {word: value for word, value in spec.items() if word != "title"}
+
+    return MappingProxyType(dict(leaves(schema["properties"])))
+
+
+def value_of(settings: Settings, key: str) -> Any:
+    """The value of a dotted key."""
+    value: Any = settings
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
 
 
 def documented_keys(group: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, Any, str]]:

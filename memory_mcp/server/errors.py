@@ -25,6 +25,7 @@ from memory_mcp.errors import (
     PersonaOverloaded,
     PersonaRequired,
     PersonaUnknown,
+    SettingsRefused,
     StoreError,
     StoreFull,
     TokenRefused,
@@ -79,8 +80,14 @@ def wording(words: str, rules: Privacy) -> str:
 def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None, *, rules: Privacy) -> JSONResponse:
     """Return the answer of a route that failed, with what it had done before (`so_far`)."""
     return JSONResponse(
-        {"error": wording(str(error), rules), **(so_far or {})}, status_code=status_of(error), headers=refusal_headers(error)
+        {"error": wording(str(error), rules), **_problems(error), **(so_far or {})},
+        status_code=status_of(error),
+        headers=refusal_headers(error),
     )
+
+
+def _problems(error: MemoryMCPError) -> dict[str, Any]:
+    return {"problems": dict(error.problems)} if isinstance(error, SettingsRefused) else {}
 
 
 def refusal_headers(error: MemoryMCPError) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_mcp.config.settings import documented_keys
 from memory_mcp.server.dashboard import diff, frame
 from memory_mcp.server.dashboard.words import WORDS
 
@@ -35,6 +36,14 @@ def test_every_text_is_used_and_every_used_text_exists():
         f"{kind}_" for kind in [*re.findall(r't(?:\.term)?\("(\w+?)_?"(?:,| ~)', SOURCES), "kind", "privacy", "shelf", "format", "clash"]
     )
     assert not [name for name in WORDS if name not in used | quoted and not name.startswith(families)]
+
+
+def test_every_setting_is_explained_in_japanese_too():
+    sentences = tomllib.loads(DASHBOARD.joinpath("settings.toml").read_text(encoding="utf-8"))
+    keys = [key for key, _, _ in documented_keys()]
+    assert set(sentences["keys"]) == set(keys)
+    assert set(sentences["groups"]) == {key.rpartition(".")[0] for key in keys}
+    assert all(re.search("[ぁ-んァ-ヶ一-龥]", sentence) for sentence in sentences["keys"].values())
 
 
 def test_the_files_of_others_are_listed_with_version_license_and_digest():

@@ -9,9 +9,11 @@ from starlette.responses import Response
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import MODES
 from memory_mcp.errors import InvalidInput
+from memory_mcp.server.actions import configuration
 from memory_mcp.server.actions.context import DEFAULT_TOKENS, get_context
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.answer_text import answer_text, tokens_of
+from memory_mcp.server.dashboard.configuration import by_default
 from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Json
@@ -55,8 +57,18 @@ def question(visit: Visit) -> Response:
         changed=_changed(in_force, wanted),
         answers=answers,
         terms=PARTS,
+        saved=[key for key in visit.fields.get("saved", []) if key in TRIED],
+        may_save=visit.may(*configuration.change.needs) and visit.admission.personas is None,
         error=error,
     )
+
+
+def save(visit: Visit) -> Response:
+    """Write the values that were tried into config.json, and ask again."""
+    shown = visit.perform(configuration.show)
+    values = {key: _number(key, visit.field(key)) for key in TRIED if visit.field(key)}
+    visit.perform(configuration.change, **by_default(shown, values))
+    return visit.redirect("/ask", q=visit.field("q"), mode=visit.field("mode"), top_k=visit.field("top_k"), saved=list(values))
 
 
 def _asked(visit: Visit, shown: str) -> Json:

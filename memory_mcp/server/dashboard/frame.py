@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import jinja2
 import pydantic
 from anyio import from_thread
+from markupsafe import Markup, escape
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
@@ -64,9 +65,13 @@ ROOMS: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
 # The same for the pages of the house.
 HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/house", "house_persona", ("admin", "export", "write")),
+    ("/house/settings", "config_room", ("admin",)),
     ("/house/tokens", "tokens_room", ("admin",)),
 )
+# Those of the whole server, for tokens of all personas.
+OF_SERVER = frozenset({"/house/settings"})
 
+_CODE = re.compile("`([^`]+)`")
 _OURS = re.compile(rf"(/p/[^/?#\\]+)?{DASHBOARD}([/?][^\\]*)?")
 
 
@@ -148,7 +153,8 @@ class Visit:
     @property
     def house_rooms(self) -> list[tuple[str, str]]:
         """The pages of the house that the visitor may open: path and the name of its text."""
-        return [(path, name) for path, name, scopes in HOUSE if any(map(self.may, scopes))]
+        sees_server = self.admission.personas is None
+        return [(path, name) for path, name, scopes in HOUSE if any(map(self.may, scopes)) and (sees_server or path not in OF_SERVER)]
 
     def redirect(self, path: str, **query: Any) -> Response:
         """Send the browser to another page."""
@@ -323,6 +329,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals.update(static=static_address, version=__version__, choices=CHOICES)
     environment.filters["minute"] = lambda moment: moment[:16].replace("T", " ")
+    environment.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped before
     environment.filters["pretty"] = lambda tree: json.dumps(tree, ensure_ascii=False, indent=2)
     return environment
 

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from memory_mcp.server.dashboard import ask, front, house, memories, people, today, tokens
+from memory_mcp.server.dashboard import ask, configuration, front, house, memories, people, today, tokens
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -22,6 +22,7 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/today/merge": (None, today.merge),
     "/today/undo": (None, today.undo),
     "/ask": (ask.question, None),
+    "/ask/save": (None, ask.save),
     "/ask/context": (ask.context, None),
     "/memories": (memories.listing, None),
     "/memories/forget": (None, memories.forget_selected),
@@ -46,6 +47,7 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/house/copy": (None, house.copy),
     "/house/merge": (None, house.merge),
     "/house/erase": (house.erasing, house.erase),
+    "/house/settings": (configuration.overview, configuration.save),
     "/house/tokens": (tokens.overview, tokens.create),
     "/house/tokens/revoke": (None, tokens.revoke),
 }

@@ -10,7 +10,20 @@ from starlette.responses import JSONResponse, Response
 
 from memory_mcp import __version__
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.server.actions import analytics, browse, entities, graph, memories, merges, organize, personas, tokens, transfer, upkeep
+from memory_mcp.server.actions import (
+    analytics,
+    browse,
+    configuration,
+    entities,
+    graph,
+    memories,
+    merges,
+    organize,
+    personas,
+    tokens,
+    transfer,
+    upkeep,
+)
 from memory_mcp.server.arguments import Arguments, NoArguments
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.call import call_of
@@ -54,7 +67,9 @@ OPERATIONS = (
     openapi_document,
     *(
         action
-        for action in operations_of(browse, personas, transfer, memories, organize, upkeep, graph, analytics, entities, merges, tokens)
+        for action in operations_of(
+            browse, personas, transfer, memories, organize, upkeep, graph, analytics, entities, merges, tokens, configuration
+        )
         if action.route is not None
     ),
 )

@@ -136,3 +136,114 @@ def test_a_token_without_admin_has_no_room_of_tokens(browser, token):
 def test_a_refusal_is_in_the_language_of_the_page_with_the_original_where_there_is_no_translation(browser):
     page = browser("ja").submit("house/tokens", **ALL, name="x" * 101, turn_on="true")[1]
     assert re.search(r"[ぁ-ん]。", page)
+
+
+@pytest.fixture
+def settings(own_server, browser):
+    """A browser in the room of settings; settings.save(**fields) sends the form with these fields changed."""
+
+    class Room(Browser):
+        def save(self, **changed):
+            return self.submit("house/settings", page="house/settings", **{**self.form(), **changed})
+
+        def form(self):
+            page = self.client.get(f"{self.at}/house/settings").text
+            fields = dict(re.findall(r'<input [^>]*?name="([\w.]+)" value="([^"]*)"', page))
+            for name, options in re.findall(r'<select name="([\w.]+)".*?>(.*?)</select>', page, re.DOTALL):
+                fields[name] = (
+                    re.search(r'<option(?: value="([^"]*)")? selected>([^<]*)', options).expand(r"\1")
+                    or re.search(r"selected>([^<]*)", options)[1]
+                )
+            fields["toolsets"] = re.findall(r'name="toolsets" value="(\w+)" checked', page)
+            return {name: html.unescape(value) if isinstance(value, str) else value for name, value in fields.items() if name != "form_key"}
+
+    return Room(browser().client)
+
+
+def test_a_form_that_changes_nothing_writes_nothing(own_server, settings):
+    before = own_server.config.read_text(encoding="utf-8")
+    assert "Nothing was changed" in settings.save()[1]
+    assert own_server.config.read_text(encoding="utf-8") == before
+
+
+def test_a_setting_is_changed_in_the_browser_and_in_force_at_once(own_server, settings):
+    changed = {
+        "fusion.date_boost": "0.5",
+        "timezone": "Asia/Seoul",
+        "retention.keep_tags": "大事、keep",
+        "retention.trash_days": "",
+        "backup.enabled": "true",
+        "privacy.email": "redact",
+        "min_scores": '{"a": 0.1}',
+        "toolsets": ["", "core", "graph"],
+    }
+    status, page = settings.save(**changed)
+    assert status == 200
+    assert all(key in page.partition("Saved. Changed:")[2] for key in changed)
+    assert "Wait for a restart toolsets" in page
+    now = own_server.runtime.config.current()
+    assert (now.fusion.date_boost, now.timezone, now.backup.enabled, now.privacy.email) == (0.5, "Asia/Seoul", True, "redact")
+    assert (now.retention.keep_tags, now.retention.trash_days, now.min_scores) == (["大事", "keep"], None, {"a": 0.1})
+    settings.save(**{"fusion.date_boost": "1"})
+    assert "date_boost" not in own_server.config.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("fusion.date_boost", "3", "less than or equal to 2"),
+        ("fusion.date_boost", "many", "a number, 0 or more, at most 2"),
+        ("fusion.date_boost", "", "a number, 0 or more, at most 2"),
+        ("timezone", "Mars", "an IANA time zone"),
+        ("min_scores", "[", "a JSON object"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_said_at_its_field_and_nothing_is_saved(own_server, settings, key, value, why):
+    before = own_server.config.read_text(encoding="utf-8")
+    status, page = settings.save(**{key: value, "min_score": "0.3"})
+    assert status == 400
+    assert why in page
+    assert "Nothing was saved" in page
+    assert own_server.config.read_text(encoding="utf-8") == before
+
+
+def test_a_field_that_was_not_offered_is_not_taken(own_server, settings):
+    before = own_server.config.read_text(encoding="utf-8")
+    settings.save(
+        **{"llm.chat_class": "os:system", "embeddings_class": "os:system", "allow_anonymous": "true", "backup.directory": "elsewhere"}
+    )
+    assert own_server.config.read_text(encoding="utf-8") == before
+
+
+def test_settings_changed_meanwhile_are_not_overwritten(own_server, settings):
+    form = settings.form()
+    own_server.configure(min_score=0.2)
+    status, page = settings.submit("house/settings", page="house/settings", **{**form, "min_score": "0.4"})
+    assert (status, "was changed meanwhile" in page) == (400, True)
+    assert own_server.runtime.config.current().min_score == 0.2
+
+
+def test_only_a_token_for_all_personas_has_a_room_of_settings(browser, token):
+    some, everyone = browser().sign_in(token("nilou")), browser().sign_in(token())
+    assert some.show("house/settings")[0] == 403
+    assert "Settings" not in some.show("house")[1]
+    assert everyone.show("house/settings")[0] == 200
+
+
+def test_values_that_were_tried_are_kept_by_a_button(own_server, browser, token):
+    visitor = browser()
+    sent = {"q": "苺", "fusion.speaker_boost": "0.5", "fusion.dense_weight": "", "min_score": "0"}
+    status, page = visitor.submit("ask/save", page="memories/new", **sent)
+    assert (status, "Saved. Changed: fusion.speaker_boost" in page) == (200, True)
+    assert own_server.runtime.config.current().fusion.speaker_boost == 0.5
+    assert visitor.submit("ask/save", page="memories/new", **{**sent, "min_score": "-1"})[0] == 400
+    guest = browser().sign_in(token("nilou"))
+    assert "Save to config.json" not in guest.show("ask?q=苺&min_score=0.1")[1]
+    assert guest.submit("ask/save", page="memories/new", **sent)[0] == 403
+    assert "Save to config.json" in browser().sign_in(token()).show("ask?q=苺&min_score=0.1")[1]
+
+
+def test_settings_are_explained_in_japanese(browser):
+    page = browser("ja").show("house/settings")[1]
+    assert "ごみ箱の記憶を完全に消去するまでの日数" in page
+    assert "使える値" in page

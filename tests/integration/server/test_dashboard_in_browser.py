@@ -32,6 +32,8 @@ PAGES = (
     f"{AT}/people/statistics",
     f"{AT}/house",
     f"{AT}/house/erase",
+    f"{AT}/house/settings",
+    f"{AT}/house/tokens",
     f"{AT}/memories",
     f"{AT}/memories?q=苺&shelf=current",
     f"{AT}/memories?shelf=trash",
@@ -219,6 +221,35 @@ def test_a_file_of_many_pieces_is_imported_and_says_what_became_of_its_lines(pag
     assert page.locator("dd").first.inner_text() == "301"
 
 
+def test_a_setting_is_saved_by_keyboard_and_what_is_wrong_is_said_at_its_field(page, site):
+    page.goto("/p/nilou/ui/house/settings")
+    page.locator("[name='min_score']").fill("-1")
+    page.keyboard.press("Enter")
+    page.locator("[role=alert]").wait_for()
+    assert "0 以上" in page.locator(".setting .error").inner_text()
+    assert violations(page) == []
+    page.locator("[name='min_score']").fill("0.01")
+    page.keyboard.press("Enter")
+    page.locator("[role=status]").wait_for()
+    assert "min_score" in page.locator("[role=status]").inner_text()
+    assert httpx2.get(f"{site}/ready").json()["config_error"] is None
+    page.locator("[name='min_score']").fill("0")
+    page.keyboard.press("Enter")
+    page.locator("[role=status]").wait_for()
+
+
+@pytest.mark.parametrize("page", [{"java_script_enabled": False, "viewport": {"width": 360, "height": 740}}], indirect=True)
+def test_settings_and_tokens_are_forms_that_need_no_script(page):
+    page.goto("/p/nilou/ui/house/settings")
+    page.locator("summary", has_text="会話の最初").click()
+    page.locator("[name='context.recent']").fill("4")
+    page.locator(".save button").click()
+    assert "context.recent" in page.locator("[role=status]").inner_text()
+    page.goto("/p/nilou/ui/house/tokens")
+    page.locator("main form button").click()
+    assert page.locator("h1").inner_text() == "トークン"
+
+
 def test_stored_markup_is_shown_as_text(page):
     for path in (f"{AT}/memories", f"{AT}/memory?key=memory_d", f"{AT}/memory/edit?key=memory_d"):
         page.goto(path)
@@ -296,6 +327,32 @@ def test_two_tokens_in_two_browsers_never_see_each_other(guarded, signed_in):
         page.locator("header button").click()
         page.goto(f"/p/{name}/ui/memories")
         assert page.url.startswith(f"{guarded[0]}/ui/sign-in")
+
+
+def test_a_token_is_made_in_the_browser_shown_once_and_lets_its_holder_see_its_persona_alone(guarded, signed_in):
+    _, alice, _ = guarded
+    page = signed_in(alice)
+    page.goto("/p/alice/ui/house/tokens")
+    assert page.locator("tbody tr").count() == 1
+    page.locator("[name=name]").fill("読むだけ")
+    page.locator("[name=personas]").fill("alice")
+    page.locator("[value=write]").uncheck()
+    page.locator("[name=own_token]").fill(alice)
+    page.keyboard.press("Enter")
+    page.locator("input[readonly]").wait_for()
+    assert violations(page) == []
+    secret = page.locator("input[readonly]").input_value()
+    page.goto("/p/alice/ui/house/tokens")
+    assert secret not in page.content()
+    assert page.locator("tbody tr").count() == 2
+    reader = signed_in(secret)
+    reader.goto("/p/alice/ui/memories")
+    assert "aliceの秘密" in reader.locator("main").inner_text()
+    assert reader.locator("main form[method=post]").count() == 0
+    page.locator("tr", has_text="読むだけ").locator("button").click()
+    page.locator("[role=status]").wait_for()
+    reader.goto("/p/alice/ui/memories")
+    assert "/ui/sign-in" in reader.url
 
 
 @pytest.mark.parametrize("origin", ["http://evil.test", "http://localhost:1"])

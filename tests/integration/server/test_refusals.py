@@ -13,6 +13,7 @@ from memory_mcp.server.errors import http_refusal, status_of
 STATUS = {
     errors.InvalidInput: 400,
     errors.InvalidPersonaName: 400,
+    errors.SettingsRefused: 400,
     errors.PersonaConflict: 400,
     errors.PersonaRequired: 400,
     errors.TokenRefused: 401,
@@ -48,7 +49,8 @@ def all_errors(kind=errors.MemoryMCPError):
 
 @pytest.mark.parametrize("kind", list(all_errors()))
 def test_every_error_has_a_status_of_its_own_choice(kind):
-    assert status_of(kind("what")) == STATUS[kind]
+    what = {"server_port": "what"} if kind is errors.SettingsRefused else "what"
+    assert status_of(kind(what)) == STATUS[kind]
 
 
 def test_an_error_is_answered_as_an_object_with_its_words():
