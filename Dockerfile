@@ -19,7 +19,7 @@ RUN useradd --create-home --uid 1000 memory \
 WORKDIR /app
 
 # What changes rarely comes first. torch alone and before the rest, so that nothing else pulls a build of its own choice.
-COPY --chown=memory:memory requirements.txt requirements-dev.txt requirements-keyring.txt requirements-sudachi.txt requirements-bench.txt requirements-offline.in ./
+COPY --chown=memory:memory requirements.txt ./
 RUN pip install --index-url "$TORCH_INDEX_URL" "$(grep '^torch==' requirements.txt)"
 RUN pip install --requirement requirements.txt
 

@@ -20,6 +20,7 @@
     │   └── KeyRefused          encrypted data can't be opened: no key, or the wrong one
     ├── EncoderFailed           a model failed (an API that is down, a device out of memory)
     ├── ChatFailed              the chat model failed; only background work uses it
+    ├── NotInstalled            this needs an optional part of the program that is not installed
     ├── ClockUnusable           the machine's clock shows a year in which dates can't be computed
     ├── AnalysisUnfinished      an analysis of the graph exceeded its time limit, or was ended
     ├── Overloaded              too many calls are waiting; retry later
@@ -33,6 +34,7 @@ no paths of other personas, no tracebacks, no links of libraries. `server/errors
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 
 class MemoryMCPError(Exception):
@@ -42,6 +44,10 @@ class MemoryMCPError(Exception):
         self.what, self.why, self.do = what, why, do
         sentence = f"{what}: {why}." if why else f"{what}."
         super().__init__(f"{sentence} {do}." if do else sentence)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A worker process sends errors to the server: without this, pickle would make the sentence an argument of the constructor."""
+        return type(self).__new__, (type(self), *self.args), vars(self)
 
 
 class InvalidInput(MemoryMCPError):
@@ -126,6 +132,18 @@ class EncoderFailed(MemoryMCPError):
 
 class ChatFailed(MemoryMCPError):
     """The configured chat model failed. Its work is done without a model instead."""
+
+
+class NotInstalled(MemoryMCPError):
+    """This needs an optional part of the program, an `extra` of its package, that is not installed."""
+
+    def __init__(self, what: str, extra: str = "models") -> None:
+        super().__init__(what, f"the extra {extra} is not installed", f"Run: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an optional part of the program."""
+    return f'pip install "persona-memory-mcp[{extra}]"'
 
 
 class ClockUnusable(MemoryMCPError):

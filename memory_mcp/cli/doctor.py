@@ -25,12 +25,12 @@ def doctor(
 ) -> None:
     """Check configuration, data, databases and models. Exit status 0: there are no problems."""
     # Imported here: the other commands don't need the stores and their libraries.
-    from memory_mcp.cli.doctor_checks import check_config, check_data, check_encryption, check_models  # noqa: PLC0415
+    from memory_mcp.cli.doctor_checks import check_config, check_data, check_encryption, check_extras, check_models  # noqa: PLC0415
 
     config_path = config or default_config_path()
     data_directory = data or default_data_directory()
     settings, findings = check_config(config_path)
-    findings += check_models(settings, data_directory)
+    findings += [*check_extras(settings), *check_models(settings, data_directory)]
     keys, encryption = check_encryption(settings, data_directory)
     findings += [*encryption, *check_data(data_directory, keys)]
     wrong = [finding for finding in findings if finding.verdict == "wrong"]

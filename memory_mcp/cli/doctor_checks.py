@@ -17,7 +17,8 @@ from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
-from memory_mcp.errors import ConfigError, InvalidPersonaName, StartupError, StoreDamaged, StoreError
+from memory_mcp.errors import ConfigError, InvalidPersonaName, NotInstalled, StartupError, StoreDamaged, StoreError, install_command
+from memory_mcp.extras import EXTRAS, is_installed
 from memory_mcp.personas.directories import IDENTITY_NAME, is_lost, is_persona
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
@@ -66,6 +67,28 @@ def check_config(path: Path) -> tuple[Settings, list[Finding]]:
     return loaded.settings, [read, *(Finding("note", "config", f"{warning}.") for warning in loaded.warnings)]
 
 
+def check_extras(settings: Settings) -> list[Finding]:
+    """Which optional parts of the program are installed, and which of those that the configuration names are not."""
+    there = [extra for extra in EXTRAS if is_installed(extra)]
+    absent = [extra for extra in EXTRAS if extra not in there]
+    listed = f"installed: {', '.join(there) or 'none'}" + (
+        f"; not: {', '.join(absent)}. {install_command('NAME')} adds one" if absent else ""
+    )
+    named = [
+        ("embeddings_class", "langchain", settings.embeddings_class),
+        ("llm.chat_class", "langchain", settings.llm.chat_class),
+        ("graph.names_by", "sudachi", settings.graph.names_by == "sudachi" and "sudachi"),
+    ]
+    return [
+        Finding("ok", "extras", listed),
+        *(
+            Finding("note", key, str(NotInstalled(f"{value} can't be used", extra)))
+            for key, extra, value in named
+            if value and extra in absent
+        ),
+    ]
+
+
 def check_models(settings: Settings, data: Path) -> list[Finding]:
     """Whether the configured models are available. Loads nothing; `memory-mcp models check` does."""
     if settings.embeddings_model and settings.embeddings_class:
@@ -80,7 +103,7 @@ def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Fi
     try:
         keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
         refuse_without_key(directory, keys)
-    except (ConfigError, StartupError) as error:
+    except (ConfigError, StartupError, NotInstalled) as error:
         return Keys(), [Finding("wrong", "encryption", f"{error} The server does not start.")]
     there = state(directory)
     if keys.master is None:

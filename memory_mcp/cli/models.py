@@ -16,6 +16,7 @@ from memory_mcp.encoders.loading.availability import Found, Missing, Role, find
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
 from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
+from memory_mcp.extras import require
 
 if TYPE_CHECKING:
     from memory_mcp.encoders.cache import Caches
@@ -193,6 +194,7 @@ def export_onnx(
     accept_int8: AcceptInt8 = False,
 ) -> None:
     """Export the models to ONNX in the data directory, and measure how int8 ranks your memories. Doesn't affect a running server."""
+    require("export-onnx", "models can't be exported")
     settings = settings_of(config)
     directory = data or default_data_directory()
     wanted: list[tuple[Role, str | None]] = [

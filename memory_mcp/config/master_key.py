@@ -13,6 +13,7 @@ from typing import Any
 from memory_mcp.config.reading import key_in_environment
 from memory_mcp.config.settings import Encryption
 from memory_mcp.errors import ConfigError
+from memory_mcp.extras import require
 
 KEY_BYTES = 32
 VARIABLE = "MEMORY_MCP_KEY"
@@ -53,6 +54,7 @@ def master_key(settings: Encryption) -> MasterKey | None:
 
     Raises:
         ConfigError: the configured key is missing or invalid, or other users can read it.
+        NotInstalled: it is in the system's keyring, and `keyring` is not installed.
     """
     if settings.key_file:
         return key_in_file(Path(settings.key_file))
@@ -101,15 +103,13 @@ def replaced_key_file(key_file: Path, key_id: str) -> Path:
 
 
 def keyring() -> Any:
-    """The module `keyring`, which is an optional extra.
+    """The module `keyring`.
 
     Raises:
-        ConfigError: the package is not installed.
+        NotInstalled: the package is not installed.
     """
-    try:
-        return importlib.import_module("keyring")
-    except ImportError as error:
-        raise ConfigError("the system's keyring can't be used", "the package keyring is not installed", "pip install keyring") from error
+    require("keyring", "the system's keyring can't be used")
+    return importlib.import_module("keyring")
 
 
 def _parsed(text: str, source: str) -> MasterKey:

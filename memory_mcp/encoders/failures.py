@@ -80,6 +80,8 @@ def load_error(name: str, error: BaseException) -> str:
     message = first_line(error, missing="")
     if isinstance(error, MemoryError) or "out of memory" in message.lower() or "can't allocate memory" in message.lower():
         return f"{name} can't be loaded: there is not enough memory for it. Free some, choose a smaller model, or set it to null."
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"{name} can't be loaded: it needs the package {error.name}, which is not installed. Install it beside this program."
     return (
         f"{name} can't be loaded: {type(error).__name__}: {message}. "
         "See `memory-mcp models check`; to repair a damaged copy, remove it and run `memory-mcp models download`."

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from memory_mcp.config.settings import Llm
-from memory_mcp.errors import ChatFailed
+from memory_mcp.errors import ChatFailed, NotInstalled
+from memory_mcp.extras import require
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -71,10 +72,14 @@ def construct(path: str, arguments: dict[str, Any]) -> "BaseChatModel":
     Raises:
         ChatFailed: the class does not exist, is not a chat model, or rejects the arguments.
     """
+    what = f"llm.chat_class {path} can't be used"
+    try:
+        require("langchain", what)
+    except NotInstalled as error:
+        raise ChatFailed(error.what, error.why, error.do) from error
     # LangChain's core takes half a second to import, and is needed only with a chat model.
     from langchain_core.language_models.chat_models import BaseChatModel  # noqa: PLC0415
 
-    what = f"llm.chat_class {path} can't be used"
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
         raise ChatFailed(what, "it has the wrong form", "Write it as package.module:Class, such as langchain_openai:ChatOpenAI")

@@ -10,9 +10,7 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph.entities import records
 from memory_mcp.text.mention import Mention
 
-needs_sudachi = pytest.mark.skipif(
-    dictionary.installed() is None, reason="SudachiPy is not installed: pip install -r requirements-sudachi.txt"
-)
+needs_sudachi = pytest.mark.skipif(dictionary.installed() is None, reason="SudachiPy is not installed: the extra sudachi")
 
 
 class Names:

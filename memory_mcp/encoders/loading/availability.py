@@ -11,7 +11,8 @@ from typing import Literal
 
 from memory_mcp.encoders.failures import first_line
 from memory_mcp.encoders.packaged import package
-from memory_mcp.errors import EncoderFailed
+from memory_mcp.errors import EncoderFailed, NotInstalled
+from memory_mcp.extras import is_installed, require
 
 HUB_TIMEOUT_SECONDS = 4.0
 
@@ -49,27 +50,24 @@ def find(name: str, role: Role, hub: str | None = None) -> Found | Missing:
     Takes milliseconds for a model on this machine, and a few seconds at most if a hub does not answer.
     """
     path = Path(name).expanduser()
+    if role == "embedder" and package.is_named(name):
+        return _packaged()
+    if not is_installed("models"):
+        return not_installed(name, role, "models")
     if path.is_dir():
         fault = fault_of(path)
         return (
             Missing(f"{name} is a directory, but {fault}. Put a complete model there, or {_alternative(role)}.") if fault else Found(path)
         )
-    if role == "embedder" and package.is_named(name):
-        return _packaged()
     if not _HUB_NAME.fullmatch(name):
         return Missing(f"there is no directory {name}. Correct the path, or {_alternative(role)}.")
-    cached = cached_directory(name, role)
-    if cached and not fault_of(cached):
-        return Found(cached)
-    hub_problem = _hub_problem(hub_name(name, role), hub)
-    if hub_problem is None:
-        return Found(None)
-    copy = f"the copy in the local cache is incomplete ({fault_of(cached)})" if cached else "there is no copy in the local cache"
-    return Missing(
-        f"{name} was not found: there is no such directory, {copy}, and {hub_problem}. "
-        f"Run `memory-mcp models download` with a network connection, or {_alternative(role)}."
-        f"{package.suggestion() if role == 'embedder' else ''}"
-    )
+    return _in_cache_or_on_hub(name, role, hub)
+
+
+def not_installed(name: str, role: Role, extra: str) -> Missing:
+    """Why no model of a backend can be loaded on this machine."""
+    reason = NotInstalled(f"{name} can't be loaded", extra)
+    return Missing(f"{reason} Or set {_SETTINGS[role]} to null for none.{package.suggestion() if role == 'embedder' else ''}")
 
 
 def download(name: str, role: Role, *, show_progress: bool) -> Path:
@@ -78,8 +76,10 @@ def download(name: str, role: Role, *, show_progress: bool) -> Path:
     Files in the cache are not downloaded again; if the hub answers, they are updated.
 
     Raises:
+        NotInstalled: the libraries for models are not installed.
         EncoderFailed: the hub did not answer, or does not provide the model.
     """
+    require("models", f"{name} can't be downloaded")
     # 0.3 s, and most commands do without it.
     from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415
     from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars  # noqa: PLC0415
@@ -190,3 +190,18 @@ def _packaged() -> Found | Missing:
 
 def _alternative(role: Role) -> str:
     return f"set {_SETTINGS[role]} to a model's directory, or to null for none"
+
+
+def _in_cache_or_on_hub(name: str, role: Role, hub: str | None) -> Found | Missing:
+    cached = cached_directory(name, role)
+    if cached and not fault_of(cached):
+        return Found(cached)
+    hub_problem = _hub_problem(hub_name(name, role), hub)
+    if hub_problem is None:
+        return Found(None)
+    copy = f"the copy in the local cache is incomplete ({fault_of(cached)})" if cached else "there is no copy in the local cache"
+    return Missing(
+        f"{name} was not found: there is no such directory, {copy}, and {hub_problem}. "
+        f"Run `memory-mcp models download` with a network connection, or {_alternative(role)}."
+        f"{package.suggestion() if role == 'embedder' else ''}"
+    )

@@ -11,6 +11,7 @@ from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.failures import CircuitBreaker, first_line
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.extras import require
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -31,12 +32,14 @@ def construct(path: str, arguments: dict[str, Any]) -> "Embeddings":
     """An instance of the class at `package.module:Class`.
 
     Raises:
+        NotInstalled: LangChain is not installed.
         EncoderFailed: the class does not exist, is not a subclass of `Embeddings`, or rejects the arguments.
     """
+    what = f"embeddings_class {path} can't be used"
+    require("langchain", what)
     # LangChain's core takes half a second to import, and is needed only to load a model.
     from langchain_core.embeddings import Embeddings  # noqa: PLC0415
 
-    what = f"embeddings_class {path} can't be used"
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
         raise EncoderFailed(what, "it has the wrong form", "Write it as package.module:Class, such as langchain_openai:OpenAIEmbeddings")

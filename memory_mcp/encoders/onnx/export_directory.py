@@ -16,6 +16,7 @@ from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.extras import is_installed
 
 # In the data directory, next to the personas: a persona's directory never begins with a dot.
 DIRECTORY_NAME = ".models"
@@ -109,6 +110,8 @@ def find_configured(settings: Settings, name: str, role: Role, exports: Path | N
 
 def find(name: str, role: Role, exports: Path | None) -> Found | Missing:
     """The directory with a model's export: `name` itself if it is one, or else a directory in `exports`."""
+    if not is_installed("onnx"):
+        return availability.not_installed(name, role, "onnx")
     path = Path(name).expanduser()
     if (path / MANIFEST_NAME).is_file():
         return Found(path)

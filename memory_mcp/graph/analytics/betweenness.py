@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_mcp.extras import require
 from memory_mcp.store.graph.network import Network, Scores
 
 # Entities in the sample of starts; a smaller graph is computed exactly.
@@ -50,6 +51,7 @@ def between(network: Network, starts_limit: int = STARTS_LIMIT) -> Between:
 
 def adjacency(network: Network, *, weighted: bool) -> Any:
     """The symmetric adjacency matrix, (n, n), a csr_array of scipy."""
+    require("graph", "the graph can't be analyzed")
     from scipy.sparse import csr_array  # noqa: PLC0415  half a second that only analyses need
 
     n = len(network.ids)

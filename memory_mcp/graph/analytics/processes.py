@@ -48,6 +48,7 @@ class Processes:
 
         Raises:
             AnalysisUnfinished: it was killed, its worker ended, or the pool is closed.
+            MemoryMCPError: it was raised by the analysis.
             RuntimeError: it failed.
         """
         what, process = analysis.__qualname__, self._take()
@@ -64,6 +65,8 @@ class Processes:
             logger.error("%s broke off: its process was ended from outside, or ended by itself", what)
             raise AnalysisUnfinished(f"{what} broke off", "its process ended, as where memory runs out", "Try again in a moment")
         self._return(process)
+        if answer.refusal is not None:
+            raise answer.refusal
         if answer.failure is not None:
             failure = RuntimeError(f"{what} broke off: {answer.failure}")
             failure.add_note(answer.trace)

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_mcp.extras import require
 from memory_mcp.store.graph.network import Network
 
 if TYPE_CHECKING:  # a worker imports this module to start, and importing overview takes 0.2 s
@@ -42,6 +43,7 @@ class Statistics:
 
 def statistics(network: Network) -> Statistics:
     """Computes all of them."""
+    require("graph", "the graph can't be analyzed")
     import rustworkx  # noqa: PLC0415  the start of the server does without it
 
     n, pairs = len(network.ids), len(network.one)
@@ -77,6 +79,7 @@ class Communities:
 
 def communities(network: Network) -> Communities:
     """The groups by the Leiden algorithm; deterministic for a network."""
+    require("graph", "the graph can't be analyzed")
     from graspologic_native import leiden  # noqa: PLC0415  the start of the server does without it
 
     if not len(network.one):

@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from memory_mcp.errors import MemoryMCPError
+
 # No analysis goes on for longer.
 LIMIT_SECONDS = 60.0
 # The server kills the worker then. Without a server it ends itself a little later.
@@ -23,9 +25,10 @@ NICENESS = 5
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result, or a `failure` in a few words with its `trace` for the log."""
+    """The result; or an error that the analysis raised on purpose; or a `failure` in a few words with its `trace` for the log."""
 
     result: Any = None
+    refusal: MemoryMCPError | None = None
     failure: str | None = None
     trace: str = ""
 
@@ -42,6 +45,8 @@ def answer(requests: BinaryIO) -> bytes:
         return pickle.dumps(Answer(analysis(network)), pickle.HIGHEST_PROTOCOL)
     except EOFError:
         raise
+    except MemoryMCPError as error:
+        return pickle.dumps(Answer(refusal=error))
     except BaseException as error:  # noqa: BLE001  a panic in Rust raises no `Exception`; the server needs an answer
         failure = "".join(traceback.format_exception_only(error)).strip()
         return pickle.dumps(Answer(failure=failure, trace=traceback.format_exc()))

@@ -1,4 +1,4 @@
-"""Japanese proper nouns from a dictionary: SudachiPy, where it is installed (requirements-sudachi.txt)."""
+"""Japanese proper nouns from a dictionary: SudachiPy, where the extra `sudachi` is installed."""
 
 import importlib
 import importlib.util
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memory_mcp.characters import is_japanese
+from memory_mcp.errors import NotInstalled
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT
 from memory_mcp.text.mention import Mention
 
@@ -44,9 +45,7 @@ class Dictionary:
             name = installed()
             self._nouns = ProperNouns(name) if name else None
             if name is None:
-                logger.warning(
-                    "graph.names_by is sudachi, and SudachiPy is not installed (requirements-sudachi.txt): names are found by rules"
-                )
+                logger.warning("%s Until then names are found by rules.", NotInstalled("graph.names_by sudachi can't be used", "sudachi"))
         return self._nouns
 
 

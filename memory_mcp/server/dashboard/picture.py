@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory_mcp.extras import require
+
 # Beyond these, names cover each other: only the most mentioned are written out, and all are in the table.
 NAMED = 80
 SEED, ITERATIONS, HOLD = 7, 60, 0.3
@@ -75,6 +77,7 @@ def drawn(nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]]
 
 
 def _placed(nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+    require("graph", "the graph can't be drawn")
     import rustworkx  # noqa: PLC0415  the start of the server does without it
 
     graph = rustworkx.PyGraph(multigraph=False)

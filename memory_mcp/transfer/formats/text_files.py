@@ -4,11 +4,9 @@ Rows are dated by the modification time of the file. A paragraph is recognized a
 """
 
 import re
-import warnings
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.deduplication import ORIGIN
@@ -140,30 +138,13 @@ def _files(directory: Path) -> list[Path]:
 
 def _text(path: Path) -> str:
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            marked = file.read(2) in UTF_16_MARKS
+        if path.stat().st_size > TEXT_LIMIT_BYTES:
+            raise InvalidInput(f"{path} is too long", f"{TEXT_LIMIT_BYTES:,} bytes are the limit", "Split it")
+        data = path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"{path} can't be read", error.strerror or str(error), "Check the path and its permissions") from error
-    if size > TEXT_LIMIT_BYTES:
-        raise InvalidInput(f"{path} is too long", f"{TEXT_LIMIT_BYTES:,} bytes are the limit", "Split it")
-    loader = _loader()
-    for encoding in ("utf-16",) if marked else ENCODINGS:
-        try:
-            return "\n".join(document.page_content for document in loader(path, encoding=encoding).load())
-        except RuntimeError as error:  # TextLoader wraps every error in it
-            if not isinstance(error.__cause__, UnicodeDecodeError):
-                raise InvalidInput(f"{path} can't be read", str(error.__cause__ or error), "Check the file") from error
-    raise _not_text(str(path))
+    return decoded(data, str(path)).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _not_text(name: str) -> InvalidInput:
     return InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
-
-
-def _loader() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the package warns on import that it is no longer maintained
-        # Importing it takes 0.7 s, and only text files need it.
-        from langchain_community.document_loaders import TextLoader  # noqa: PLC0415
-    return TextLoader

@@ -24,6 +24,7 @@ STATUS = {
     errors.EntityNotFound: 404,
     errors.EncoderFailed: 503,
     errors.ChatFailed: 503,
+    errors.NotInstalled: 501,
     errors.ClockUnusable: 500,
     errors.AnalysisUnfinished: 503,
     errors.Overloaded: 503,

