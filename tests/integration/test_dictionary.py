@@ -73,7 +73,7 @@ def test_where_there_is_no_dictionary_it_is_said_once_and_the_rules_go_on(monkey
     monkeypatch.setattr(dictionary, "installed", lambda: None)
     found = Dictionary()
     assert found.get() is found.get() is None
-    assert caplog.text.count("SudachiPy is not installed") == 1
+    assert caplog.text.count('pip install "persona-memory-mcp[sudachi]"') == 1
 
 
 @needs_sudachi
