@@ -38,8 +38,9 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.rerank import rerank_deadline
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
+from memory_mcp.server.sessions import is_dashboard
 from memory_mcp.store import memories, operations
-from memory_mcp.store.operations import Operation
+from memory_mcp.store.operations import Operation, called_by
 from memory_mcp.upkeep import retention_rules
 
 HEADER = "x-persona"
@@ -93,6 +94,13 @@ class Call:
     def rerank_deadline(self) -> float | None:
         """When reranking must end, counted from the request's arrival."""
         return rerank_deadline(self.settings, self.scope.get(ARRIVED, time.monotonic()))
+
+    @property
+    def caller(self) -> str:
+        """The entry point of the request, and the id of its token."""
+        path: str = self.scope["path"]
+        entry = "mcp" if path == "/mcp" else "dashboard" if is_dashboard(path) else "import" if path.startswith("/api/import") else "http"
+        return f"{entry} {self.admission.token}" if self.admission.token else entry
 
     def persona_name(self) -> str:
         """The canonical name of the persona that this request is for.
@@ -197,8 +205,9 @@ class Call:
     def _without_expired(self, persona: Persona) -> Persona:
         """The persona after what has expired was moved to the trash; where nothing can be written, it says that some has."""
         try:
-            if persona.exists and retention_rules.trash_expired(persona, self.now):
-                self._wake(persona)
+            with called_by(""):
+                if persona.exists and retention_rules.trash_expired(persona, self.now):
+                    self._wake(persona)
         except (StoreError, Overloaded, ClockUnusable) as error:
             logger.debug("memories of %s that have expired aren't in the trash yet: %s", persona.name, error)
             return replace(persona, has_expired=True)

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_type_hints
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.server.arguments import Arguments
+from memory_mcp.store.operations import called_by
 
 Json = dict[str, Any]
 
@@ -94,7 +95,8 @@ class Operation:
 
     def __call__(self, call: Any, arguments: Arguments) -> Json:
         try:
-            answer: Json = self.function(call, arguments)
+            with called_by(call.caller):
+                answer: Json = self.function(call, arguments)
         except Exception as error:
             if self.changes_persona:
                 call.note_failure(self.name, error, getattr(arguments, "key", None))

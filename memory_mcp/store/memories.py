@@ -190,6 +190,13 @@ def page_for_export(
     return [memory_of(row) for row in rows]
 
 
+def page_back(connection: apsw.Connection, before_id: int | None, limit: int) -> list[Memory]:
+    """The memories that were stored before one, from the last back; also replaced ones and those in the trash."""
+    condition, values = ("m.id < ?", (before_id, limit)) if before_id is not None else ("TRUE", (limit,))
+    rows = connection.execute(f"SELECT {COLUMNS} FROM memories m WHERE {condition} ORDER BY m.id DESC LIMIT ?", values)
+    return [memory_of(row) for row in rows]
+
+
 def secret_count(connection: apsw.Connection, include_deleted: bool) -> int:
     """The number of secret memories, which an export leaves out."""
     condition = "" if include_deleted else "AND deleted_at IS NULL"

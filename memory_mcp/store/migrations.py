@@ -290,6 +290,12 @@ def _expiry(connection: apsw.Connection) -> None:
     connection.execute(_EXPIRY)
 
 
+def _callers(connection: apsw.Connection) -> None:
+    """Add through which entry point and with which token an operation was called."""
+    if "caller" not in {row[0] for row in connection.execute("SELECT lower(name) FROM pragma_table_info('operations')")}:
+        connection.execute("ALTER TABLE operations ADD COLUMN caller TEXT")
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
@@ -314,6 +320,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0021 few segments of the lexical index", _few_segments),
     ("0022 times named by texts", _times),
     ("0023 expiry", _expiry),
+    ("0024 callers", _callers),
 ]
 
 

@@ -11,8 +11,9 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -27,6 +28,8 @@ from memory_mcp.store.timestamps import from_text, to_text
 LOG_NAME = "memory_operations.log"
 LOG_BYTES = 10 * 1024 * 1024
 LOGS_KEPT = 5
+# Of the log so much is read to find the last events.
+EVENTS_READ_BYTES = 1024 * 1024
 
 # The operation on a memory that was told again.
 CONFIRM = "confirm"
@@ -39,7 +42,20 @@ SERVER_EVENTS = ("refused", "create_token", "revoke_token", "configure")
 # Lines without a row: files that were moved, and events of the server.
 _LOGGED_ONLY = ("adopt", *SERVER_EVENTS)
 
+# Through which entry point the current operation was called, and the id of its token: "mcp 94b80eb5b2". Empty: the server itself does it.
+_caller: ContextVar[str] = ContextVar("caller", default="")
+
 logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def called_by(caller: str) -> Iterator[None]:
+    """What is recorded meanwhile, on this thread and by its writes, was called by this one."""
+    token = _caller.set(caller)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +80,8 @@ class Operation:
 def record(connection: apsw.Connection, operation: Operation) -> None:
     """Insert the row. Call it in the transaction of the change."""
     connection.execute(
-        "INSERT INTO operations(timestamp, operation_id, operation, key, before, after, success, error, metadata) VALUES (?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO operations(timestamp, operation_id, operation, key, before, after, success, error, metadata, caller) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?)",
         (
             to_text(operation.timestamp),
             operation.operation_id,
@@ -75,23 +92,48 @@ def record(connection: apsw.Connection, operation: Operation) -> None:
             int(operation.success),
             operation.error,
             _json(operation.metadata or None),
+            _caller.get() or None,
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An operation on a memory, without the content."""
+    """An operation, without the content. `caller` is the entry point and the id of the token, if one called."""
 
     operation: str
     timestamp: datetime
     metadata: Mapping[str, Any]
+    key: str | None = None
+    caller: str = ""
+    error: str | None = None
+    id: int = 0
 
 
 def of_key(connection: apsw.Connection, key: str) -> list[Done]:
     """The successful operations on the memory of this key, in order."""
     rows = connection.execute("SELECT operation, timestamp, metadata FROM operations WHERE key = ? AND success ORDER BY id", (key,))
     return [Done(operation, from_text(timestamp), json.loads(metadata) if metadata else {}) for operation, timestamp, metadata in rows]
+
+
+def latest(connection: apsw.Connection, limit: int, before: int | None = None, operation: str | None = None) -> list[Done]:
+    """The latest operations, also those that failed; those before an id if one is given, and of one kind if it is named."""
+    conditions = {"id < ?": before, "operation = ?": operation}
+    given = {condition: value for condition, value in conditions.items() if value is not None}
+    rows = connection.execute(
+        f"SELECT operation, timestamp, metadata, key, caller, error, id FROM operations WHERE {' AND '.join(['TRUE', *given])} "
+        "ORDER BY id DESC LIMIT ?",
+        (*given.values(), limit),
+    )
+    return [
+        Done(kind, from_text(timestamp), json.loads(metadata) if metadata else {}, key, caller or "", error, number)
+        for kind, timestamp, metadata, key, caller, error, number in rows
+    ]
+
+
+def kinds(connection: apsw.Connection) -> list[str]:
+    """The kinds of operations that were recorded."""
+    return [row[0] for row in connection.execute("SELECT DISTINCT operation FROM operations ORDER BY operation")]
 
 
 def former_names(connection: apsw.Connection) -> set[str]:
@@ -113,6 +155,21 @@ def latest_logged(directory: Path) -> dict[str, str]:
             for line in lines:
                 _follow(latest, line)
     return latest
+
+
+def latest_events(directory: Path, limit: int) -> list[dict[str, Any]]:
+    """The last events of the server in the end of its log, the latest first."""
+    events: list[dict[str, Any]] = []
+    for path in (directory / LOG_NAME, directory / f"{LOG_NAME}.1"):
+        with suppress(OSError), path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - EVENTS_READ_BYTES))
+            for line in reversed(file.read().splitlines()):
+                with suppress(ValueError, KeyError, TypeError):  # a line that the cut or a crash has shortened, or of another program
+                    event = json.loads(line)
+                    events += [event] if event["operation"] in SERVER_EVENTS else []
+        if len(events) >= limit:
+            break
+    return events[:limit]
 
 
 def _follow(latest: dict[str, str], line: str) -> None:

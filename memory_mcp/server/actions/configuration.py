@@ -88,7 +88,7 @@ def change(call: Call, arguments: ConfigChange) -> Json:
         load(changed, config.path.name)
         _write(config.path.resolve(), changed)
         config.refresh()
-    call.note_event("configure", keys=keys)
+    call.note_event("configure", settings=keys)
     return _view(config)
 
 

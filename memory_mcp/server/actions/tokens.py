@@ -47,7 +47,7 @@ class TokenList(TypedDict):
 def list_tokens(call: Call, _arguments: NoArguments) -> Json:
     """List the tokens for the caller's personas, with what each allows and when it was last used since the server's start."""
     tokens = read_tokens(call.runtime.personas.directory)
-    shown = _visible(call, tokens or {}).values()
+    shown = visible(call, tokens or {}).values()
     return {"in_use": tokens is not None, "tokens": [_view(call, token) for token in shown]}
 
 
@@ -97,7 +97,7 @@ def revoke(call: Call, arguments: TokenId) -> Json:
     """Revoke a token with immediate effect; sessions that it began in a browser end. It stays listed."""
     tokens = read_tokens(call.runtime.personas.directory) or {}
     identity = arguments.id.strip()
-    if identity not in _visible(call, tokens):
+    if identity not in visible(call, tokens):
         raise InvalidInput(f"no token has the id {identity[:20]!r}", "", "Take it from GET /api/tokens")
     others = [token for token in tokens.values() if token.id != identity and token.state(call.now) == "in force"]
     if not others:
@@ -111,7 +111,7 @@ def revoke(call: Call, arguments: TokenId) -> Json:
     return _view(call, revoked)
 
 
-def _visible(call: Call, tokens: Mapping[str, Token]) -> dict[str, Token]:
+def visible(call: Call, tokens: Mapping[str, Token]) -> dict[str, Token]:
     """The tokens that reach no persona beyond the caller's: of others it may not even hear."""
     own = call.admission.personas
     return {

@@ -22,6 +22,7 @@ from memory_mcp.server.errors import http_refusal
 from memory_mcp.server.operation import Route, operation
 from memory_mcp.server.views import Count, PersonaAnswer
 from memory_mcp.store import memories
+from memory_mcp.store.operations import called_by
 from memory_mcp.transfer import graph_lines
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, Refusal, export_lines, import_lines
 from memory_mcp.transfer.obsidian_export import archive
@@ -163,7 +164,8 @@ def _store(call: Call, batch: list[NumberedLine], options: ImportOptions) -> Imp
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
     opened: Callable[[], AbstractContextManager[Persona]] = call.reading if options.dry_run else call.writing
-    return import_lines(opened, fitting, options) + ImportResult(refused=len(too_long), errors=too_long)
+    with called_by(call.caller):
+        return import_lines(opened, fitting, options) + ImportResult(refused=len(too_long), errors=too_long)
 
 
 def _counted(result: ImportResult) -> dict[str, Any]:

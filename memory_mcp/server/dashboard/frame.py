@@ -65,6 +65,8 @@ ROOMS: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
 # The same for the pages of the house.
 HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/house", "house_persona", ("admin", "export", "write")),
+    ("/house/log", "log_room", ("admin",)),
+    ("/house/privacy", "privacy_room", ("admin",)),
     ("/house/settings", "config_room", ("admin",)),
     ("/house/tokens", "tokens_room", ("admin",)),
 )

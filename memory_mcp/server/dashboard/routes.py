@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from memory_mcp.server.dashboard import ask, configuration, front, house, memories, people, today, tokens
+from memory_mcp.server.dashboard import ask, configuration, front, house, memories, people, records, today, tokens
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -48,6 +48,8 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/house/merge": (None, house.merge),
     "/house/erase": (house.erasing, house.erase),
     "/house/settings": (configuration.overview, configuration.save),
+    "/house/log": (records.log, None),
+    "/house/privacy": (records.privacy, records.apply_rules),
     "/house/tokens": (tokens.overview, tokens.create),
     "/house/tokens/revoke": (None, tokens.revoke),
 }

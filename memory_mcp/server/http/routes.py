@@ -20,6 +20,8 @@ from memory_mcp.server.actions import (
     merges,
     organize,
     personas,
+    private_data,
+    records,
     tokens,
     transfer,
     upkeep,
@@ -68,7 +70,20 @@ OPERATIONS = (
     *(
         action
         for action in operations_of(
-            browse, personas, transfer, memories, organize, upkeep, graph, analytics, entities, merges, tokens, configuration
+            browse,
+            personas,
+            transfer,
+            memories,
+            organize,
+            upkeep,
+            graph,
+            analytics,
+            entities,
+            merges,
+            tokens,
+            configuration,
+            records,
+            private_data,
         )
         if action.route is not None
     ),

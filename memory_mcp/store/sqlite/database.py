@@ -11,7 +11,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,6 +41,8 @@ class _Write:
     work: Work
     result: "Future[Any]"
     alone: bool = False  # run outside of any transaction
+    # What a call has set for its thread, such as who calls, holds on the writer's thread too.
+    context: Context = field(default_factory=copy_context)
 
 
 class Database:
@@ -245,7 +248,7 @@ class Database:
 
     def _run_alone(self, write: _Write) -> None:
         try:
-            write.result.set_result(write.work(self._write_connection))
+            write.result.set_result(write.context.run(write.work, self._write_connection))
         except BaseException as error:  # noqa: BLE001  the caller gets the error, and the writer thread must survive
             write.result.set_exception(error)
 
@@ -254,7 +257,7 @@ class Database:
         outcomes: list[tuple[_Write, Any, BaseException | None]] = []
         try:
             with immediate(self._write_connection):
-                outcomes = [(write, *self._attempt(write.work)) for write in group]
+                outcomes = [(write, *write.context.run(self._attempt, write.work)) for write in group]
         except BaseException as error:  # noqa: BLE001  the commit itself failed: every write of the group fails
             outcomes = [(write, None, error) for write in group]
         for write, value, failure in outcomes:

@@ -154,5 +154,5 @@ def test_the_log_says_which_keys_were_changed_and_no_value(config, own_server):
     config(values={"timezone": "Asia/Seoul"})
     line = (own_server.data / "memory_operations.log").read_text(encoding="utf-8")
     assert '"operation": "configure"' in line
-    assert '"keys": ["timezone"]' in line
+    assert '"settings": ["timezone"]' in line
     assert "Seoul" not in line

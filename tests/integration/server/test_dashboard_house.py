@@ -247,3 +247,32 @@ def test_settings_are_explained_in_japanese(browser):
     page = browser("ja").show("house/settings")[1]
     assert "ごみ箱の記憶を完全に消去するまでの日数" in page
     assert "使える値" in page
+
+
+def test_the_log_shows_what_was_done_by_whom_and_to_an_admin_of_all_personas_what_was_refused(own_server, browser, token):
+    one, everyone = browser().sign_in(token("nilou")), browser("ja").sign_in(token())
+    one.submit("memories/new", page="memories/new", content="苺が好き。", kind="fact", privacy_level="internal")
+    one.show("house/settings")
+    page = one.show("house/log")[1]
+    assert "stored memory_" in page
+    assert "dashboard" in page
+    assert "苺" not in page
+    assert "Refused calls" not in page
+    page = everyone.show("house/log")[1]
+    assert "呼び出しを拒否: トークンの権限外" in page
+    assert "この画面" in page
+
+
+def test_private_data_are_shown_masked_and_a_rule_is_applied_by_a_button(own_server, browser):
+    visitor = browser()
+    own_server.configure(privacy={"credit_card": "off"})
+    card = "4242 4242 4242 4242"
+    visitor.submit("memories/new", page="memories/new", content=f"カードは{card}。", kind="fact", privacy_level="internal")
+    own_server.configure()
+    page = visitor.show("house/privacy")[1]
+    assert "42…" in page
+    assert card not in page
+    key = re.search(r"memory_\w+", page)[0]
+    assert "Stored again under the rules of today" in visitor.submit("house/privacy", page="house/privacy", key=key)[1]
+    assert "[REDACTED_CREDIT_CARD]" in visitor.show(f"memory?key={key}")[1]
+    assert "replaced" in visitor.show("house/privacy")[1]

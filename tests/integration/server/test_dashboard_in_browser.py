@@ -34,6 +34,8 @@ PAGES = (
     f"{AT}/house/erase",
     f"{AT}/house/settings",
     f"{AT}/house/tokens",
+    f"{AT}/house/log",
+    f"{AT}/house/privacy",
     f"{AT}/memories",
     f"{AT}/memories?q=苺&shelf=current",
     f"{AT}/memories?shelf=trash",
@@ -56,6 +58,7 @@ LINES = [
     {"key": "memory_c", "content": "健太は苺が好き。", "tags": ["食べ物"], "metadata": {"device": "phone"}},
     {"key": "memory_f", "content": "[[健太|Person]]は[[鎌倉|Location]]で働く。", "relations": ["健太 > works_in > 鎌倉"]},
     {"key": "memory_d", "content": SCRIPT},
+    {"key": "memory_p", "content": "電話は090-1234-5678、パスワードはsakura2024。"},
     {"entity": "<script>window.broken = true</script>", "type": "Person", "description": SCRIPT},
     {"key": "memory_e", "content": "ごみ箱の話。", "deleted_at": "2025-10-30T01:00:00+00:00"},
 ]

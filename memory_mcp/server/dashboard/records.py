@@ -1,0 +1,33 @@
+"""The rooms of what was done, and of private data in what is stored."""
+
+from starlette.responses import Response
+
+from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.server.actions import browse, memories, private_data, records
+from memory_mcp.server.dashboard.frame import Visit
+
+
+def log(visit: Visit) -> Response:
+    """Show what was done to the persona's memories, and the events of the server to whoever may see them."""
+    chosen = visit.field("operation")
+    listed = visit.perform(records.list_operations, operation=chosen, before=visit.field("before"))
+    events = visit.perform(records.list_events)["events"] if visit.admission.personas is None else []
+    return visit.page("log.html", listed=listed, chosen=chosen, events=events)
+
+
+def privacy(visit: Visit) -> Response:
+    """Show what a scan of the stored memories finds, a part of them at a time."""
+    found = visit.perform(private_data.scan, before=visit.field("before"))
+    may_apply = visit.may(*memories.revise.needs)
+    return visit.page("privacy.html", found=found, may_apply=may_apply, applied=visit.field("applied"))
+
+
+def apply_rules(visit: Visit) -> Response:
+    """Store a memory again with the text that it has, under the rules of today."""
+    key = visit.field("key")
+    content = visit.perform(browse.get_memory, key=key)["memory"]["content"]
+    try:
+        visit.perform(memories.revise, key=key, content=content)
+    except (InvalidInput, MemoryNotFound) as refused:
+        return visit.refusal(refused)
+    return visit.redirect("/house/privacy", applied=key, before=visit.field("before"))

@@ -1,0 +1,70 @@
+"""Looks for private data in what is stored: what was replaced by placeholders, and what the rules of today find."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from memory_mcp.domain import Memory
+from memory_mcp.text.privacy.redaction import KINDS, find, placeholder
+
+# Of what is found, so many characters are shown; nothing of what is shorter than twice that.
+SHOWN_CHARACTERS = 2
+
+_PLACEHOLDERS: Mapping[str, str] = {placeholder(kind): kind for kind in KINDS}
+_PLACEHOLDER = re.compile("|".join(map(re.escape, _PLACEHOLDERS)))
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateData:
+    """What a memory holds of one kind: how often, and the first characters of the first. `how`: it was replaced by a placeholder, stands there,
+    or may be what it looks like."""
+
+    kind: str
+    how: Literal["replaced", "stored", "uncertain"]
+    count: int
+    sample: str = ""
+
+
+def private_data(memory: Memory) -> list[PrivateData]:
+    """What a memory holds, of every kind, whatever config.json says of it."""
+    text = "\n".join(_texts(memory))
+    counts: dict[tuple[str, Literal["replaced", "stored", "uncertain"]], tuple[int, str]] = {}
+    for match in _PLACEHOLDER.finditer(text):
+        kind = _PLACEHOLDERS[match[0]]
+        counts[kind, "replaced"] = (counts.get((kind, "replaced"), (0, ""))[0] + 1, "")
+    for finding in find(text, KINDS):
+        how: Literal["stored", "uncertain"] = "stored" if finding.certain else "uncertain"
+        count, sample = counts.get((finding.kind, how), (0, ""))
+        counts[finding.kind, how] = (count + 1, sample or masked(text[finding.start : finding.end]))
+    return [PrivateData(kind, how, count, sample) for (kind, how), (count, sample) in counts.items()]
+
+
+def masked(text: str) -> str:
+    """The first characters, so that somebody who knows it recognizes it."""
+    shown = text[:SHOWN_CHARACTERS] if len(text) >= 2 * SHOWN_CHARACTERS else ""
+    return f"{shown}…"
+
+
+def _texts(memory: Memory) -> Iterator[str]:
+    yield memory.content
+    yield from (text for text in (memory.source, memory.session_id, memory.category) if text)
+    yield from memory.tags
+    yield from memory.questions
+    yield from memory.state.values()
+    yield from _leaves(memory.metadata)
+
+
+def _leaves(tree: Any, name: str = "") -> Iterator[str]:
+    """The texts and numbers in an object, each after its name: 「password: …」 is found by that."""
+    match tree:
+        case Mapping():
+            for inner, value in tree.items():
+                yield from _leaves(value, str(inner))
+        case list() | tuple():
+            for value in tree:
+                yield from _leaves(value, name)
+        case bool() | None:
+            return
+        case _:
+            yield f"{name}: {tree}"
