@@ -3,14 +3,18 @@
 import gc
 import ipaddress
 import logging
+import secrets
 import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from concurrent.futures import Future
+from contextlib import closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memory_mcp import native_heap
 from memory_mcp.config.live import LiveConfig
@@ -29,12 +33,16 @@ from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Personas
+from memory_mcp.personas.server_lock import announce, instance_of
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.sqlite import database
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.tokens import forget_stems
 from memory_mcp.upkeep import encryption, legacy_adoption
+
+if TYPE_CHECKING:
+    import uvicorn
 
 GRACE_SECONDS = 10
 # Clients close an idle connection after 4 to 60 seconds, and the client must do so first: a call sent while the server closes
@@ -48,16 +56,78 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+class InnerServer:
+    """A server in a thread of this process. It listens on a free port of this machine, and answers only to those who can read its note in
+    the data directory."""
+
+    def __init__(self, config_path: Path, data_directory: Path) -> None:
+        """Starts it, and returns as soon as its note is written; it answers a little later.
+
+        Raises: as `serve`.
+        """
+        self._paths = config_path, data_directory
+        self._announced: Future[None] = Future()
+        self._uvicorn: uvicorn.Server | None = None
+        self._stopped = False
+        self.yielded_at: float | None = None
+        self._thread = threading.Thread(target=self._serve, name="server")
+        self._thread.start()
+        try:
+            self._announced.result()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Finishes the calls that it has begun, closes everything, and releases the lock."""
+        self._end()
+        self._thread.join()
+
+    def yield_lock(self) -> None:
+        """Called when another server asks for the data directory: stops as soon as it can."""
+        self.yielded_at = time.monotonic()
+        self._end()
+
+    def _end(self) -> None:
+        self._stopped = True
+        if self._uvicorn:
+            self._uvicorn.should_exit = True
+
+    def announced(self) -> None:
+        """Called when the note is written."""
+        self._announced.set_result(None)
+
+    def running(self, server: "uvicorn.Server") -> None:
+        """Called when it is about to answer."""
+        self._uvicorn = server
+        if self._stopped:
+            server.should_exit = True
+
+    def _serve(self) -> None:
+        try:
+            serve(*self._paths, "127.0.0.1", 0, inner=self)
+        except BaseException as error:
+            if self._announced.done():
+                raise
+            self._announced.set_exception(error)
+
+
 def serve(
-    config_path: Path, data_directory: Path, host: str | None = None, port: int | None = None, clock: Callable[[], datetime] = _now
+    config_path: Path,
+    data_directory: Path,
+    host: str | None = None,
+    port: int | None = None,
+    clock: Callable[[], datetime] = _now,
+    inner: InnerServer | None = None,
 ) -> None:
-    """Runs the server until SIGTERM or Ctrl-C. `host` and `port` override config.json.
+    """Runs the server until SIGTERM or Ctrl-C, or until `inner` is stopped. `host` and `port` override config.json.
 
     `clock` returns an aware datetime, which determines what 昨日 means and when a memory was stored.
 
     Raises:
         ConfigError: config.json can't be used.
         StoreError: tokens.json exists and can't be read.
+        DirectoryInUse: another server uses the data directory.
         StartupError: the address or the data directory is not available, or the key of encrypted personas is missing.
     """
     native_heap.share_heaps()
@@ -73,10 +143,22 @@ def serve(
     encryption.refuse_without_key(data_directory, keys)
     # Listening starts before the imports below, which take a second: clients that connect meanwhile wait instead of being refused.
     with _listening(*address) as listener, _opened(data_directory, keys, settings) as personas, _adopting(personas) as adopt:
-        _run(listener, config, personas, adopt, clock)
+        secret = secrets.token_urlsafe(32)
+        announce(data_directory, _url_of(listener), secret, yields=inner is not None)
+        if inner:
+            inner.announced()
+        _run(listener, config, personas, adopt, clock, secret, inner)
 
 
-def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt: Callable[[], None], clock: Callable[[], datetime]) -> None:
+def _run(
+    listener: socket.socket,
+    config: LiveConfig,
+    personas: Personas,
+    adopt: Callable[[], None],
+    clock: Callable[[], datetime],
+    secret: str,
+    inner: InnerServer | None,
+) -> None:
     import uvicorn  # noqa: PLC0415  see the comment in `serve`
 
     from memory_mcp.server.application import http_application, mcp_server  # noqa: PLC0415
@@ -106,6 +188,9 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
             forget_cached=lambda: _forget_cached(caches),
             usage=usage,
             analyses=analyses,
+            instance=instance_of(secret),
+            secret=secret if inner else None,
+            yield_lock=inner.yield_lock if inner else None,
         )
         server = mcp_server(settings, on_started=lambda: _start_background(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)
@@ -122,9 +207,12 @@ def _run(listener: socket.socket, config: LiveConfig, personas: Personas, adopt:
         configure_logging(settings.log_level)  # again: the imports have added handlers
         _log_start(listener, config, personas)
         config.start()
+        uvicorn_server = uvicorn.Server(options)
+        if inner:
+            inner.running(uvicorn_server)
         try:
-            with _ignoring_repeated_signals():
-                uvicorn.Server(options).run(sockets=[listener])
+            with nullcontext() if inner else _ignoring_repeated_signals():
+                uvicorn_server.run(sockets=[listener])
         finally:
             config.stop()
             chat.close()
@@ -275,7 +363,6 @@ def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
 
 def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas) -> None:
     """Logs where the server is and what it found, for users and for scripts that wait for it."""
-    host, port = listener.getsockname()[:2]
     names = personas.names()
     logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), len(names), f" ({', '.join(names[:10])})" if names else "")
     logger.info("settings from %s%s", config.path.resolve(), "" if config.path.exists() else " (missing: defaults)")
@@ -283,9 +370,18 @@ def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas) 
         logger.warning("encryption is on, but %d persona(s) are not encrypted: stop the server and run `memory-mcp encrypt`", len(plain))
     tokens = read_tokens(personas.directory)
     logger.info("tokens: %s", "none, every caller can read and write everything" if tokens is None else f"required, {len(tokens)} exist")
-    shown = f"[{host}]" if ":" in host else host
-    sys.stderr.write(f"Memory MCP listens on http://{shown}:{port}\n")
+    sys.stderr.write(f"Memory MCP listens on {_url(*listener.getsockname()[:2])}\n")
     sys.stderr.flush()
+
+
+def _url_of(listener: socket.socket) -> str:
+    """Where programs on this machine reach it."""
+    host, port = listener.getsockname()[:2]
+    return _url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)  # noqa: S104  only compared
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 @contextmanager

@@ -12,7 +12,8 @@
     ├── MemoryNotFound          no memory of this persona has that key
     ├── EntityNotFound          no entity of this persona has that name
     ├── ConfigError             config.json (or an environment variable) can't be used
-    ├── StartupError            the server can't start (port, lock, address)
+    ├── StartupError            the server can't start (port, address)
+    │   └── DirectoryInUse      another server holds the lock of the data directory
     ├── StoreError              a persona's files can't be used
     │   ├── StoreDamaged        the database or another file is damaged
     │   ├── StoreReadOnly       the disk or the file is read-only
@@ -104,6 +105,10 @@ class ConfigError(MemoryMCPError):
 
 class StartupError(MemoryMCPError):
     """The server can't start with these options on this machine."""
+
+
+class DirectoryInUse(StartupError):
+    """Another server holds the lock of the data directory."""
 
 
 class StoreError(MemoryMCPError):

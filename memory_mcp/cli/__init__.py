@@ -24,6 +24,7 @@ from memory_mcp.cli import (
     personas,
     purge,
     serve,
+    stdio,
     tokens,
 )
 from memory_mcp.errors import MemoryMCPError
@@ -40,6 +41,7 @@ app = typer.Typer(
 for register in (
     serve.register,
     memories.register,
+    stdio.register,
     import_export.register,
     organize.register,
     history.register,

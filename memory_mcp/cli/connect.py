@@ -13,8 +13,8 @@ import typer
 
 from memory_mcp.cli.client_files import changed_settings, put, replaced, take_out, with_block
 from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Recipe, Target
-from memory_mcp.cli.options import Url, connection
-from memory_mcp.config.reading import default_token
+from memory_mcp.cli.options import Url, connection, server_url
+from memory_mcp.config.reading import default_server_url, default_token, personal_data_directory, user_data_directory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.names import canonical_name
 
@@ -57,8 +57,8 @@ def connect(
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} can't be the name of a server", "", "Use letters, digits, - and _, 32 at most")
     has_token = bool(default_token()) if with_token is None else with_token
-    address = ("--url", connection(url, persona).url) if url else ()
-    target = Target(connection(url, persona).url, canonical_name(persona), has_token, name, stdio, address)
+    server = connection(server_url(url), persona).url
+    target = Target(server, canonical_name(persona), has_token, name, stdio, _stdio_arguments(server if url else None))
     recipe = RECIPES[client]
     said = instructions(language or _language_here(), name)
     if write and remove:
@@ -70,6 +70,14 @@ def connect(
         _print_part(recipe.location, recipe.text(target), only)
     if only is not Part.SNIPPET:
         _print_part(recipe.instructions, said, only)
+
+
+def _stdio_arguments(server: str | None) -> tuple[str, ...]:
+    """What `memory-mcp stdio` must be told to find the same memories as here: clients start it in another directory and environment."""
+    if address := server or default_server_url():
+        return "--url", address
+    directory = personal_data_directory()
+    return () if directory == user_data_directory() else ("--data", str(directory.resolve()))
 
 
 def instructions(language: Language, name: str = "memory") -> str:

@@ -1,4 +1,4 @@
-"""Commands that call a running server: `remember`, `recall`, `expire-session`, `personas`, and the bridge `stdio`."""
+"""Commands that call a running server: `remember`, `recall`, `expire-session` and `personas`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated."
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (remember, recall, expire_session, personas, stdio):
+    for command in (remember, recall, expire_session, personas):
         app.command()(command)
 
 
@@ -111,15 +111,6 @@ def personas(url: Url = None, as_json: AsJson = False) -> None:
     for entry in answer["personas"]:
         if "error" in entry:
             typer.echo(f"{entry['name']}: {entry['error']}", err=True)
-
-
-def stdio(persona: PersonaName = None, url: Url = None) -> None:
-    """Run an MCP server on stdin and stdout that forwards all messages to the running server, for hosts that only support stdio."""
-    server = connection(url, persona)
-    # Imported here: the proxy takes 2 s to import.
-    from memory_mcp.client.bridge import run  # noqa: PLC0415
-
-    run(server)
 
 
 def _format_hit(rank: int, hit: Mapping[str, Any]) -> str:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.config.reading import default_config_path, default_data_directory, default_server_url, default_token, load
+from memory_mcp.config.reading import (
+    default_config_path,
+    default_data_directory,
+    default_persona,
+    default_server_url,
+    default_token,
+    load,
+    personal_data_directory,
+)
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import ConfigError, InvalidInput
 
@@ -17,9 +25,12 @@ if TYPE_CHECKING:
 MEBIBYTE = 1024 * 1024
 _ALL_ADDRESSES = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  only compared
 
-Url = Annotated[str | None, typer.Option("--url", help="The URL of the server. Default: MEMORY_MCP_URL, or this machine.", metavar="URL")]
+Url = Annotated[
+    str | None, typer.Option("--url", help="The URL of the server. Default: MEMORY_MCP_URL, or the server on this machine.", metavar="URL")
+]
 PersonaName = Annotated[
-    str | None, typer.Option("--persona", "-p", help="The persona. Default: the server's default persona.", metavar="NAME")
+    str | None,
+    typer.Option("--persona", "-p", help="The persona. Default: MEMORY_MCP_PERSONA, or the server's default persona.", metavar="NAME"),
 ]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="Default: MEMORY_MCP_CONFIG, or ./config.json.", metavar="FILE")]
 DataDirectory = Annotated[Path | None, typer.Option("--data", help="Default: MEMORY_MCP_DATA, or ./memory.", metavar="DIR")]
@@ -70,9 +81,14 @@ def connection(url: str | None, persona: str | None) -> "Connection":
     """A connection by these options, with the token of MEMORY_MCP_TOKEN. There is no option for the token, since all users of a machine
     can read the arguments of its processes."""
     # Imported here: `--help`, `serve` and `connect` don't need the HTTP client.
+    from memory_mcp.client import discovery  # noqa: PLC0415
     from memory_mcp.client.connection import Connection  # noqa: PLC0415
 
-    return Connection(server_url(url), default_token(), persona)
+    def connect(address: str, secret: str | None = None) -> Connection:
+        return Connection(address, default_token(), persona or default_persona(), secret)
+
+    here = None if url or default_server_url() else discovery.running(personal_data_directory(), connect)
+    return here or connect(server_url(url))
 
 
 def server_url(url: str | None) -> str:

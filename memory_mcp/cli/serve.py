@@ -1,5 +1,6 @@
 """`memory-mcp serve` runs the server in the foreground; `memory-mcp adopt` only migrates the data of an older server."""
 
+import time
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from memory_mcp.cli.options import ConfigFile, DataDirectory
 from memory_mcp.config.reading import default_config_path, default_data_directory
+from memory_mcp.errors import DirectoryInUse
 
 
 def register(app: typer.Typer) -> None:
@@ -28,8 +30,16 @@ def serve(
     """Run the server until Ctrl-C."""
     # Imported here: the other commands don't need the server.
     from memory_mcp.app import serve as run_server  # noqa: PLC0415
+    from memory_mcp.client.discovery import PATIENCE_SECONDS, yielded  # noqa: PLC0415
 
-    run_server(config or default_config_path(), data or default_data_directory(), host, port)
+    directory, until = data or default_data_directory(), time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return run_server(config or default_config_path(), directory, host, port)
+        except DirectoryInUse as error:
+            if time.monotonic() > until:
+                raise
+            yielded(directory, error)
 
 
 def adopt(

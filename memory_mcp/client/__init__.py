@@ -1,1 +1,1 @@
-"""Clients of a running server: HTTP calls and MCP tools (`connection`), a stdio bridge (`bridge`), and a LangChain retriever (`langchain`)."""
+"""Clients of a running server: HTTP calls and MCP tools (`connection`), finding one (`discovery`), the stdio bridge (`bridge`, `wire`), and a LangChain retriever (`langchain`)."""

@@ -5,7 +5,7 @@ import ipaddress
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -13,6 +13,7 @@ import httpx2
 
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.server_lock import NOTE_HEADER, YIELD_PATH
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import StreamableHttpTransport
@@ -29,14 +30,15 @@ _START_ONE = "Start one with `memory-mcp serve`, or set its address with --url"
 class Connection:
     """The address of the server and the identity of the caller. Holds no socket: each call opens and closes its own."""
 
-    def __init__(self, url: str, token: str | None = None, persona: str | None = None) -> None:
-        """`url` is the server's, with or without `/mcp`. Without a persona, the server chooses the default.
+    def __init__(self, url: str, token: str | None = None, persona: str | None = None, secret: str | None = None) -> None:
+        """`url` is the server's, with or without `/mcp`. Without a persona, the server chooses the default. `secret` is that of the note in
+        the server's data directory.
 
         Raises:
             InvalidInput: the URL, the token or the persona's name is invalid.
         """
         self.url = _base_url(url)
-        self.headers = _headers(token, persona)
+        self.headers = {**_headers(token, persona), **({NOTE_HEADER: secret} if secret else {})}
 
     @property
     def mcp_url(self) -> str:
@@ -51,6 +53,23 @@ class Connection:
             raise MemoryMCPError(
                 "this server requires a token", "MEMORY_MCP_TOKEN is not set", "Set it to a token created by `memory-mcp token create`"
             )
+
+    def instance(self, answer_seconds: float) -> str | None:
+        """The name that the server gives to this start of itself; None if there is no server, or one that gives none.
+
+        Sends neither the token nor the secret, since it is called to find out whose server this is.
+        """
+        try:
+            with httpx2.Client(base_url=self.url, timeout=answer_seconds, trust_env=self._uses_proxies) as client:
+                name = client.get("/health").json()["instance"]
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError):
+            return None
+        return name if isinstance(name, str) else None
+
+    def ask_to_yield(self) -> None:
+        """Ask a server that yields to stop; nothing happens if there is none any more."""
+        with suppress(httpx2.HTTPError):
+            httpx2.post(self.url + YIELD_PATH, headers=self.headers, timeout=CONNECT_SECONDS, trust_env=self._uses_proxies)
 
     def get_json(self, path: str, **query: str) -> dict[str, Any]:
         """Sends GET `path` and returns the JSON object of the answer.
@@ -156,6 +175,10 @@ class Connection:
             return httpx2.AsyncClient(headers=headers, timeout=limits, auth=auth, trust_env=self._uses_proxies, **options)
 
         return StreamableHttpTransport(self.mcp_url, headers=self.headers, httpx_client_factory=http)
+
+    def http(self, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+        """An HTTP client with this connection's headers, whose connections stay open."""
+        return httpx2.AsyncClient(base_url=self.url, headers=self.headers, timeout=timeout, trust_env=self._uses_proxies)
 
     @property
     def _uses_proxies(self) -> bool:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 from pydantic import BaseModel, ValidationError
 
 from memory_mcp.config.settings import Group, Settings, documented_keys
 from memory_mcp.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "MEMORY_MCP_"
-_LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY")  # variables for paths, addresses and secrets, which are not settings
+# Variables that are not settings: paths, addresses, secrets, and whose memories a command is about.
+_LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY", "PERSONA")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,31 @@ def default_config_path() -> Path:
 def default_data_directory() -> Path:
     """The default data directory: `MEMORY_MCP_DATA`, or else `memory` in the working directory."""
     return Path(os.environ.get(f"{ENVIRONMENT_PREFIX}DATA", "memory"))
+
+
+def personal_data_directory() -> Path:
+    """The data directory of somebody who has named none and may have no checkout: `MEMORY_MCP_DATA`, or else `memory` in the working
+    directory, if config.json is beside it, or else in the user's directory for data."""
+    given = os.environ.get(f"{ENVIRONMENT_PREFIX}DATA")
+    if given or (Path("config.json").is_file() and Path("memory").is_dir()):
+        return Path(given or "memory")
+    return user_data_directory()
+
+
+def user_data_directory() -> Path:
+    """The data directory in the user's directory for data."""
+    return platformdirs.user_data_path("memory-mcp", appauthor=False) / "memory"
+
+
+def config_beside(data_directory: Path) -> Path:
+    """The config.json of a data directory: `MEMORY_MCP_CONFIG`, or else beside it."""
+    given = os.environ.get(f"{ENVIRONMENT_PREFIX}CONFIG")
+    return Path(given) if given else data_directory.parent / "config.json"
+
+
+def default_persona() -> str | None:
+    """The default persona of client commands: `MEMORY_MCP_PERSONA`."""
+    return os.environ.get(f"{ENVIRONMENT_PREFIX}PERSONA") or None
 
 
 def default_server_url() -> str | None:

@@ -1,9 +1,11 @@
-"""The locks that prevent two servers on one data directory, and the file that identifies their owner."""
+"""The locks that prevent two servers on one data directory, and the note in which their owner says how to reach it."""
 
+import hashlib
 import json
 import logging
 import os
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -11,13 +13,61 @@ from filelock import FileLock, Timeout
 if sys.platform != "win32":
     import fcntl
 
-from memory_mcp.errors import StartupError
+from memory_mcp.errors import DirectoryInUse, StartupError
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, write_atomically
 
 LOCK_NAME = ".server.lock"
 LOCK_OWNER_NAME = ".server.json"
+NOTE_HEADER = "X-Memory-MCP-Secret"  # with the secret of a note
+YIELD_PATH = "/yield"  # POST asks a server that yields to stop
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNote:
+    """Who holds the lock of a data directory: a process, the URL at which it answers, and a secret that only readers of the note know.
+
+    `yields`: it stops when a server that runs by itself asks for the directory.
+    """
+
+    process: int
+    url: str
+    secret: str
+    yields: bool = False
+
+    @property
+    def instance(self) -> str:
+        """What the server at `url` says of itself if it is the one of this note."""
+        return instance_of(self.secret)
+
+
+def instance_of(secret: str) -> str:
+    """The public name of a server that has this secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()[:16]
+
+
+def read_note(directory: Path) -> ServerNote | None:
+    """The note of the server that holds the lock, or that held it and was killed; None while it starts, or if there is none."""
+    try:
+        note = json.loads((directory / LOCK_OWNER_NAME).read_text(encoding="utf-8"))
+        return ServerNote(int(note["process"]), str(note["url"]), str(note["secret"]), note.get("yields") is True)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def announce(directory: Path, url: str, secret: str, *, yields: bool) -> None:
+    """Note where the holder of the lock answers."""
+    _write_note(directory, asdict(ServerNote(os.getpid(), url, secret, yields)))
+
+
+def _write_note(directory: Path, note: dict[str, object]) -> None:
+    path = directory / LOCK_OWNER_NAME
+    try:
+        path.unlink(missing_ok=True)  # on a full disk, that of a server that was killed must not remain
+        write_atomically(path, json.dumps(note) + "\n")
+    except OSError as error:  # the server works without it, and a full disk must not prevent the start
+        logger.warning("%s can't be written: %s", LOCK_OWNER_NAME, error.strerror)
 
 
 class ServerLock:
@@ -62,7 +112,8 @@ def locked(directory: Path) -> ServerLock:
     """Create the directory if necessary and take its lock.
 
     Raises:
-        StartupError: the directory can't be created or written, or another server uses it.
+        DirectoryInUse: another server uses it.
+        StartupError: the directory can't be created or written.
     """
     try:
         if not directory.exists():
@@ -70,7 +121,7 @@ def locked(directory: Path) -> ServerLock:
             logger.warning("the data directory %s did not exist: it was created, without a persona", directory)
         lock = ServerLock(directory)
     except Timeout:
-        raise StartupError(
+        raise DirectoryInUse(
             f"another server uses the data directory {directory}",
             _owner(directory),
             "Stop that one, or choose another directory with --data",
@@ -81,10 +132,7 @@ def locked(directory: Path) -> ServerLock:
             error.strerror or str(error),
             "Make it exist and be writable, or choose another with --data",
         ) from error
-    try:
-        write_atomically(directory / LOCK_OWNER_NAME, json.dumps({"process": os.getpid()}) + "\n")
-    except OSError as error:  # only used in the error message of a second server; a full disk must not prevent the start
-        logger.warning("%s can't be written: %s", LOCK_OWNER_NAME, error.strerror)
+    _write_note(directory, {"process": os.getpid()})
     return lock
 
 

@@ -8,10 +8,14 @@ from typing import Any
 import anyio
 import fastmcp
 from fastmcp import FastMCP
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from memory_mcp import __version__
 from memory_mcp.config.settings import Settings
+from memory_mcp.personas.server_lock import YIELD_PATH
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
 from memory_mcp.server.dashboard import routes as dashboard
@@ -65,6 +69,13 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
     known_paths = {"/mcp", *(operation.route.path for operation in routes.OPERATIONS if operation.route), *dashboard.PATHS}
     app.state.authenticator = authenticator = Authenticator(runtime, known_paths)
     app.router.routes.extend(dashboard.ROUTES)
+    if stop := runtime.yield_lock:
+
+        async def leave(_request: Request) -> Response:
+            stop()
+            return Response(status_code=202)
+
+        app.router.routes.append(Route(YIELD_PATH, leave, methods=["POST"]))
     return Edge(app, authenticator, ConcurrencyLimiter(lambda: runtime.config.current().calls))
 
 

@@ -4,6 +4,7 @@ fastmcp's own `auth=` covers MCP alone; this stands before MCP and every route a
 is let in to everything, as far as the address that is listened on lets them reach it.
 """
 
+import hmac
 import ipaddress
 import time
 from collections.abc import Collection, Iterable
@@ -13,6 +14,7 @@ from starlette.types import Scope
 
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import MemoryMCPError, NotAllowed, StoreError, TokenRefused, TooManyCalls
+from memory_mcp.personas.server_lock import NOTE_HEADER
 from memory_mcp.server.rate_limits import RateLimits
 from memory_mcp.server.refusal_log import RefusalLog
 from memory_mcp.server.runtime import Runtime
@@ -97,6 +99,7 @@ class Authenticator:
         client = _network(scope)
         if scope["path"] == ALWAYS_OPEN or scope["path"].startswith((NOTHING_THERE, STATIC)):
             return self._stranger(client)
+        self._check_secret(scope)
         tokens = self._tokens.current()
         token = None
         try:
@@ -128,6 +131,17 @@ class Authenticator:
             asked=f"{scope['method'][:10]} {path if path in self._known else 'an unknown address'}",
             why=error.why,
         )
+
+    def _check_secret(self, scope: Scope) -> None:
+        """Raises TokenRefused where a server of `memory-mcp stdio` is called by somebody who can't read its data directory."""
+        secret, name = self._runtime.secret, NOTE_HEADER.lower().encode()
+        sent = next((value for header, value in scope["headers"] if header == name), b"")
+        if secret and not hmac.compare_digest(sent, secret.encode()):
+            raise TokenRefused(
+                "this server answers only to `memory-mcp` commands of its owner",
+                "`memory-mcp stdio` has started it",
+                "Run `memory-mcp serve` for a server that other programs can call",
+            )
 
     def _token(self, scope: Scope, tokens: Tokens) -> Token | None:
         """The token that the request shows; None for one without, where strangers may look."""

@@ -19,7 +19,8 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 class Runtime:
     """One server's parts. `clock` answers with an aware datetime; without an `index` nothing is embedded and words alone are searched;
     without `chores` there is no upkeep in the background, and without `usage` nothing is counted. `forget_cached` drops what models
-    have answered. `token_uses`: when each token was last used since the start, by its id."""
+    have answered. `token_uses`: when each token was last used since the start, by its id. `instance` names this start of the server; with
+    `secret`, only callers that send it are let in. `yield_lock` stops it for another server."""
 
     config: LiveConfig
     personas: Personas
@@ -33,3 +34,6 @@ class Runtime:
     usage: Usage | None = None
     analyses: Analyses = field(default_factory=Analyses)
     token_uses: dict[str, datetime] = field(default_factory=dict)
+    instance: str = ""
+    secret: str | None = None
+    yield_lock: Callable[[], None] | None = None

@@ -23,6 +23,7 @@ from memory_mcp.store import memories
 class Health(TypedDict):
     status: Literal["ok"]
     version: str
+    instance: NotRequired[str]
 
 
 class ModelState(TypedDict):

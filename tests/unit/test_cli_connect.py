@@ -70,6 +70,26 @@ def test_claude_desktop_gets_the_stdio_bridge() -> None:
     assert Path(bridge["command"]).is_absolute()
 
 
+def test_a_client_that_starts_the_server_is_told_where_the_memories_are_unless_they_are_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("URL", "DATA"):
+        monkeypatch.delenv(f"MEMORY_MCP_{name}", raising=False)
+
+    def arguments() -> list[str]:
+        printed = json.loads(connect("--client", "claude-desktop", "-p", "さくら", "--only", "snippet"))
+        told: list[str] = printed["mcpServers"]["memory"]["args"]
+        return told[told.index("stdio") :]
+
+    for added, where in (("config.json", []), ("memory/", ["--data", str(tmp_path / "memory")])):
+        path = tmp_path / added
+        path.mkdir() if added.endswith("/") else path.touch()
+        assert arguments() == ["stdio", "--persona", "さくら", *where]
+    monkeypatch.setenv("MEMORY_MCP_URL", "http://elsewhere:1")
+    assert arguments()[-2:] == ["--url", "http://elsewhere:1"]
+
+
 def test_open_webui_gets_the_persona_in_the_url() -> None:
     assert f"http://127.0.0.1:8000/p/{SAKURA}/mcp" in snippet("open-webui")
 

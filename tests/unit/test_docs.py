@@ -128,7 +128,7 @@ def json_schema_words(group):
 
 def test_the_variables_in_the_documentation_are_variables():
     documented = set(re.findall(r"MEMORY_MCP_[A-Z_]*[A-Z]", CONFIGURATION))
-    assert {"MEMORY_MCP_CONFIG", "MEMORY_MCP_DATA", "MEMORY_MCP_URL", "MEMORY_MCP_TOKEN"} <= documented
+    assert {"MEMORY_MCP_CONFIG", "MEMORY_MCP_DATA", "MEMORY_MCP_URL", "MEMORY_MCP_TOKEN", "MEMORY_MCP_PERSONA"} <= documented
     examples = re.findall(r"^(MEMORY_MCP_\w+)=(.*)$", CONFIGURATION, re.MULTILINE)
     assert len(examples) >= 4
     loaded = load("{}", "config.json", {name: value.strip("'") for name, value in examples})

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.config.reading import default_config_path, default_data_directory, default_server_url, default_token, load
+from memory_mcp.config.reading import (
+    config_beside,
+    default_config_path,
+    default_data_directory,
+    default_server_url,
+    default_token,
+    load,
+    personal_data_directory,
+    user_data_directory,
+)
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import ConfigError
 
@@ -116,7 +125,12 @@ def test_a_variable_that_is_no_setting_is_a_warning():
 
 
 def test_variables_that_say_where_things_are_and_those_of_others_are_no_settings():
-    assert read({}, MEMORY_MCP_DATA="/d", MEMORY_MCP_CONFIG="/c", MEMORY_MCP_URL="u", MEMORY_MCP_TOKEN="t", HOME="/h").warnings == ()
+    assert (
+        read(
+            {}, MEMORY_MCP_DATA="/d", MEMORY_MCP_CONFIG="/c", MEMORY_MCP_URL="u", MEMORY_MCP_TOKEN="t", MEMORY_MCP_PERSONA="p", HOME="/h"
+        ).warnings
+        == ()
+    )
 
 
 def test_without_another_environment_the_real_one_counts(monkeypatch):
@@ -136,3 +150,19 @@ def test_where_things_are_when_the_environment_says(monkeypatch):
         monkeypatch.setenv(f"MEMORY_MCP_{name}", f"some-{name}")
     assert (default_config_path(), default_data_directory()) == (Path("some-CONFIG"), Path("some-DATA"))
     assert (default_server_url(), default_token()) == ("some-URL", "some-TOKEN")
+
+
+def test_the_data_of_somebody_who_names_none_are_in_a_checkout_or_else_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("DATA", "CONFIG"):
+        monkeypatch.delenv(f"MEMORY_MCP_{name}", raising=False)
+    for entry in ("a program of its own", "config.json"):  # another program may have one of the two
+        assert personal_data_directory() == user_data_directory()
+        tmp_path.joinpath(entry).touch()
+    tmp_path.joinpath("memory").mkdir()
+    assert personal_data_directory() == Path("memory")
+    assert config_beside(Path("memory")) == Path("config.json")
+    monkeypatch.setenv("MEMORY_MCP_DATA", "/srv/memory")
+    assert config_beside(personal_data_directory()) == Path("/srv/config.json")
+    monkeypatch.setenv("MEMORY_MCP_CONFIG", "/etc/memory.json")
+    assert config_beside(personal_data_directory()) == Path("/etc/memory.json")

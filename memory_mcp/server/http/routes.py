@@ -34,14 +34,15 @@ from memory_mcp.server.http import openapi
 from memory_mcp.server.http.requests import arguments_of
 from memory_mcp.server.operation import Operation, Route, operation, operations_of
 from memory_mcp.server.status import Health, Readiness, readiness
+from memory_mcp.server.views import omit_empty
 
 logger = logging.getLogger(__name__)
 
 
 @operation(route=Route("GET", "/health", of_persona=False, is_probe=True), answer=Health)
-async def health(_request: Request, _arguments: NoArguments) -> Response:
+async def health(request: Request, _arguments: NoArguments) -> Response:
     """Say that the process is alive. Touches no disk."""
-    return JSONResponse({"status": "ok", "version": __version__})
+    return JSONResponse({"status": "ok", "version": __version__, **omit_empty(instance=request.app.state.runtime.instance)})
 
 
 @operation(route=Route("GET", "/ready", of_persona=False, is_probe=True), answer=Readiness)

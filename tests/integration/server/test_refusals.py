@@ -36,6 +36,7 @@ STATUS = {
     errors.StoreError: 500,
     errors.ConfigError: 500,
     errors.StartupError: 500,
+    errors.DirectoryInUse: 500,
     errors.ServerUnreachable: 500,
     errors.PersonaUnknown: 404,
     errors.MemoryMCPError: 500,

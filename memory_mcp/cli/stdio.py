@@ -1,0 +1,81 @@
+"""`memory-mcp stdio` is the server for clients that start their servers: it serves a data directory, or bridges to the server that does."""
+
+import asyncio
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memory_mcp.cli.options import ConfigFile, PersonaName, Url
+from memory_mcp.config.reading import config_beside, default_persona, default_server_url, default_token, personal_data_directory
+from memory_mcp.errors import DirectoryInUse
+
+if TYPE_CHECKING:
+    from memory_mcp.app import InnerServer
+
+# For how long a process that has yielded the lock to another server doesn't take it again.
+YIELD_SECONDS = 10.0
+
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="Default: MEMORY_MCP_DATA, or ./memory beside ./config.json, or your directory for data.", metavar="DIR"),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(stdio)
+
+
+def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = None, url: Url = None) -> None:
+    """Run an MCP server on stdin and stdout, for clients that start their servers. No other server has to run.
+
+    Several may share a data directory: one of them serves it, or `memory-mcp serve` does, and the others forward all messages. With
+    `--url` or MEMORY_MCP_URL all messages go to that server.
+    """
+    # Imported here: `--help` needs none of it.
+    from memory_mcp.client import discovery  # noqa: PLC0415
+    from memory_mcp.client.bridge import Bridge  # noqa: PLC0415
+    from memory_mcp.client.connection import Connection  # noqa: PLC0415
+    from memory_mcp.client.wire import claimed  # noqa: PLC0415
+
+    def connect(address: str, secret: str | None = None) -> Connection:
+        return Connection(address, default_token(), persona or default_persona(), secret)
+
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="memory-mcp stdio: %(message)s")
+    address = url or (None if data else default_server_url())
+    here = _Here(data or personal_data_directory(), config)
+    given = connect(address) if address else None
+
+    def find() -> Connection:
+        return discovery.restarted(given) if given else discovery.running_or_started(here.directory, connect, here.start)
+
+    with claimed() as wire:
+        try:
+            # At once: the host would otherwise see a server without tools instead of the reason.
+            (given or find()).check()
+            asyncio.run(Bridge(wire, find).run())
+        finally:
+            here.stop()
+
+
+class _Here:
+    """The servers of a data directory that this process has started: one, unless that one has failed."""
+
+    def __init__(self, directory: Path, config: Path | None) -> None:
+        self.directory, self._config = directory, config or config_beside(directory)
+        self._servers: list[InnerServer] = []
+
+    def start(self) -> None:
+        from memory_mcp.app import InnerServer  # noqa: PLC0415  it takes a second to import
+
+        if any(server.yielded_at and time.monotonic() < server.yielded_at + YIELD_SECONDS for server in self._servers):
+            raise DirectoryInUse(f"another server takes over {self.directory}", "it has asked for it", "Try again")
+        self._servers.append(InnerServer(self._config, self.directory))
+
+    def stop(self) -> None:
+        for server in self._servers:
+            server.stop()

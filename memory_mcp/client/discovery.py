@@ -1,0 +1,87 @@
+"""Finding a server: the one of a data directory, by the note that the holder of its lock writes, or one at a URL that starts again."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from memory_mcp.client.connection import Connection
+from memory_mcp.errors import DirectoryInUse, ServerUnreachable
+from memory_mcp.personas.server_lock import read_note
+
+# A server that starts has its lock at once and answers when it has imported everything, after 2 to 20 seconds; one that stops finishes
+# its calls first.
+PATIENCE_SECONDS = 60.0
+PAUSE_SECONDS = 0.05
+PROBE_SECONDS = 10.0
+
+# From the URL and the secret of a note.
+Connect = Callable[[str, str], Connection]
+
+
+def restarted(server: Connection) -> Connection:
+    """The same server, as soon as it answers again.
+
+    Raises:
+        ServerUnreachable: it has not within a minute.
+        MemoryMCPError: it refuses the token.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            server.check()
+        except ServerUnreachable:
+            if time.monotonic() > until:
+                raise
+            time.sleep(PAUSE_SECONDS)
+        else:
+            return server
+
+
+def yielded(directory: Path, error: DirectoryInUse) -> None:
+    """Return when the lock of a data directory may be free. Asks the server of a `memory-mcp stdio` that holds it to stop; that one's process
+    then uses the server that takes the lock.
+
+    Raises:
+        DirectoryInUse: `error`, because another server holds it.
+    """
+    note = read_note(directory)
+    if note and not note.yields:
+        raise error
+    if note:
+        Connection(note.url, secret=note.secret).ask_to_yield()
+    time.sleep(PAUSE_SECONDS)
+
+
+def running(directory: Path, connect: Connect) -> Connection | None:
+    """A connection to the server that holds the lock of a data directory; None if none answers.
+
+    The note of a server that was killed remains, and another server may listen at its address by now: that one has another name.
+    """
+    note = read_note(directory)
+    if note is None:
+        return None
+    server = connect(note.url, note.secret)
+    return server if server.instance(PROBE_SECONDS) == note.instance else None
+
+
+def running_or_started(directory: Path, connect: Connect, start: Callable[[], None]) -> Connection:
+    """As `running`, but if there is no server, `start` starts one. Of several processes that start one at once, one succeeds.
+
+    Raises:
+        ServerUnreachable: a process holds the lock of the directory, and doesn't answer.
+        MemoryMCPError: what `start` raises, except DirectoryInUse.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        if server := running(directory, connect):
+            return server
+        try:
+            start()
+        except DirectoryInUse as error:
+            if time.monotonic() > until:
+                raise ServerUnreachable(
+                    f"the server of {directory} doesn't answer",
+                    error.why,
+                    "Stop that process, or name the address of the server with --url",
+                ) from error
+            time.sleep(PAUSE_SECONDS)
