@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
+from memory_mcp.graph.query.layout import Places
 from memory_mcp.graph.query.neighbors import Neighbor, Neighborhood
 from memory_mcp.graph.query.paths import Paths
 from memory_mcp.graph.query.snapshot import Snapshot
@@ -127,17 +128,22 @@ def paths_view(found: Paths, note: str | None = None) -> dict[str, Any]:
     }
 
 
-def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
-    """Return the snapshot, as `vis` (nodes and edges for vis.js) or `json` (entities and relations with all that is known)."""
-    totals = {"entities_in_all": found.entities_in_all, "relations_in_all": found.relations_in_all}
+def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo, places: Places | None = None) -> dict[str, Any]:
+    """Return the snapshot, as `vis` (nodes and edges for vis.js) or `json` (entities and relations with all that is known); `places` are where its
+    entities are drawn."""
+    ids = {entity.id: entity.entity_id for entity in found.entities}
+    totals = {
+        **omit_empty(around=[ids[entity] for entity in found.around if entity in ids]),
+        "entities_in_all": found.entities_in_all,
+        "relations_in_all": found.relations_in_all,
+    }
     if form == "json":
         named = {entity.id: entity.name for entity in found.entities}
         return {
-            "entities": [entity_view(entity, zone) for entity in found.entities],
+            "entities": [{**entity_view(entity, zone), **_place(entity, places)} for entity in found.entities],
             "relations": [relation_view(relation, named) for relation in found.relations],
             **totals,
         }
-    ids = {entity.id: entity.entity_id for entity in found.entities}
     return {
         "nodes": [
             {
@@ -146,6 +152,7 @@ def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
                 "group": entity.type,
                 "color": found.colors.get(entity.type, DEFAULT_COLOR),
                 "value": entity.extraction_count,
+                **_place(entity, places),
             }
             for entity in found.entities
         ],
@@ -156,11 +163,16 @@ def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo) -> dict[str, Any]:
                 "label": relation.type,
                 "value": relation.weight,
                 **({"arrows": "to"} if relation.directed else {}),
+                **omit_empty(valid_from=relation.valid_from, valid_to=relation.valid_to),
             }
             for relation in found.relations
         ],
         **totals,
     }
+
+
+def _place(entity: Entity, places: Places | None) -> dict[str, int]:
+    return dict(zip(("x", "y"), places[entity.id], strict=True)) if places else {}
 
 
 def relation_view(relation: Relation, named: Mapping[int, str]) -> dict[str, Any]:

@@ -13,15 +13,16 @@ from typing_extensions import TypedDict
 
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.graph.query import layout
 from memory_mcp.graph.query.neighbors import find_neighbors
 from memory_mcp.graph.query.paths import ALGORITHMS, Algorithm
 from memory_mcp.graph.query.paths import find_path as find_paths
-from memory_mcp.graph.query.snapshot import snapshot
+from memory_mcp.graph.query.snapshot import Section, snapshot
 from memory_mcp.graph.update import relation_edits
 from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.server.actions.entities import known_types, seen_by_name
 from memory_mcp.server.actions.organize import brief
-from memory_mcp.server.arguments import Arguments, Between, EntityName, Flag, OneOf, Share, Text, TextList, http
+from memory_mcp.server.arguments import Arguments, Between, EntityName, Flag, OneOf, Share, Text, TextList, entity_name, http
 from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.graph_views import neighborhood_view, paths_view, snapshot_view, why_no_neighbors, why_no_path
 from memory_mcp.server.operation import JSON, Json, Route, Tool, operation
@@ -36,7 +37,7 @@ from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.transfer.graph_export import graphml, node_link
 
 DEPTH_LIMIT, PATH_LIMIT = 3, 6
-NEIGHBORS_LIMIT, SNAPSHOT_LIMIT = 100, 500
+NEIGHBORS_LIMIT, SNAPSHOT_LIMIT, AROUND_LIMIT = 100, 500, 50
 LINKS_LIMIT = 100
 RELATIONS_LIMIT = 50
 GRAPHML = "application/graphml+xml"
@@ -137,9 +138,15 @@ class SnapshotArguments(Arguments):
     ] = "vis"
     limit: Annotated[int, Between(1, SNAPSHOT_LIMIT), Field(description=f"entities, 1..{SNAPSHOT_LIMIT}"), http("How many entities.")] = 50
     types: Annotated[TextList, Field(description="Person, Location, …"), http("Only entities of these types.")] = []
+    around: Annotated[TextList, Field(description="names or ids"), http("Names or ids: these entities and what is near them.")] = []
+    depth: Annotated[int, Between(0, DEPTH_LIMIT), Field(description=f"hops, 0..{DEPTH_LIMIT}"), http("How far from `around`.")] = 1
+    relation_types: RelationTypes = []
+    min_weight: Annotated[Share, Field(description="0..1"), http("Leave out lighter relations.")] = 0.0
+    positions: Annotated[Flag, http("Also where to draw each entity, as x and y.")] = False
 
 
 class GraphPicture(ReadingAnswer):
+    around: NotRequired[list[str]]
     entities_in_all: Count
     relations_in_all: Count
     nodes: NotRequired[list[dict[str, Any]]]
@@ -155,11 +162,16 @@ class GraphPicture(ReadingAnswer):
     answer=GraphPicture,
 )
 def graph_snapshot(call: Call, arguments: SnapshotArguments) -> Json:
-    """The people, places and things that matter most, and what relates them; drawable by vis.js."""
+    """The people, places and things that matter most, or those around some of them, and what relates them; drawable by vis.js."""
+    if len(arguments.around) > AROUND_LIMIT:
+        raise InvalidInput(f"around has {len(arguments.around)} entries", f"{AROUND_LIMIT} are the limit", "Send fewer")
+    around = [entity_name(name, "around") for name in arguments.around]
     with call.reading() as persona, persona.database.read() as connection:
         types = known_types(arguments.types, records.entity_types(connection))
-        picture = snapshot(connection, arguments.limit, types)
-        return {**heading(call, persona), **snapshot_view(picture, arguments.format, call.settings.zone)}
+        section = Section(types, arguments.relation_types, arguments.min_weight, around, arguments.depth)
+        picture = snapshot(connection, arguments.limit, section)
+    places = layout.places(picture) if arguments.positions else None
+    return {**heading(call, persona), **snapshot_view(picture, arguments.format, call.settings.zone, places)}
 
 
 class RelateArguments(Arguments):

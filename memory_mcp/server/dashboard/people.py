@@ -1,7 +1,8 @@
 """The room of people and things: whom memories name, as a table and as a picture, how they are related, and who may be one."""
 
-import re
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.responses import Response
@@ -10,24 +11,44 @@ from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.server.actions import analytics, entities, graph, merges
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.dashboard.frame import Visit
-from memory_mcp.server.dashboard.picture import Picture, drawn
 from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.operation import Json
 
 PAGE = 50
-DRAWN, DRAWN_LIMIT = 100, 500
-NEIGHBORS = 40
+DRAWN = 100
 MENTIONING = 10
 DEPTHS = ("1", "2", "3")
-PLAIN = "#adb5bd"
 
-_STEP = re.compile(" (?:>|—) ")
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A drawing: nodes and edges of graph_snapshot, the ids of the entities that it goes out from, the relations of a path to mark, and the address
+    of the picture that goes on from an entity."""
+
+    nodes: Sequence[Json]
+    edges: Sequence[Json]
+    names: Mapping[str, str]
+    opened: Sequence[str]
+    path: Collection[tuple[str, str]]
+    onward: Callable[[str], str]
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it is known where to draw them."""
+        return all("x" in node for node in self.nodes)
+
+    @property
+    def colors(self) -> Mapping[str, str]:
+        """The color of each type in it."""
+        return {node["group"]: node["color"] for node in self.nodes}
 
 
 def listing(visit: Visit) -> Response:
     """Show the table, the most mentioned first."""
     offset = visit.field("offset") or "0"
-    found, error = _or_refused(visit, entities.list_entities, query=visit.field("q"), type=visit.field("type"), limit=PAGE, offset=offset)
+    found, error = _or_refused(
+        visit, visit.perform, entities.list_entities, query=visit.field("q"), type=visit.field("type"), limit=PAGE, offset=offset
+    )
     start = int(float(offset)) if not error else 0
     return visit.page(
         "people.html",
@@ -43,20 +64,19 @@ def listing(visit: Visit) -> Response:
 
 
 def picture(visit: Visit) -> Response:
-    """Draw the most connected of them, or those of some types."""
-    limit = visit.field("limit") or str(DRAWN)
-    chosen = visit.fields.get("types", [])
-    found, error = _or_refused(visit, graph.graph_snapshot, limit=limit, types=chosen)
-    shown = drawn(found["nodes"], found["edges"]) if found and found["nodes"] else None
-    names = {node["id"]: node["label"] for node in found["nodes"]} if found else {}
+    """Draw the most connected of them, or what is around some of them."""
+    kept: dict[str, Any] = {name: visit.fields.get(name, []) for name in ("types", "relation_types")}
+    kept |= {name: visit.field(name) for name in ("limit", "depth", "min_weight")}
+    around = list(filter(None, map(str.strip, visit.fields.get("around", []))))
+    asked = {"limit": str(DRAWN), **{name: value for name, value in kept.items() if value}, "around": around}
+    found, error = _or_refused(visit, _snapshot, visit, **asked)
     return visit.page(
         "picture.html",
         400 if error else 200,
         found=found,
-        names=names,
-        picture=shown,
-        limit=limit,
-        chosen=chosen,
+        graph=_graph(visit, found, kept) if found and found["nodes"] else None,
+        asked={**kept, "limit": asked["limit"]},
+        depths=DEPTHS,
         **_types(visit),
         error=error,
     )
@@ -66,43 +86,18 @@ def one(visit: Visit) -> Response:
     """Show an entity: what is known of it, whom it is related to, the memories that name it, its merges."""
     name, depth = visit.field("entity"), visit.field("depth") or "1"
     known = visit.perform(entities.get_entity, entity=name)
-    around = visit.perform(graph.entity_neighbors, entity=known["entity"]["id"], depth=depth, limit=NEIGHBORS)
-    types = _types(visit)
+    around = _snapshot(visit, around=[known["entity"]["id"]], depth=depth, limit=DRAWN)
     mentioning = visit.perform(recall, query=known["entity"]["name"], mode="graph", top_k=MENTIONING, detail="index")
     return visit.page(
         "person.html",
         entity=known["entity"],
         known=known,
-        around=around,
-        picture=_from_the_center(around, {type_["name"]: type_["color"] for type_ in types["types"]}) if around["neighbors"] else None,
+        graph=_graph(visit, around) if around["edges"] else None,
         depth=depth,
         depths=DEPTHS,
         memories=mentioning["hits"],
-        **types,
+        **_types(visit),
     )
-
-
-def _from_the_center(around: Json, colors: Mapping[str, str]) -> Picture:
-    """The drawing of an entity and its neighbors, with the relation by which each is reached."""
-    entities_ = [{**around["entity"], "nearness": 1.0}, *around["neighbors"]]
-    nodes = [
-        {
-            "id": entity["name"],
-            "label": entity["name"],
-            "group": entity["type"],
-            "color": colors.get(entity["type"], PLAIN),
-            "value": entity["nearness"],
-        }
-        for entity in entities_
-    ]
-    names = {node["id"] for node in nodes}
-    steps = [(_STEP.split(neighbor["via"]), neighbor["weight"]) for neighbor in around["neighbors"]]
-    edges = [
-        {"from": step[0], "to": step[-1], "label": step[1], "value": weight}
-        for step, weight in steps
-        if len(step) == 3 and names.issuperset((step[0], step[-1]))
-    ]
-    return drawn(list({node["id"]: node for node in nodes}.values()), edges)
 
 
 def path(visit: Visit) -> Response:
@@ -110,8 +105,42 @@ def path(visit: Visit) -> Response:
     source, target = visit.field("source"), visit.field("target")
     found, error = None, None
     if source and target:
-        found, error = _or_refused(visit, graph.find_path, source=source, target=target, algorithm="all")
-    return visit.page("path.html", 400 if error else 200, source=source, target=target, found=found, error=error)
+        found, error = _or_refused(visit, visit.perform, graph.find_path, source=source, target=target, algorithm="all")
+    return visit.page(
+        "path.html",
+        400 if error else 200,
+        source=source,
+        target=target,
+        found=found,
+        graph=_ways(visit, found["paths"]) if found and found["paths"] else None,
+        **_types(visit),
+        error=error,
+    )
+
+
+def _snapshot(visit: Visit, **asked: Any) -> Json:
+    """A part of the graph, with where to draw it if that can be computed here."""
+    return visit.perform(graph.graph_snapshot, positions=True, **asked)
+
+
+def _graph(visit: Visit, found: Json, kept: Mapping[str, Any] | None = None) -> Graph:
+    """The drawing of a part of the graph; `kept` are the choices that a link onwards keeps."""
+    opened = found.get("around", [])
+    names = {node["id"]: node["label"] for node in found["nodes"]}
+
+    def onward(entity: str) -> str:
+        return visit.url("/people/picture", **(kept or {}), around=[*opened, entity][-graph.AROUND_LIMIT :])
+
+    return Graph(found["nodes"], found["edges"], names, opened, (), onward)
+
+
+def _ways(visit: Visit, paths: Sequence[Json]) -> Graph:
+    """The drawing of paths: the entities on them and all relations among these."""
+    names = list(dict.fromkeys(name for way in paths for name in way["entities"]))
+    found = _snapshot(visit, around=names[: graph.AROUND_LIMIT], depth=0)
+    ids = {node["label"]: node["id"] for node in found["nodes"]}
+    steps = {(ids.get(one_, ""), ids.get(other, "")) for way in paths for one_, other in itertools.pairwise(way["entities"])}
+    return replace(_graph(visit, found), path=steps | {(other, one_) for one_, other in steps}, opened=[])
 
 
 def statistics(visit: Visit) -> Response:
@@ -133,15 +162,22 @@ def merge(visit: Visit) -> Response:
 
 
 def _types(visit: Visit) -> dict[str, Any]:
-    """The types of entities that are in use, and how the page calls each."""
-    listed: list[Json] = visit.perform(entities.list_types)["entity_types"]
+    """The types of entities and relations that are in use, and how the page calls each."""
+    listed = visit.perform(entities.list_types)
     shown = "display_name" if visit.language == "ja" else "name"
-    return {"types": [type_ for type_ in listed if type_["used"]], "type_names": {type_["name"]: type_[shown] for type_ in listed}}
+    named = {kind: {type_["name"]: type_[shown] for type_ in listed[kind]} for kind in ("entity_types", "relation_types")}
+    used = {kind: [type_ for type_ in listed[kind] if type_["used"]] for kind in named}
+    return {
+        "types": used["entity_types"],
+        "type_names": named["entity_types"],
+        "relation_types": used["relation_types"],
+        "relation_names": named["relation_types"],
+    }
 
 
-def _or_refused(visit: Visit, action: Any, **arguments: Any) -> tuple[Json | None, Refused | None]:
-    """The answer of an operation, or why there is none, to be shown beside the form."""
+def _or_refused(visit: Visit, ask: Callable[..., Json], *sent: Any, **arguments: Any) -> tuple[Json | None, Refused | None]:
+    """What `ask` answers, or why there is no answer, to be shown beside the form."""
     try:
-        return visit.perform(action, **arguments), None
+        return ask(*sent, **arguments), None
     except (InvalidInput, EntityNotFound) as refused:
         return None, visit.refused(refused)

@@ -243,23 +243,49 @@ def test_whom_memories_name_is_listed_by_name_and_type_and_each_has_a_page(send,
     assert "美咲" not in show("people?type=Location").partition("in all")[2]
     assert "Take one of them" in show("people?type=Dragon", 400)
     page = show("people/one?entity=美咲")
-    assert "健太 > sibling_of > 美咲" in page
+    assert "健太 sibling_of 美咲" in page
     assert "[[美咲|Person]]は健太の妹。" in page
     show("people/one?entity=誰か", 404)
 
 
-def test_the_picture_holds_every_entity_and_relation_and_so_does_its_table(send, show, http, name):
+def drawn(http, name, path):
+    """The entities and relations of a page's picture, as its tables have them: each entity with its place."""
+    page = http.get(f"/p/{name}/ui/people/{quote(path, safe='/?=&.')}", headers={"Accept-Language": "en"}).text
+    places = re.findall(r'<tr data-node=".*?data-x="(\d+)" data-y="(\d+)".*?<a [^>]*>(.*?)</a>', page)
+    rows = re.findall(r"<tr data-from=.*?><td>(.*?)</td><td>(.*?)</td><td>([^<]*)", page)
+    return {entity: (int(x), int(y)) for x, y, entity in places}, {" ".join(row).strip() for row in rows}
+
+
+def test_the_picture_and_its_tables_hold_every_entity_at_its_place_and_every_relation(send, show, http, name):
     send(*GRAPH)
-    page = http.get(f"/p/{name}/ui/people/picture").text
-    assert len(re.findall("<circle cx=.*<title>", page)) == 4
-    assert len(re.findall("<line ", page)) == 3
-    places = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"[^>]*><title>', page)
-    assert len(set(places)) == 4
-    assert all(0 < float(x) < 1_000 and 0 < float(y) < 700 for x, y in places)
-    assert re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"[^>]*><title>', http.get(f"/p/{name}/ui/people/picture").text) == places
-    assert "健太 sibling_of 美咲" in show("people/picture")
-    assert len(re.findall("<circle cx=.*<title>", http.get(f"/p/{name}/ui/people/picture?types=Person").text)) == 2
+    places, relations = drawn(http, name, "picture")
+    assert places.keys() == {"健太", "桜高校", "美咲", "鎌倉"}
+    assert len(set(places.values())) == 4
+    assert all(0 <= x <= 1_000 and 0 <= y <= 800 for x, y in places.values())
+    assert relations == {"健太 studies_at 桜高校", "健太 sibling_of 美咲", "美咲 lives_in 鎌倉"}
+    assert drawn(http, name, "picture") == (places, relations)
     assert "limit is 501" in show("people/picture?limit=501", 400)
+    assert "no entity is named" in show("people/picture?around=誰か", 400)
+
+
+def test_the_picture_goes_outwards_from_some_of_them_and_is_narrowed_by_type_relation_and_strength(send, show, http, name):
+    send(*GRAPH)
+    assert drawn(http, name, "picture?around=鎌倉")[0].keys() == {"鎌倉", "美咲"}
+    assert drawn(http, name, "picture?around=鎌倉&around=美咲")[0].keys() == {"鎌倉", "美咲", "健太"}
+    assert drawn(http, name, "picture?around=鎌倉&depth=2&types=Person")[0].keys() == {"鎌倉", "美咲", "健太"}
+    assert drawn(http, name, "picture?types=Person")[0].keys() == {"健太", "美咲"}
+    assert drawn(http, name, "picture?relation_types=lives_in")[1] == {"美咲 lives_in 鎌倉"}
+    assert drawn(http, name, "picture?around=健太&min_weight=1")[1] < drawn(http, name, "picture?around=健太")[1]
+    assert "How are 鎌倉 and 美咲 connected?" in show("people/picture?around=鎌倉&around=美咲")
+
+
+def test_the_page_of_an_entity_and_a_path_have_their_picture(send, http, name):
+    send(*GRAPH)
+    assert drawn(http, name, "one?entity=美咲")[0].keys() == {"健太", "美咲", "鎌倉"}
+    assert drawn(http, name, "one?entity=美咲&depth=2")[0].keys() == {"健太", "美咲", "鎌倉", "桜高校"}
+    assert drawn(http, name, "path?source=健太&target=鎌倉")[0].keys() == {"健太", "美咲", "鎌倉"}
+    page = http.get(f"/p/{name}/ui/people/path", params={"source": "健太", "target": "鎌倉"}).text
+    assert len(re.findall("<tr [^>]*data-path", page)) == 2
 
 
 def test_a_way_between_two_is_found_step_by_step(send, show):

@@ -110,6 +110,43 @@ def test_a_snapshot_is_what_vis_js_draws_or_plain_json(persona, project):
     assert ([entity["name"] for entity in told["entities"]], told["relations"], told["entities_in_all"]) == (["田中"], [], 3)
 
 
+def test_a_snapshot_around_some_entities_goes_as_many_hops_as_asked(persona, project):
+    def around(*names, **asked):
+        drawn = persona("graph_snapshot", around=list(names), **asked)
+        return [node["label"] for node in drawn["nodes"]], sorted(edge["label"] for edge in drawn["edges"])
+
+    assert around("田中") == (["田中", "プロジェクトA"], ["works_on"])
+    assert around("田中", depth=2) == (["田中", "プロジェクトA", "2025-10-17"], ["ends_on", "works_on"])
+    assert around("田中", "2025-10-17", depth=0) == (["田中", "2025-10-17"], [])
+    assert around("田中", depth=2, types=["TimeUnit"]) == (["田中", "2025-10-17"], [])
+    assert around("田中", depth=2, limit=2)[0] == ["田中", "プロジェクトA"]
+    drawn = persona("graph_snapshot", around=["2025-10-17", "田中さん", "田中"])
+    assert drawn["around"] == [node["id"] for node in drawn["nodes"][:2]]
+
+
+def test_a_snapshot_keeps_the_relations_of_some_types_or_of_a_strength_and_whom_they_relate(persona, project):
+    persona("remember", content="田中さんは[[佐藤|Person]]さんと会った。", relations=["田中 > knows > 佐藤"])
+
+    def kept(**asked):
+        drawn = persona("graph_snapshot", **asked)
+        return {node["label"] for node in drawn["nodes"]}, {edge["label"] for edge in drawn["edges"]}
+
+    assert kept(relation_types=["knows"]) == ({"田中", "佐藤"}, {"knows"})
+    strongest = max(edge["value"] for edge in persona("graph_snapshot")["edges"])
+    assert kept(min_weight=strongest)[1]
+    assert kept(min_weight=1.0, around=["田中"], relation_types=["hates"]) == ({"田中"}, set())
+
+
+def test_a_snapshot_says_where_to_draw_each_entity_always_the_same(persona, project):
+    drawn = persona("graph_snapshot", positions=True)
+    places = {(node["x"], node["y"]) for node in drawn["nodes"]}
+    assert len(places) == 3
+    assert all(0 <= x <= 1_000 and 0 <= y <= 800 for x, y in places)
+    assert persona("graph_snapshot", positions=True) == drawn
+    assert {(entity["x"], entity["y"]) for entity in persona("graph_snapshot", format="json", positions=True)["entities"]} == places
+    assert "x" not in persona("graph_snapshot")["nodes"][0]
+
+
 def test_types_are_taken_in_upper_or_lower_case(persona, project):
     assert [node["label"] for node in persona("graph_snapshot", types=["person"])["nodes"]] == ["田中"]
 
@@ -255,6 +292,10 @@ def test_a_relation_that_is_over_is_shown_with_its_days(persona):
         ("find_path", {"source": "田中", "target": "プロジェクトA", "algorithm": "quickest"}, "shortest, strongest, all"),
         ("graph_snapshot", {"format": "svg"}, "vis or json"),
         ("graph_snapshot", {"types": ["Person", "Ghost"]}, "known are Concept, Document"),
+        ("graph_snapshot", {"around": ["田中", "誰か"]}, "known are"),
+        ("graph_snapshot", {"around": [" "]}, "around is missing"),
+        ("graph_snapshot", {"around": ["田中"] * 51}, "50 are the limit"),
+        ("graph_snapshot", {"around": ["田中"], "depth": 4}, "depth is 4"),
         ("relate", {"relations": ["田中 > プロジェクトA"]}, 'Write it as "A > works_on > B"'),
         ("relate", {"relations": ["田中|Ghost > knows > 佐藤"]}, "there is no type 'Ghost'"),
         ("relate", {"relations": ["田中さん > knows > 田中"]}, "are one"),

@@ -1,0 +1,122 @@
+// The graph as a picture that can be moved, zoomed and followed outwards: of the dashboard and of the MCP App. It is beside a table that says the same.
+"use strict";
+
+const SMALLEST = 14;
+const LARGEST = 44;
+const THICKEST = 4;
+// Of more relations only those at the pointer say what they are, and of more entities the less mentioned have no name until they are larger.
+const LABELED = 40;
+const NAMED = 80;
+const PADDING = 40;
+
+// A picture in a container. `show` draws what graph_snapshot answers with `positions`; `opened` are the ids to mark, `path` the relations to mark as
+// "source target". A click on an entity calls `onOpen` with its id.
+function graphPicture(container, onOpen) {
+  allowNoStyleElement();
+  keepWheelForPage(container);
+  const cy = cytoscape({ container, minZoom: 0.1, maxZoom: 4, boxSelectionEnabled: false, autoungrabify: true, style: graphStyle(container) });
+  cy.on("tap", "node", (event) => onOpen(event.target.id()));
+  cy.on("mouseover", "node", (event) => {
+    event.target.connectedEdges().addClass("named");
+    container.style.cursor = "pointer";
+  });
+  cy.on("mouseout", "node", () => {
+    cy.edges().not(".few").removeClass("named");
+    container.style.cursor = "";
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => cy.style(graphStyle(container)));
+  return { show: (graph) => showGraph(cy, graph), zoom: (factor) => zoomPicture(cy, factor), fit: () => fitPicture(cy) };
+}
+
+function showGraph(cy, { nodes, edges, opened = [], path = [] }) {
+  const before = new Map(cy.nodes().map((node) => [node.id(), { ...node.position() }]));
+  const values = nodes.map((node) => node.value || 0).sort((one, other) => other - one);
+  const scale = Math.min(1, Math.sqrt(NAMED / nodes.length));
+  const size = ({ value }) => scale * (SMALLEST + (LARGEST - SMALLEST) * Math.sqrt((value || 0) / Math.max(1, values[0])));
+  const few = edges.length <= LABELED ? "few named" : "";
+  const shown = {
+    nodes: nodes.map((node, index) => ({
+      data: { id: node.id, label: node.label, color: node.color, size: size(node) },
+      position: { x: node.x, y: node.y },
+      classes: [opened.includes(node.id) ? "opened" : "", index >= NAMED ? "minor" : ""].join(" "),
+    })),
+    edges: edges.filter((edge) => edge.from !== edge.to).map((edge) => ({
+      data: { id: `${edge.from} ${edge.label} ${edge.to}`, source: edge.from, target: edge.to, label: edge.label, width: Math.max(1, scale * THICKEST * edge.value) },
+      classes: [few, edge.arrows ? "directed" : "", path.includes(`${edge.from} ${edge.to}`) ? "path" : ""].join(" "),
+    })),
+  };
+  cy.json({ elements: shown });
+  const places = new Map(shown.nodes.map(({ data, position }) => [data.id, position]));
+  const moves = before.size > 0 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (moves) {
+    cy.nodes().positions((node) => before.get(node.id()) || places.get(node.id()));
+  }
+  cy.one("render", () => {
+    cy.container().dataset.drawn = nodes.length;
+    performance.mark("graph drawn");
+  });
+  if (moves) {
+    cy.layout({ name: "preset", positions: (node) => places.get(node.id()), animate: true, animationDuration: 400, fit: true, padding: PADDING }).run();
+  } else {
+    fitPicture(cy);
+  }
+}
+
+// As cy.fit does, but without measuring all names, which takes longer than drawing them.
+function fitPicture(cy) {
+  const places = cy.nodes().map((node) => node.position());
+  const [left, right] = [Math.min(...places.map(({ x }) => x)), Math.max(...places.map(({ x }) => x))];
+  const [top, bottom] = [Math.min(...places.map(({ y }) => y)), Math.max(...places.map(({ y }) => y))];
+  const zoom = Math.min(1.2, (cy.width() - 2 * PADDING) / Math.max(1, right - left), (cy.height() - 2 * PADDING) / Math.max(1, bottom - top));
+  cy.viewport({ zoom, pan: { x: cy.width() / 2 - (zoom * (left + right)) / 2, y: cy.height() / 2 - (zoom * (top + bottom)) / 2 } });
+}
+
+function zoomPicture(cy, factor) {
+  cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
+}
+
+// The colors of the page, light or dark.
+function graphStyle(container) {
+  const { color, backgroundColor, borderTopColor, outlineColor, fontFamily } = getComputedStyle(container);
+  return [
+    { selector: "node", style: {
+      "background-color": "data(color)", width: "data(size)", height: "data(size)", label: "data(label)", color, "font-family": fontFamily, "font-size": 14,
+      "border-width": 1, "border-color": color, "border-opacity": 0.5,
+      "text-valign": "top", "text-margin-y": -3, "text-outline-color": backgroundColor, "text-outline-width": 3, "min-zoomed-font-size": 5,
+    } },
+    { selector: "node.minor", style: { "min-zoomed-font-size": 15 } },
+    { selector: "node.opened", style: { "border-width": 4, "border-color": outlineColor, "border-opacity": 1, "font-weight": "bold" } },
+    { selector: "edge", style: { width: "data(width)", "line-color": borderTopColor, "curve-style": "haystack", "haystack-radius": 0 } },
+    { selector: "edge.directed.few", style: { "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": borderTopColor } },
+    { selector: "edge.path", style: { "line-color": outlineColor, "target-arrow-color": outlineColor, "z-index": 1 } },
+    { selector: "edge.named", style: {
+      label: "data(label)", color, "font-family": fontFamily, "font-size": 11, "text-rotation": "autorotate", "text-outline-color": backgroundColor,
+      "text-outline-width": 3, "min-zoomed-font-size": 9,
+    } },
+  ];
+}
+
+// cytoscape.js inserts a style element unless there is one of this name, and the content security policy allows none: dashboard.css has its rule.
+function allowNoStyleElement() {
+  const id = "__________cytoscape_stylesheet";
+  if (!document.getElementById(id)) {
+    document.head.append(Object.assign(document.createElement("meta"), { id }));
+  }
+}
+
+// The wheel moves the page, as everywhere; with Ctrl it zooms, as a pinch on a touchpad does.
+function keepWheelForPage(container) {
+  container.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) {
+      event.stopImmediatePropagation();
+    }
+  }, { capture: true });
+}
+
+// The buttons of a picture, by keyboard too.
+function pictureButtons(frame, picture) {
+  for (const button of frame.querySelectorAll("[data-zoom]")) {
+    button.addEventListener("click", () => picture.zoom(Number(button.dataset.zoom)));
+  }
+  frame.querySelector("[data-fit]").addEventListener("click", picture.fit);
+}
