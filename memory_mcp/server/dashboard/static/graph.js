@@ -15,6 +15,10 @@ function graphPicture(container, onOpen) {
   allowNoStyleElement();
   keepWheelForPage(container);
   const cy = cytoscape({ container, minZoom: 0.1, maxZoom: 4, boxSelectionEnabled: false, autoungrabify: true, style: graphStyle(container) });
+  // cytoscape.js remembers where its container is, and does not learn that something above it became longer.
+  for (const event of ["pointerenter", "pointerdown"]) {
+    container.addEventListener(event, () => cy.resize(), { capture: true });
+  }
   cy.on("tap", "node", (event) => onOpen(event.target.id()));
   cy.on("mouseover", "node", (event) => {
     event.target.connectedEdges().addClass("named");
