@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from memory_mcp.extras import require
 from memory_mcp.graph.query.snapshot import Snapshot
 
 WIDTH, HEIGHT = 1_000, 800
@@ -11,7 +12,12 @@ Places = Mapping[int, tuple[int, int]]
 
 
 def places(snapshot: Snapshot) -> Places:
-    """The place of each entity, by its id, in a frame of `WIDTH` by `HEIGHT`."""
+    """The place of each entity, by its id, in a frame of `WIDTH` by `HEIGHT`.
+
+    Raises:
+        NotInstalled: the extra `graph` is not installed.
+    """
+    require("graph", "the graph can't be drawn")
     import rustworkx  # noqa: PLC0415  the start of the server does without it
 
     graph = rustworkx.PyGraph(multigraph=False)

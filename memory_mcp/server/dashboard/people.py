@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from memory_mcp.errors import EntityNotFound, InvalidInput
+from memory_mcp.errors import EntityNotFound, InvalidInput, NotInstalled, install_command
 from memory_mcp.server.actions import analytics, entities, graph, merges
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.dashboard.frame import Visit
@@ -36,6 +36,11 @@ class Graph:
     def is_placed(self) -> bool:
         """Whether it is known where to draw them."""
         return all("x" in node for node in self.nodes)
+
+    @property
+    def install(self) -> str:
+        """The command that installs what computes it."""
+        return install_command("graph")
 
     @property
     def colors(self) -> Mapping[str, str]:
@@ -120,7 +125,10 @@ def path(visit: Visit) -> Response:
 
 def _snapshot(visit: Visit, **asked: Any) -> Json:
     """A part of the graph, with where to draw it if that can be computed here."""
-    return visit.perform(graph.graph_snapshot, positions=True, **asked)
+    try:
+        return visit.perform(graph.graph_snapshot, positions=True, **asked)
+    except NotInstalled:
+        return visit.perform(graph.graph_snapshot, **asked)
 
 
 def _graph(visit: Visit, found: Json, kept: Mapping[str, Any] | None = None) -> Graph:

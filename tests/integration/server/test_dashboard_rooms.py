@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import sys
 from urllib.parse import quote
 
 import pytest
@@ -277,6 +278,16 @@ def test_the_picture_goes_outwards_from_some_of_them_and_is_narrowed_by_type_rel
     assert drawn(http, name, "picture?relation_types=lives_in")[1] == {"美咲 lives_in 鎌倉"}
     assert drawn(http, name, "picture?around=健太&min_weight=1")[1] < drawn(http, name, "picture?around=健太")[1]
     assert "How are 鎌倉 and 美咲 connected?" in show("people/picture?around=鎌倉&around=美咲")
+
+
+def test_without_the_libraries_for_graphs_the_page_says_so_and_shows_the_tables(send, show, http, name, monkeypatch):
+    send(*GRAPH)
+    monkeypatch.setitem(sys.modules, "rustworkx", None)
+    page = show("people/picture")
+    assert "There is no picture here, because a library is missing." in page
+    assert "[graph]" in page
+    assert "健太 sibling_of 美咲" in page
+    assert drawn(http, name, "picture")[0] == {}
 
 
 def test_the_page_of_an_entity_and_a_path_have_their_picture(send, http, name):

@@ -1,5 +1,6 @@
 """The graph's tools as a client calls them, in both protocol eras."""
 
+import sys
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -145,6 +146,12 @@ def test_a_snapshot_says_where_to_draw_each_entity_always_the_same(persona, proj
     assert persona("graph_snapshot", positions=True) == drawn
     assert {(entity["x"], entity["y"]) for entity in persona("graph_snapshot", format="json", positions=True)["entities"]} == places
     assert "x" not in persona("graph_snapshot")["nodes"][0]
+
+
+def test_without_the_libraries_for_graphs_there_are_no_positions_and_the_refusal_says_what_to_install(persona, project, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rustworkx", None)
+    assert "[graph]" in persona.refusal("graph_snapshot", positions=True)
+    assert persona("graph_snapshot")["nodes"]
 
 
 def test_types_are_taken_in_upper_or_lower_case(persona, project):
