@@ -11,6 +11,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.speakers import is_assistant
+from memory_mcp.text.spellings import spelled_otherwise
 from memory_mcp.text.tokens import query_tokens
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
@@ -73,8 +74,10 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, flo
 
 
 def _search_tokens(question: Question) -> list[str]:
-    """The tokens to search. The guessed answer may be wrong, so the tokens of the query count twice (docs/decisions/0016-questions-and-guesses.md)."""
+    """The tokens to search, and the phrases of other spellings. The guessed answer may be wrong, so the tokens of the query count twice
+    (docs/decisions/0016-questions-and-guesses.md)."""
     asked = query_tokens(question.query)
     known = set(asked)
     guessed = [token for token in query_tokens(question.hypothetical) if token not in known]
-    return asked * 2 + guessed if guessed else asked
+    others = [phrase for phrase in spelled_otherwise(question.query) if phrase not in known] if asked else []
+    return asked * 2 + guessed + others if guessed else asked + others

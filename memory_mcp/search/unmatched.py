@@ -1,12 +1,12 @@
 """The informative words of a query that no memory of a persona holds, so that a model can rephrase, or say that it doesn't know.
 
 Only what a search can find counts as held: nothing that was forgotten, and what was replaced while the memory that replaced it is there. Kanji are looked up by pairs, which are also found within longer
-words, katakana by three characters, other scripts by the word. Hiragana is mostly grammar, and is left out.
+words, katakana by three characters or in another spelling as a whole, other scripts by the word. Hiragana is mostly grammar, and is left out.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 
@@ -15,6 +15,7 @@ import apsw
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
 from memory_mcp.store.lexical.token_frequencies import held
+from memory_mcp.text.spellings import other_spellings
 from memory_mcp.text.tokens import is_function_word, tokens
 
 MOST = 8
@@ -38,37 +39,44 @@ _ASKING_ENGLISH = VAGUE_ENGLISH | frozenset("called far first last long many muc
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word as it was written, and the phrase of tokens to look up for the characters from `start` to `end` of it: (start, end) → phrase.
+    """A word as it was written, and the phrases of tokens to look up, each with the characters from `start` to `end` of it: (start, end, phrase).
 
     `is_divisible`: a part of it is a word, too.
     """
 
     text: str
-    phrases: Mapping[tuple[int, int], str]
+    phrases: Sequence[tuple[int, int, str]]
     is_divisible: bool = False
 
 
 def unmatched(connection: apsw.Connection, query: str) -> tuple[str, ...]:
     """The words, as they were written, each once, at most `MOST`. `query` is without the dates that were understood."""
     words = list(islice(_words(unicodedata.normalize("NFKC", query)), WORDS_LIMIT))
-    known = held(connection, list({phrase for word in words for phrase in word.phrases.values()}))
+    known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))
     return tuple(dict.fromkeys(part for word in words for part in _missing(word, known)))[:MOST]
 
 
 def _words(text: str) -> Iterator[_Word]:
+    others = other_spellings(text)
     for match in _WORD.finditer(text):
         word = match.group()
         asking = _ASKING.match(text, match.start())
         if asking and asking.end() >= match.start() + len(_ENDING.sub("", word)):
             continue
         if match.lastgroup == "stems":
-            yield _Word(word, {(0, len(word)): kanji for kanji in _KANJI.findall(word)})
+            yield _Word(word, [(0, len(word), _KANJI.findall(word)[-1])])
         elif match.lastgroup == "kanji":
             yield _Word(word, _windows(word, KANJI_WINDOW), is_divisible=True)
         elif match.lastgroup == "katakana":
-            yield _Word(word, _windows(word, min(KATAKANA_WINDOW, len(word))))
+            yield _Word(
+                word,
+                [
+                    *_windows(word, min(KATAKANA_WINDOW, len(word))),
+                    *((0, len(word), other.phrase) for other in others if (other.start, other.end) == match.span()),
+                ],
+            )
         elif _is_informative(word):
-            yield _Word(word, {(0, len(word)): " ".join(tokens(word))})
+            yield _Word(word, [(0, len(word), " ".join(tokens(word)))])
 
 
 def _is_informative(word: str) -> bool:
@@ -76,17 +84,17 @@ def _is_informative(word: str) -> bool:
     return len(word) > 1 and not is_count and not is_function_word(word) and word.casefold() not in _ASKING_ENGLISH
 
 
-def _windows(run: str, size: int) -> dict[tuple[int, int], str]:
+def _windows(run: str, size: int) -> list[tuple[int, int, str]]:
     """The phrase of the pairs of each `size` characters in a row."""
-    return {
-        (start, start + size): " ".join(token for token in tokens(run[start : start + size]) if len(token) > 1)
+    return [
+        (start, start + size, " ".join(token for token in tokens(run[start : start + size]) if len(token) > 1))
         for start in range(len(run) - size + 1)
-    }
+    ]
 
 
 def _missing(word: _Word, known: set[str]) -> list[str]:
     """The parts of a word that no known phrase covers; of a word that can't be divided all of it."""
-    covered = {index for (start, end), phrase in word.phrases.items() if phrase in known for index in range(start, end)}
+    covered = {index for start, end, phrase in word.phrases if phrase in known for index in range(start, end)}
     if not word.is_divisible:
         return [] if len(covered) == len(word.text) else [word.text]
     runs = groupby(range(len(word.text)), covered.__contains__)

@@ -93,6 +93,24 @@ def test_birthday_is_not_the_same_date_with_a_year(say, relate, around):
     assert around("花") == {"3月14日"}
 
 
+@pytest.mark.parametrize("marked", ["[[8月20日|TimeUnit]]", "[[8月20日]]", "[[８月２０日|日付]]"])
+def test_a_marked_date_is_the_date_of_a_relation_and_found_by_the_words_that_were_written(say, relate, around, nilou, ask, marked):
+    say(f"旅行は{marked}だった", occurred_at="2025-10-20")
+    say("まとめ", occurred_at="2025-10-20", relations=["旅行 > on > 8月20日"])
+    with nilou.database.read() as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM entities WHERE type = 'TimeUnit'")]
+    assert names == ["2025-08-20"]
+    assert around("8月20日") == around("2025年8月20日") == {"旅行"}
+    assert ask("8月20日は？", mode="graph").relations == ("旅行 > on > 2025-08-20",)
+
+
+def test_a_marked_name_with_a_date_in_it_stays_a_name(say, nilou):
+    say("[[8月20日の会]]に入った。[[十月|Person]]は友達だ")
+    with nilou.database.read() as connection:
+        marked = connection.execute("SELECT e.name FROM entity_mentions m JOIN entities e ON e.id = m.entity WHERE m.method = 'marked'")
+        assert {name for (name,) in marked} == {"8月20日の会", "十月"}
+
+
 def test_recall_shows_the_validity_of_a_relation(relate, ask):
     relate("健太", "works_at", "X社", RelationValidity("2019-04-01", "2024-05-31"))
     relate("健太", "lives_in", "京都", RelationValidity("2024-06-01"))

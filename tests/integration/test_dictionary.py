@@ -9,8 +9,9 @@ from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph.entities import records
 from memory_mcp.text.mention import Mention
+from memory_mcp.text.sudachi import installed
 
-needs_sudachi = pytest.mark.skipif(dictionary.installed() is None, reason="SudachiPy is not installed: the extra sudachi")
+needs_sudachi = pytest.mark.skipif(installed() is None, reason="SudachiPy is not installed: the extra sudachi")
 
 
 class Names:
@@ -78,7 +79,7 @@ def test_where_there_is_no_dictionary_it_is_said_once_and_the_rules_go_on(monkey
 
 @needs_sudachi
 def test_sudachi_finds_people_with_surname_and_given_name_as_one_and_places_where_they_stand():
-    name = dictionary.installed()
+    name = installed()
     text = "村上春樹は健太と軽井沢へ行った"
     found = list(ProperNouns(name).find(text))
     assert [(mention.name, mention.type) for mention in found] == [("村上春樹", "Person"), ("健太", "Person"), ("軽井沢", "Location")]
@@ -87,6 +88,6 @@ def test_sudachi_finds_people_with_surname_and_given_name_as_one_and_places_wher
 
 @needs_sudachi
 def test_sudachi_reads_long_texts_and_leaves_others_alone():
-    found = ProperNouns(dictionary.installed())
+    found = ProperNouns(installed())
     assert len(list(found.find("村上春樹を読む。" * 4_000))) > 100
     assert list(found.find("Murakami went to Kyoto")) == []

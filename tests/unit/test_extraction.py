@@ -16,6 +16,7 @@ from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match
 from memory_mcp.text.mention import UNKNOWN_TYPE, Mention, without_overlaps
 from memory_mcp.text.names import bare, fold, folded_with_offsets
 from memory_mcp.text.relation_notation import parse_relation
+from memory_mcp.text.sudachi import installed
 
 TYPES = [row[0] for row in ENTITY_TYPES]
 LABELLED = Path(__file__).parent / "labelled"
@@ -240,9 +241,9 @@ def test_the_rules_find_the_names_of_memories_that_they_were_not_made_on(languag
     assert recall >= recall_floor
 
 
-@pytest.mark.skipif(dictionary.installed() is None, reason="SudachiPy is not installed: the extra sudachi")
+@pytest.mark.skipif(installed() is None, reason="SudachiPy is not installed: the extra sudachi")
 def test_a_dictionary_finds_some_names_that_the_rules_do_not_and_costs_little(figure):
-    names = dictionary.ProperNouns(dictionary.installed())
+    names = dictionary.ProperNouns(installed())
     found = expected = right = by_rules = 0
     for half, text, told in labelled("ja"):
         if half == 2:

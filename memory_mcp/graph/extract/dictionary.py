@@ -1,7 +1,5 @@
 """Japanese proper nouns from a dictionary: SudachiPy, where the extra `sudachi` is installed."""
 
-import importlib
-import importlib.util
 import logging
 import re
 import threading
@@ -12,9 +10,8 @@ from memory_mcp.characters import is_japanese
 from memory_mcp.errors import NotInstalled
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT
 from memory_mcp.text.mention import Mention
+from memory_mcp.text.sudachi import installed, open_tokenizer
 
-# Dictionaries in the order of preference.
-_DICTIONARIES = ("full", "core", "small")
 _TYPES = {"人名": "Person", "地名": "Location"}
 NO_TYPE = ""  # a company, an animal, a work: the dictionary does not distinguish them
 # Sudachi refuses more than 49,149 bytes at once.
@@ -22,13 +19,6 @@ _PIECE = 10_000
 _LETTERS = re.compile("^[\u3041-\u309f\u30a1-\u30fc\u4e00-\u9fff々]{2,}$")
 
 logger = logging.getLogger(__name__)
-
-
-def installed() -> str | None:
-    """The installed dictionary; None without SudachiPy or without a dictionary for it."""
-    if importlib.util.find_spec("sudachipy") is None:
-        return None
-    return next((name for name in _DICTIONARIES if importlib.util.find_spec(f"sudachidict_{name}") is not None), None)
 
 
 class Dictionary:
@@ -85,8 +75,7 @@ class ProperNouns:
 
     def _opened(self) -> Any:
         if self._tokenizer is None:
-            sudachi = importlib.import_module("sudachipy")
-            self._tokenizer = sudachi.Dictionary(dict=self._dictionary).tokenizer(mode=sudachi.SplitMode.C)
+            self._tokenizer = open_tokenizer(self._dictionary)
         return self._tokenizer
 
 

@@ -1,10 +1,11 @@
 """All entities that a text names: annotated by its writer, known already, or found by rules. Of two that overlap the more trusted one is kept."""
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from datetime import date
 
 from memory_mcp.characters import is_japanese
-from memory_mcp.dates.mentions import days
+from memory_mcp.dates.mentions import DAY, NamedDay, days
 from memory_mcp.graph.extract.annotations import ANNOTATION_START, annotated
 from memory_mcp.graph.extract.disambiguation import disambiguated, with_surnames
 from memory_mcp.graph.extract.english_rules import english_mentions, has_latin
@@ -29,11 +30,20 @@ def extract_mentions(
     """
     known = list(known)
     by_rules = [mention for mention in _by_rules(text, said_on) if len(mention.name) <= NAME_LIMIT]
-    annotations = annotated(text, types) if ANNOTATION_START in text else ()
+    annotations = [_as_day(mention, text, by_rules) for mention in annotated(text, types)] if ANNOTATION_START in text else ()
     if not known:
         return without_overlaps([*annotations, *by_rules])
     by_rules = list(with_surnames(text, known, by_rules))
     return without_overlaps([*annotations, *disambiguated(text, known, by_rules, is_question=is_question), *by_rules])
+
+
+def _as_day(annotation: Mention, text: str, by_rules: Iterable[Mention]) -> Mention:
+    """An annotation as the day that it names, if it names one: [[8月20日]] is the day that 8月20日 is in its sentence."""
+    if annotation.type not in (None, NamedDay.type):
+        return annotation
+    within = (rule for rule in by_rules if rule.subtype == DAY and annotation.start < rule.start and rule.end < annotation.end)
+    day = next((rule for rule in within if text[rule.start : rule.end] == annotation.name), None)
+    return replace(day, start=annotation.start, end=annotation.end, method=annotation.method) if day else annotation
 
 
 def relatives_and_days(text: str) -> list[Mention]:

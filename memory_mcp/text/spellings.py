@@ -1,0 +1,86 @@
+"""Other ways to write the words of a query: ケンカ as けんか, ごきぶり as ゴキブリ, and either as 喧嘩 where a dictionary is installed.
+
+Each is a phrase of tokens, all of which must follow each other: a pair of kana alone is in too many words. Katakana is a word by itself. Words of
+hiragana can't be told from grammar, so any three characters of it count.
+"""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.text.sudachi import installed, open_tokenizer
+from memory_mcp.text.tokens import is_grammar, tokens
+
+HIRAGANA_WINDOW = 3
+# The other spellings of a long query.
+SPELLINGS_LIMIT = 60
+# The characters of a query that the dictionary reads.
+DICTIONARY_LIMIT = 1_000
+
+_KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,}}")
+_HIRAGANA_RUN = re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]{{{HIRAGANA_WINDOW - 1},}}")
+_KANA_WORD, _KANJI = re.compile(f"[{HIRAGANA}{KATAKANA}]{{2,}}"), re.compile(f"[{HAN}]")
+_TO_KATAKANA = {code: code + 0x60 for code in range(0x3041, 0x3097)}
+_TO_HIRAGANA = {katakana: hiragana for hiragana, katakana in _TO_KATAKANA.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """Another writing of the characters from `start` to `end` of a text, as tokens in a row."""
+
+    start: int
+    end: int
+    phrase: str
+
+
+def other_spellings(text: str) -> list[Spelling]:
+    """The other spellings of a query in normalized width, each phrase once, at most `SPELLINGS_LIMIT`."""
+    by_phrase = {spelling.phrase: spelling for spelling in _spellings(text)}
+    return list(islice(by_phrase.values(), SPELLINGS_LIMIT))
+
+
+def spelled_otherwise(query: str) -> list[str]:
+    """The phrases of the other spellings of a query."""
+    return [spelling.phrase for spelling in other_spellings(unicodedata.normalize("NFKC", query))]
+
+
+def _spellings(text: str) -> Iterator[Spelling]:
+    for match in _KATAKANA_WORD.finditer(text):
+        yield Spelling(*match.span(), _phrase(match.group().translate(_TO_HIRAGANA)))
+    for match in _HIRAGANA_RUN.finditer(text):
+        for start in range(match.start(), match.end() - HIRAGANA_WINDOW + 1):
+            window = text[start : start + HIRAGANA_WINDOW]
+            if not any(map(is_grammar, tokens(window))):
+                yield Spelling(start, start + HIRAGANA_WINDOW, _phrase(window.translate(_TO_KATAKANA)))
+    yield from _in_kanji(text[:DICTIONARY_LIMIT])
+
+
+def _in_kanji(text: str) -> Iterator[Spelling]:
+    """The nouns in kana that the dictionary writes with kanji."""
+    dictionary = _dictionary() if _KANA_WORD.search(text) else None
+    if dictionary is None:
+        return
+    tokenizer, guard = dictionary
+    with guard:
+        words = [
+            (word.begin(), word.end(), word.normalized_form()) for word in tokenizer.tokenize(text) if word.part_of_speech()[0] == "名詞"
+        ]
+    for start, end, written in words:
+        if _KANA_WORD.fullmatch(text, start, end) and _KANJI.search(written):
+            yield Spelling(start, end, _phrase(written))
+
+
+@cache
+def _dictionary() -> tuple[Any, threading.Lock] | None:
+    name = installed()
+    return (open_tokenizer(name), threading.Lock()) if name else None
+
+
+def _phrase(text: str) -> str:
+    return " ".join(tokens(text))
