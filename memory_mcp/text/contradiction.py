@@ -37,6 +37,10 @@ _ENGLISH_VALUE = re.compile(
     r"(?:is|was) (?P<value>[^.,]{1,40}?)\.?$"
 )
 _WORD = re.compile(r"[a-z0-9'-]+")
+# 苺が好き and 苺は嫌い are about the same, whichever particle stands there; 海老を食べる and 海老は食べない, too: は may stand for が or を.
+_BEFORE_OPPOSITE = re.compile(rf"[がはをも]、?(?={_OPPOSITES.pattern})")
+_CASE = re.compile(r"(?<=[^\u3041-\u3096\W])[はがを](?=.)")
+_SPEAKER = re.compile("^(?:私|僕|俺|わたし|ぼく)は、?")
 _HIRAGANA = re.compile("[\u3041-\u3096]+")
 
 
@@ -73,15 +77,27 @@ def is_negated(text: str) -> bool:
 
 
 def _alike_without_negation(text: str, other_text: str) -> bool:
-    first, second = (_NEGATIONS.sub("", _OPPOSITES.sub("", text.replace("can't", "cannot"))) for text in (text, other_text))
+    first, second = (_NEGATIONS.sub("", _OPPOSITES.sub("", _plain(text))) for text in (text, other_text))
     if not (is_japanese(first) and is_japanese(second)):
         words = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in (first, second)]
         return min(map(len, words)) >= 2 and _jaccard(*words) >= ALIKE_WORDS
     stems = [re.sub(r"[\W_]", "", _HIRAGANA.sub("", text)) for text in (first, second)]
     if stems[0] != stems[1] or not stems[0]:
         return False
-    pairs = [{text[index : index + 2] for index in range(len(text) - 1)} for text in (first.rstrip("。!"), second.rstrip("。!"))]
-    return _jaccard(*pairs) >= ALIKE
+    first, second = first.rstrip("。!"), second.rstrip("。!")
+    cases = list(zip(_CASE.findall(first), _CASE.findall(second), strict=False))
+    if all(one == other or "は" in (one, other) for one, other in cases):
+        first, second = _CASE.sub("", first), _CASE.sub("", second)
+    return first == second or _jaccard(_pairs(first), _pairs(second)) >= ALIKE
+
+
+def _plain(text: str) -> str:
+    """A text without its speaker and the particle before a word that has an opposite."""
+    return _BEFORE_OPPOSITE.sub("", _SPEAKER.sub("", text.replace("can't", "cannot")))
+
+
+def _pairs(text: str) -> set[str]:
+    return {text[index : index + 2] for index in range(len(text) - 1)}
 
 
 def _jaccard(words: set[str], other_words: set[str]) -> float:

@@ -10,6 +10,11 @@ from memory_mcp.text.contradiction import contradicting
     [
         ("田中さんは苺が好き", "田中さんは苺が嫌い", "opposite"),
         ("苺が好き", "苺が嫌い", "opposite"),
+        ("苺が好き。", "苺は嫌い。", "opposite"),
+        ("苺も好き", "私は苺が嫌い", "opposite"),
+        ("チームの移転に賛成です。", "チームの移転には反対です。", "opposite"),
+        ("海老を食べる。", "海老は食べない。", "opposite"),
+        ("健太は来る", "健太が来ない", "opposite"),
         ("誕生日は10月3日", "誕生日は9月3日", "another value"),
         ("I can eat nuts", "I can't eat nuts", "opposite"),
         ("田中さんは明日京都へ行く", "田中さんは明日京都へ行かない", "opposite"),
@@ -33,6 +38,8 @@ def test_what_is_said_and_denied_or_has_two_values_may_contradict(one, other, wh
     [
         ("田中さんは苺が好き", "田中さんは桃が嫌い"),
         ("苺が好き", "桃が嫌い"),
+        ("苺が好き。", "苺の種は嫌い。"),
+        ("犬が猫を追う", "犬を猫が追わない"),
         ("締切は金曜", "締切は月曜"),
         ("田中さんは苺が好き", "鈴木さんは苺が嫌い"),
         ("田中さんは苺が好き", "田中さんは苺が大好き"),
