@@ -78,6 +78,35 @@ def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str) -> Non
         tree["inputs"] = [item for item in tree["inputs"] if not (isinstance(item, dict) and item.get("id") == question)]
 
 
+def replace_hooks(tree: Tree, command: str, addition: Mapping[str, Any]) -> None:
+    """Take out the hooks that run `command`, in place, and put those of the addition behind the others.
+
+    Raises:
+        InvalidInput: the hooks of the file have another form.
+    """
+    hooks = tree.setdefault("hooks", {})
+    if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
+        raise InvalidInput("the hooks in the file have another form", "", "Paste the hooks yourself, as printed without --write")
+    for groups in hooks.values():
+        groups[:] = [group for group in groups if command not in _commands(group)]
+    for event, groups in addition.get("hooks", {}).items():
+        hooks.setdefault(event, []).extend(groups)
+    tree["hooks"] = {event: groups for event, groups in hooks.items() if groups}
+    if not tree["hooks"]:
+        del tree["hooks"]
+
+
+def _commands(group: object) -> list[object]:
+    if not isinstance(group, dict):
+        return []
+    inner = group.get("hooks")
+    return (
+        [group.get("command"), *(hook.get("command") for hook in inner if isinstance(hook, dict))]
+        if isinstance(inner, list)
+        else [group.get("command")]
+    )
+
+
 def with_block(text: str, name: str, block: str | None) -> str:
     """A Markdown text with the instructions of a server, between two comments that name it; None takes them out."""
     begin, end = f"<!-- {name}: instructions of memory-mcp -->", f"<!-- end of {name} -->"

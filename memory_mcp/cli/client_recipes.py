@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -20,6 +22,7 @@ from memory_mcp.errors import InvalidInput
 PASTE = "PASTE-THE-TOKEN-HERE"
 VARIABLE = "MEMORY_MCP_TOKEN"
 QUESTION = "memory-token"
+_PLAIN = re.compile(r"[\w./:=@%+\\-]+", re.ASCII)
 
 
 class ClientName(StrEnum):
@@ -87,9 +90,31 @@ class Target:
     def command(self) -> list[str]:
         """The command that speaks MCP on stdin and stdout, with its full path, since desktop programs don't see the commands of a virtual
         environment."""
+        return [*self._program(), "stdio", "--persona", self.persona, *self.stdio_arguments]
+
+    def hook(self) -> str:
+        """The command line that the client's hooks run."""
+        return " ".join(_quoted(word) for word in [*self._program(), "hook", "--persona", self.persona, *self.stdio_arguments])
+
+    @staticmethod
+    def _program() -> list[str]:
         command = shutil.which("memory-mcp", path=str(Path(sys.executable).parent)) or shutil.which("memory-mcp")
-        program = [command] if command else [sys.executable, "-m", "memory_mcp"]
-        return [*program, "stdio", "--persona", self.persona, *self.stdio_arguments]
+        return [command] if command else [sys.executable, "-m", "memory_mcp"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Where a client's hooks are, and the events at which `memory-mcp hook` runs: a beginning, and what ends a conversation or compacts it.
+    `in_groups`: each command is in a group, as with Claude Code."""
+
+    file: Callable[[], Path]
+    events: tuple[str, ...]
+    in_groups: bool = True
+
+    def tree(self, target: Target) -> dict[str, Any]:
+        """The hooks file with nothing but ours."""
+        hook = {"type": "command", "command": target.hook()}
+        return {"hooks": {event: [{"hooks": [hook]} if self.in_groups else hook] for event in self.events}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +142,7 @@ class Recipe:
     variable_field: str | None = None
     only_stdio: bool = False
     shown: Callable[[Target], str] | None = None
+    hooks: Hooks | None = None
 
     def entry(self, target: Target) -> dict[str, Any]:
         """The server in the table of servers."""
@@ -180,7 +206,10 @@ def _claude_code(target: Target) -> str:
 
 
 def _quoted(word: str) -> str:
-    return f'"{word}"' if not word.isascii() or " " in word else word
+    """A word of a command line for sh and for Windows' cmd."""
+    if _PLAIN.fullmatch(word):
+        return word
+    return f'"{word}"' if os.name == "nt" else shlex.quote(word)
 
 
 def _open_webui(target: Target) -> str:
@@ -243,6 +272,7 @@ RECIPES = {
         by_http={"type": "http"},
         by_stdio={"type": "stdio"},
         placeholder=f"${{input:{QUESTION}}}",
+        hooks=Hooks(lambda: Path(".github/hooks/memory.json"), ("SessionStart", "PreCompact", "Stop"), in_groups=False),
     ),
     ClientName.CLAUDE_CODE: Recipe(
         "type in a terminal, in your project",
@@ -253,6 +283,7 @@ RECIPES = {
         by_stdio={"type": "stdio"},
         placeholder=f"${{{VARIABLE}}}",
         shown=_claude_code,
+        hooks=Hooks(lambda: Path(".claude/settings.json"), ("SessionStart", "PreCompact", "SessionEnd")),
     ),
     # `headers` would be ignored, and a token in the file refused.
     ClientName.CODEX: Recipe(
@@ -264,6 +295,7 @@ RECIPES = {
         keys=("mcp_servers",),
         headers="http_headers",
         variable_field="bearer_token_env_var",
+        hooks=Hooks(lambda: _codex_file().with_name("hooks.json"), ("SessionStart", "PreCompact", "Stop")),
     ),
     ClientName.CURSOR: Recipe(
         ".cursor/mcp.json (or ~/.cursor/mcp.json)",
@@ -280,6 +312,7 @@ RECIPES = {
         instructions_file=Path("GEMINI.md"),
         url="httpUrl",
         placeholder=f"${VARIABLE}",
+        hooks=Hooks(lambda: Path.home() / ".gemini/settings.json", ("SessionStart", "PreCompress", "SessionEnd")),
     ),
     ClientName.CLAUDE_DESKTOP: Recipe(
         "claude_desktop_config.json (Settings → Developer → Edit Config)",

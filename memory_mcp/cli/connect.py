@@ -2,7 +2,7 @@
 
 import locale
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from memory_mcp.cli.client_files import changed_settings, put, replaced, take_out, with_block
-from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Recipe, Target
+from memory_mcp.cli.client_files import changed_settings, put, replace_hooks, replaced, take_out, with_block
+from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Form, Recipe, Target, dumped
 from memory_mcp.cli.options import Url, connection, server_url
 from memory_mcp.config.reading import default_server_url, default_token, personal_data_directory, user_data_directory
 from memory_mcp.errors import InvalidInput
@@ -26,6 +26,7 @@ class Part(StrEnum):
     BOTH = "both"
     SNIPPET = "snippet"
     INSTRUCTIONS = "instructions"
+    HOOKS = "hooks"
 
 
 class Language(StrEnum):
@@ -45,6 +46,9 @@ def connect(
     write: Annotated[bool, typer.Option("--write", help="Put the settings and the instructions into the client's files.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take them out of the client's files.")] = False,
     stdio: Annotated[bool, typer.Option("--stdio", help="Let the client start the server itself, without HTTP.")] = False,
+    hooks: Annotated[
+        bool, typer.Option("--hooks", help="Also give the context at the beginning of a conversation, and import what was said at its end.")
+    ] = False,
     file: Annotated[Path | None, typer.Option("--file", help="The settings file, instead of the client's usual one.")] = None,
     language: Annotated[Language | None, typer.Option(help="Of the instructions. Default: the language of this machine.")] = None,
     url: Url = None,
@@ -60,15 +64,21 @@ def connect(
     server = connection(server_url(url), persona).url
     target = Target(server, canonical_name(persona), has_token, name, stdio, _stdio_arguments(server if url else None))
     recipe = RECIPES[client]
+    if (hooks or only is Part.HOOKS) and not recipe.hooks:
+        raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
     said = instructions(language or _language_here(), name)
     if write and remove:
         raise InvalidInput("--write and --remove contradict each other", "", "Use one of them")
+    all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
+    parts = all_parts if only is Part.BOTH else [only]
     if write or remove:
-        _change_files(recipe, target, said if write else None, only, file)
+        _change_files(recipe, target, said if write else None, parts, file)
         return
-    if only is not Part.INSTRUCTIONS:
+    if Part.SNIPPET in parts:
         _print_part(recipe.location, recipe.text(target), only)
-    if only is not Part.SNIPPET:
+    if Part.HOOKS in parts and recipe.hooks:
+        _print_part(str(recipe.hooks.file()), dumped(recipe.hooks.tree(target), Form.JSON), only)
+    if Part.INSTRUCTIONS in parts:
         _print_part(recipe.instructions, said, only)
 
 
@@ -90,16 +100,20 @@ def _language_here() -> Language:
     return Language.JAPANESE if (locale.getlocale()[0] or "").lower().startswith("ja") else Language.ENGLISH
 
 
-def _change_files(recipe: Recipe, target: Target, said: str | None, only: Part, file: Path | None) -> None:
-    """Writes both parts, or takes them out where `said` is None, and says what changed."""
-    if only is not Part.INSTRUCTIONS:
+def _change_files(recipe: Recipe, target: Target, said: str | None, parts: Sequence[Part], file: Path | None) -> None:
+    """Writes these parts, or takes them out where `said` is None, and says what changed."""
+    if Part.SNIPPET in parts:
         settings = file or (recipe.file() if recipe.file else None)
         if settings is None:
             raise InvalidInput(f"these settings belong to {recipe.location}", "", "Paste them there, or name a file with --file")
         _change(settings, lambda text: changed_settings(text, recipe.form, lambda tree: _put_server(tree, recipe, target, said), settings))
-    if only is not Part.SNIPPET and recipe.instructions_file:
+    if (hooks := recipe.hooks) and (Part.HOOKS in parts or (said is None and hooks.file().exists())):
+        added = hooks.tree(target) if said else {}
+        path = hooks.file()
+        _change(path, lambda text: changed_settings(text, Form.JSON, lambda tree: replace_hooks(tree, target.hook(), added), path))
+    if Part.INSTRUCTIONS in parts and recipe.instructions_file:
         _change(recipe.instructions_file, lambda text: with_block(text, target.name, said))
-    elif only is not Part.SNIPPET and said is not None:
+    elif Part.INSTRUCTIONS in parts and said is not None:
         _print_part(recipe.instructions, said, Part.BOTH)
 
 

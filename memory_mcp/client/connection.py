@@ -145,6 +145,24 @@ class Connection:
                 left_out(*(int(response.headers.get(f"X-{kind}-Left-Out", 0)) for kind in ("Secret", "Graph")))
             yield from response.iter_bytes()
 
+    def tool_text(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Calls an MCP tool in one request, and returns what a model is told.
+
+        Raises: as `get_json`.
+        """
+        called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": _without_none(arguments)}}
+        with self._client() as client:
+            response = client.post(MCP_PATH, json=called, headers={"Accept": "application/json, text/event-stream"})
+            self._check(response)
+            answer = self._object(response)
+        result = answer.get("result")
+        if not isinstance(result, dict):
+            raise _refusal(str(answer.get("error", {}).get("message", "the server answers without a result")))
+        text = "\n".join(str(block.get("text", "")) for block in result.get("content", []))
+        if result.get("isError"):
+            raise _refusal(text)
+        return text
+
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Calls an MCP tool and returns its structured answer. Arguments that are None are left out.
 

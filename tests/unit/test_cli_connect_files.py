@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,44 @@ def test_settings_without_a_file_of_their_own_need_one_that_is_named() -> None:
 
 def test_writing_and_removing_at_once_is_refused() -> None:
     assert "contradict" in refused("--client", "cursor", "--write", "--remove")
+
+
+HOOKED = {
+    "vscode": ".github/hooks/memory.json",
+    "claude-code": ".claude/settings.json",
+    "codex": "../home/.codex/hooks.json",
+    "gemini": "../home/.gemini/settings.json",
+}
+
+
+@pytest.mark.parametrize(("client", "file"), HOOKED.items())
+def test_hooks_stand_beside_those_of_others_and_are_taken_out_again(client: str, file: str) -> None:
+    theirs = {"hooks": [{"type": "command", "command": "theirs"}]}
+    before = json.dumps({"theme": "dark", "hooks": {"SessionStart": [theirs], "Notification": [theirs]}}, indent=2) + "\n"
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    Path(file).write_text(before)
+    for _ in range(2):
+        connect("--client", client, "--write", "--hooks", "--only", "hooks")
+    after = json.loads(Path(file).read_text())
+    assert after["theme"] == "dark"
+    assert after["hooks"]["Notification"] == [theirs]
+    assert after["hooks"]["SessionStart"][0] == theirs
+    assert [str(groups).count("memory-mcp") for groups in after["hooks"].values()].count(1) == 3
+    connect("--client", client, "--write", "--hooks", "--only", "hooks", "-p", "nilou")
+    assert len(json.loads(Path(file).read_text())["hooks"]["SessionStart"]) == 3
+    connect("--client", client, "--remove")
+    connect("--client", client, "--remove", "-p", "nilou")
+    assert json.loads(Path(file).read_text())["hooks"] == json.loads(before)["hooks"]
+
+
+def test_a_hook_runs_as_it_is_written_with_any_name() -> None:
+    for name in ("さくら", "a b", "it's", "$HOME", "a;b"):
+        shown = json.loads(connect("--client", "vscode", "--only", "hooks", "-p", name))
+        words = shlex.split(shown["hooks"]["Stop"][0]["command"])
+        assert words[-5:] == ["hook", "--persona", name, "--url", URL]
+
+
+def test_hooks_are_written_only_where_they_are_asked_for_and_run() -> None:
+    connect("--client", "claude-code", "--write")
+    assert not Path(".claude").exists()
+    assert "runs no hooks" in refused("--client", "cursor", "--hooks")

@@ -19,3 +19,4 @@ class Format(StrEnum):
     MCP_MEMORY = "mcp-memory"
     MEMORY_SERVICE = "mcp-memory-service"
     DATABASE = "database"
+    TRANSCRIPT = "transcript"

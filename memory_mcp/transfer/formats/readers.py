@@ -22,6 +22,7 @@ from memory_mcp.transfer.formats import (
     obsidian,
     slack,
     text_files,
+    transcripts,
 )
 from memory_mcp.transfer.formats.import_rows import ImportItem, Report
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items
@@ -91,6 +92,7 @@ READERS = {
     Format.MEM0: Reader(_of_source(mem0.read), "revise"),
     Format.MCP_MEMORY: Reader(_of_source(knowledge_graph.read), "keep"),
     Format.MEMORY_SERVICE: Reader(_of_source(memory_service.read), "keep"),
+    Format.TRANSCRIPT: Reader(_of_source(transcripts.read), "keep"),
     Format.DATABASE: Reader(lambda path, me, report: database(path), "refuse"),
 }
 
@@ -161,6 +163,8 @@ def _of_file(path: Path) -> Format | None:
         return Format.TEXT
     if _is_graph(head):
         return Format.MCP_MEMORY
+    if suffix in {*JSON_LINES_SUFFIXES, ".json"} and transcripts.is_transcript(head):
+        return Format.TRANSCRIPT
     if suffix in JSON_LINES_SUFFIXES:
         return Format.JSON_LINES
     return _of_json(source_of(path), path.name) if suffix == ".json" else Format.MEM0 if path.name.endswith(mem0.PACKED) else None

@@ -1,0 +1,143 @@
+"""Reads the transcripts that coding agents keep: Claude Code, Codex, Gemini CLI, Copilot. What was said is imported, nothing else.
+
+None of these forms is promised by its vendor: a line of an unknown form is left out, and said.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.sources import Source
+
+FORM = "transcript"
+FILES = re.compile(r".*\.jsonl?")
+LINE_LIMIT_BYTES = 64 * 1024**2
+# What a client writes in the place of a message: the output of commands, its own instructions.
+_SCAFFOLDING = re.compile(r"\s*(?:<[a-z][a-z_-]*[ >]|# AGENTS\.md instructions|Caveat: |\[Request interrupted)", re.IGNORECASE)
+_OPENING = re.compile(r"\s*<([a-z][a-z_-]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Something that was said: by the user, or by the agent of this name."""
+
+    client: str
+    by_user: bool
+    text: str
+    turn_id: str = ""
+    said_at: str | None = None
+
+
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:
+    """Yields a row for each turn. `me` is the name of the user; default `user`."""
+    for name in source.names():
+        if FILES.fullmatch(name):
+            yield from _file(source, name, me)
+
+
+def is_transcript(head: bytes) -> bool:
+    """Whether a file that begins like this is a transcript; its last line may be cut off."""
+    for line in head.splitlines()[:20]:
+        entry = _parsed(line)
+        if entry is not None and (_turn(entry) or (_session(entry) and entry.keys() & {"type", "projectHash"})):
+            return True
+    return False
+
+
+def _file(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
+    session = name.rpartition("/")[2].rpartition(".")[0]
+    turns: dict[str, tuple[str, Turn]] = {}
+    for number, entry in _entries(source, name):
+        where = f"{name}, line {number}"
+        if entry is None:
+            yield ImportItem(where, left_out="lines that are not JSON")
+            continue
+        session = _session(entry) or session
+        for turn in _turns(entry):
+            # A client writes a message again when it grows: the last one counts.
+            turns[turn.turn_id or str(len(turns) + 1)] = (where, turn)
+    for identity, (where, turn) in turns.items():
+        yield from import_rows.memory_rows(
+            where,
+            FORM,
+            (session, identity),
+            turn.text,
+            source=(me or "user") if turn.by_user else turn.client,
+            session_id=session,
+            occurred_at=turn.said_at,
+            kind="conversation",
+            tags=[turn.client],
+            origin={"conversation": session, "message": turn.turn_id},
+        )
+
+
+def _entries(source: Source, name: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    with source.open(name) as file:
+        if name.endswith(".json"):
+            yield 1, _parsed(file.read(LINE_LIMIT_BYTES))
+            return
+        for number, line in enumerate(iter(lambda: file.readline(LINE_LIMIT_BYTES), b""), start=1):
+            if line.strip():
+                yield number, _parsed(line)
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _session(entry: Mapping[str, Any]) -> str:
+    """The session that a line names: with Claude Code each line, with the others the first."""
+    match entry:
+        case {"type": "session_meta", "payload": {"id": str(named)}} | {"type": "session.start", "data": {"sessionId": str(named)}}:
+            return named
+        case {"sessionId": str(named)}:
+            return named
+    return ""
+
+
+def _turns(entry: Mapping[str, Any]) -> Iterator[Turn]:
+    """What was said in a line, or in all the messages of an older file of Gemini CLI."""
+    for message in (entry, *objects(entry.get("messages"))):
+        if (turn := _turn(message)) and turn.text and not _is_scaffolding(turn.text):
+            yield turn
+
+
+def _turn(entry: Mapping[str, Any]) -> Turn | None:
+    kind, said_at = entry.get("type"), moment(entry.get("timestamp"))
+    message, payload, data = entry.get("message"), entry.get("payload"), entry.get("data")
+    if kind in ("user", "assistant") and isinstance(message, dict):
+        text = "" if entry.get("isSidechain") or entry.get("isMeta") or entry.get("isCompactSummary") else _text(message.get("content"))
+        return Turn("Claude Code", kind == "user", text, text_in(entry.get("uuid")), said_at)
+    if kind == "response_item" and isinstance(payload, dict) and payload.get("type") == "message":
+        role = payload.get("role")
+        text = _text(payload.get("content")) if role in ("user", "assistant") else ""
+        return Turn("Codex", role == "user", text, text_in(payload.get("id")), said_at)
+    if kind in ("user", "gemini") and "content" in entry:
+        return Turn("Gemini CLI", kind == "user", _text(entry.get("content")), text_in(entry.get("id")), said_at)
+    if kind in ("user.message", "assistant.message") and isinstance(data, dict):
+        return Turn("Copilot", kind == "user.message", _text(data.get("content")), text_in(entry.get("id")), said_at)
+    return None
+
+
+def _text(content: object) -> str:
+    """The text of a message without tools, their results, thoughts and pictures."""
+    if isinstance(content, str):
+        return content.strip()
+    parts = [part for part in objects(content) if part.get("type", "text") in ("text", "input_text", "output_text")]
+    texts = [text for part in parts if (text := text_in(part.get("text"))) and not _is_scaffolding(text)]
+    return "\n\n".join(texts).strip()
+
+
+def _is_scaffolding(text: str) -> bool:
+    """Whether a text is wholly in a tag, such as `<environment_context>`, or begins as a client's own notes do."""
+    if opening := _OPENING.match(text):
+        return text.rstrip().endswith(f"</{opening[1]}>")
+    return _SCAFFOLDING.match(text) is not None
