@@ -78,8 +78,8 @@ def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str) -> Non
         tree["inputs"] = [item for item in tree["inputs"] if not (isinstance(item, dict) and item.get("id") == question)]
 
 
-def replace_hooks(tree: Tree, command: str, addition: Mapping[str, Any]) -> None:
-    """Take out the hooks that run `command`, in place, and put those of the addition behind the others.
+def replace_hooks(tree: Tree, known_by: str, addition: Mapping[str, Any]) -> None:
+    """Take out the hooks whose command has the words `known_by`, in place, and put those of the addition behind the others.
 
     Raises:
         InvalidInput: the hooks of the file have another form.
@@ -88,7 +88,7 @@ def replace_hooks(tree: Tree, command: str, addition: Mapping[str, Any]) -> None
     if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
         raise InvalidInput("the hooks in the file have another form", "", "Paste the hooks yourself, as printed without --write")
     for groups in hooks.values():
-        groups[:] = [group for group in groups if command not in _commands(group)]
+        groups[:] = [group for group in groups if not any(f" {known_by} " in f" {command} " for command in _commands(group))]
     for event, groups in addition.get("hooks", {}).items():
         hooks.setdefault(event, []).extend(groups)
     tree["hooks"] = {event: groups for event, groups in hooks.items() if groups}

@@ -94,7 +94,13 @@ class Target:
 
     def hook(self) -> str:
         """The command line that the client's hooks run."""
-        return " ".join(_quoted(word) for word in [*self._program(), "hook", "--persona", self.persona, *self.stdio_arguments])
+        program = " ".join(_quoted(word) for word in self._program())
+        return " ".join([f"{program} {self.hook_of_persona}", *(_quoted(word) for word in self.stdio_arguments)])
+
+    @property
+    def hook_of_persona(self) -> str:
+        """By which the command line of this persona is known, whatever its program and server."""
+        return f"hook --persona {_quoted(self.persona)}"
 
     @staticmethod
     def _program() -> list[str]:
@@ -105,15 +111,18 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """Where a client's hooks are, and the events at which `memory-mcp hook` runs: a beginning, and what ends a conversation or compacts it.
-    `in_groups`: each command is in a group, as with Claude Code."""
+    `in_groups`: each command is in a group, as with Claude Code. `timeout` is how long a hook may take, where the client's own limit is
+    shorter than an import takes, in the client's unit."""
 
     file: Callable[[], Path]
     events: tuple[str, ...]
     in_groups: bool = True
+    timeout: int | None = None
 
     def tree(self, target: Target) -> dict[str, Any]:
         """The hooks file with nothing but ours."""
-        hook = {"type": "command", "command": target.hook()}
+        limit = {"timeout": self.timeout} if self.timeout else {}
+        hook = {"type": "command", "command": target.hook(), **limit}
         return {"hooks": {event: [{"hooks": [hook]} if self.in_groups else hook] for event in self.events}}
 
 
@@ -283,7 +292,7 @@ RECIPES = {
         by_stdio={"type": "stdio"},
         placeholder=f"${{{VARIABLE}}}",
         shown=_claude_code,
-        hooks=Hooks(lambda: Path(".claude/settings.json"), ("SessionStart", "PreCompact", "SessionEnd")),
+        hooks=Hooks(lambda: Path(".claude/settings.json"), ("SessionStart", "PreCompact", "SessionEnd"), timeout=60),
     ),
     # `headers` would be ignored, and a token in the file refused.
     ClientName.CODEX: Recipe(

@@ -110,7 +110,7 @@ def _change_files(recipe: Recipe, target: Target, said: str | None, parts: Seque
     if (hooks := recipe.hooks) and (Part.HOOKS in parts or (said is None and hooks.file().exists())):
         added = hooks.tree(target) if said else {}
         path = hooks.file()
-        _change(path, lambda text: changed_settings(text, Form.JSON, lambda tree: replace_hooks(tree, target.hook(), added), path))
+        _change(path, lambda text: changed_settings(text, Form.JSON, lambda tree: replace_hooks(tree, target.hook_of_persona, added), path))
     if Part.INSTRUCTIONS in parts and recipe.instructions_file:
         _change(recipe.instructions_file, lambda text: with_block(text, target.name, said))
     elif Part.INSTRUCTIONS in parts and said is not None:

@@ -197,8 +197,8 @@ def test_hooks_stand_beside_those_of_others_and_are_taken_out_again(client: str,
     before = json.dumps({"theme": "dark", "hooks": {"SessionStart": [theirs], "Notification": [theirs]}}, indent=2) + "\n"
     Path(file).parent.mkdir(parents=True, exist_ok=True)
     Path(file).write_text(before)
-    for _ in range(2):
-        connect("--client", client, "--write", "--hooks", "--only", "hooks")
+    for url in ("http://127.0.0.1:9", URL):
+        connect("--client", client, "--write", "--hooks", "--only", "hooks", "--url", url)
     after = json.loads(Path(file).read_text())
     assert after["theme"] == "dark"
     assert after["hooks"]["Notification"] == [theirs]

@@ -69,7 +69,12 @@ GEMINI = [
     {"$set": {"summary": "x"}},
     {"id": "u2", "timestamp": AT, "type": "gemini", "content": "「青い鳥」です。", "toolCalls": []},
     {"id": "u3", "timestamp": AT, "type": "info", "content": "compressed"},
-    {"id": "u6", "timestamp": AT, "type": "user", "content": "That is <b>nice</b>."},
+    {
+        "id": "u6",
+        "timestamp": AT,
+        "type": "user",
+        "content": "<hook_context>What you remember:\n- x</hook_context>\n\nThat is <b>nice</b>.",
+    },
 ]
 COPILOT = [
     {"type": "session.start", "id": "e0", "timestamp": AT, "data": {"sessionId": "s1"}},

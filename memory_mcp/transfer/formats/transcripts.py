@@ -16,9 +16,9 @@ from memory_mcp.transfer.formats.sources import Source
 FORM = "transcript"
 FILES = re.compile(r".*\.jsonl?")
 LINE_LIMIT_BYTES = 64 * 1024**2
-# What a client writes in the place of a message: the output of commands, its own instructions.
-_SCAFFOLDING = re.compile(r"\s*(?:<[a-z][a-z_-]*[ >]|# AGENTS\.md instructions|Caveat: |\[Request interrupted)", re.IGNORECASE)
-_OPENING = re.compile(r"\s*<([a-z][a-z_-]*)", re.IGNORECASE)
+# What a client writes into a message: elements at its beginning, whose names have a - or _ as no HTML has, and notes of its own.
+_ELEMENT = re.compile(r"\s*<([a-z]+(?:[-_][a-z]+)+)[^>]*>.*?</\1>\s*", re.DOTALL)
+_NOTE = re.compile(r"\s*(?:# AGENTS\.md instructions|Caveat: The messages below|\[Request interrupted)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _session(entry: Mapping[str, Any]) -> str:
 def _turns(entry: Mapping[str, Any]) -> Iterator[Turn]:
     """What was said in a line, or in all the messages of an older file of Gemini CLI."""
     for message in (entry, *objects(entry.get("messages"))):
-        if (turn := _turn(message)) and turn.text and not _is_scaffolding(turn.text):
+        if (turn := _turn(message)) and turn.text:
             yield turn
 
 
@@ -130,14 +130,13 @@ def _turn(entry: Mapping[str, Any]) -> Turn | None:
 def _text(content: object) -> str:
     """The text of a message without tools, their results, thoughts and pictures."""
     if isinstance(content, str):
-        return content.strip()
+        return _said(content)
     parts = [part for part in objects(content) if part.get("type", "text") in ("text", "input_text", "output_text")]
-    texts = [text for part in parts if (text := text_in(part.get("text"))) and not _is_scaffolding(text)]
-    return "\n\n".join(texts).strip()
+    return "\n\n".join(filter(None, (_said(text_in(part.get("text"))) for part in parts)))
 
 
-def _is_scaffolding(text: str) -> bool:
-    """Whether a text is wholly in a tag, such as `<environment_context>`, or begins as a client's own notes do."""
-    if opening := _OPENING.match(text):
-        return text.rstrip().endswith(f"</{opening[1]}>")
-    return _SCAFFOLDING.match(text) is not None
+def _said(text: str) -> str:
+    """A text without what the client wrote into it."""
+    while found := _ELEMENT.match(text):
+        text = text[found.end() :]
+    return "" if _NOTE.match(text) else text.strip()
