@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 READY_CLIENTS := tests/clients/node_modules/.ready
+READY_AGENTS := tests/clients/agents/node_modules/.ready
 # The tests with real MCP clients: `required` installs those and fails without them, `skipped` leaves the tests out, and says so.
 CLIENTS ?= $(if $(shell command -v npm 2>/dev/null),required,skipped)
 # The tests of the dashboard in a real browser: the same, with the Chromium of the machine.
@@ -47,6 +48,11 @@ $(READY_CLIENTS): tests/clients/package.json tests/clients/package-lock.json
 	cd tests/clients && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
+# Claude Code's package unpacks its program in a script of its own.
+$(READY_AGENTS): tests/clients/agents/package.json tests/clients/agents/package-lock.json
+	cd tests/clients/agents && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && node node_modules/@anthropic-ai/claude-code/install.cjs
+	@touch $@
+
 clients: $(READY_CLIENTS)
 
 run: $(READY)
@@ -72,11 +78,11 @@ check: $(READY_DEV)
 
 # More of what is behind the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases, scenarios of the
 # protocol's conformance suite; and the benchmarks, each on a small set. One process, so that its timings are nobody else's.
-trust: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS))
+trust: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS) $(READY_AGENTS))
 	$(BIN)/python -m pytest -m trust --thorough --durations=30 $(if $(filter required,$(CLIENTS)),--require-node)
 
 bench: $(READY_DEV)
 	$(BIN)/python -m benchmarks.latency
 
 clean:
-	rm -rf $(VENV) tests/clients/node_modules build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) tests/clients/node_modules tests/clients/agents/node_modules build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
