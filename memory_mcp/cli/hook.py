@@ -6,14 +6,17 @@ wrong, the agent works on: it is said on stderr, and the exit status is 0.
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.cli.options import Url, connection
+from memory_mcp.cli.options import DataDirectory, PersonaName, Url, connection
 from memory_mcp.errors import MemoryMCPError
+
+if TYPE_CHECKING:
+    from memory_mcp.client.connection import Connection
 
 # By the names of Claude Code, Codex, VS Code, Gemini CLI and Copilot CLI.
 BEGINNINGS = frozenset({"SessionStart", "sessionStart"})
@@ -30,12 +33,10 @@ def register(app: typer.Typer) -> None:
 
 
 def hook(
-    persona: Annotated[
-        str | None,
-        typer.Option("--persona", "-p", envvar="MEMORY_MCP_PERSONA", help="Default: the server's default persona.", metavar="NAME"),
-    ] = None,
+    persona: PersonaName = None,
     max_tokens: Annotated[int, typer.Option(min=100, help="How long the context may be.")] = MAX_TOKENS,
     transcripts: Annotated[bool, typer.Option("--transcripts/--no-transcripts", help="Import what was said.")] = True,
+    data: DataDirectory = None,
     url: Url = None,
 ) -> None:
     """Run by an agent's hooks, with the event on stdin: give it the context, or import its transcript."""
@@ -44,10 +45,10 @@ def hook(
         event = _event(sys.stdin.buffer.read(INPUT_LIMIT))
         name = event.get("hook_event_name") or event.get("hookEventName")
         if name in BEGINNINGS and event.get("source") != CONTINUED:
-            text = connection(url, persona).tool_text("get_context", {"max_tokens": max_tokens})
+            text = connection(url, persona, data).tool_text("get_context", {"max_tokens": max_tokens})
             answer = {"hookSpecificOutput": {"hookEventName": name, "additionalContext": f"What you remember:\n{text}"}}
         elif name in ENDINGS and transcripts and isinstance(path := event.get("transcript_path"), str) and path:
-            _import(Path(path), persona, url)
+            _import(Path(path), lambda: connection(url, persona, data))
     except (MemoryMCPError, OSError) as error:
         typer.echo(f"memory-mcp: {error}", err=True)
     typer.echo(json.dumps(answer, ensure_ascii=False))
@@ -61,11 +62,11 @@ def _event(text: bytes) -> Mapping[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
-def _import(path: Path, persona: str | None, url: str | None) -> None:
+def _import(path: Path, connected: Callable[[], "Connection"]) -> None:
     from memory_mcp.transfer.formats import transcripts  # noqa: PLC0415  the beginning of a conversation doesn't need the readers
     from memory_mcp.transfer.formats.sources import source_of  # noqa: PLC0415
 
     lines = [json.dumps(item.row, ensure_ascii=False).encode() for item in transcripts.read(source_of(path), None) if item.row]
     if lines:
-        counts = connection(url, persona).import_rows(lines, on_known="keep")
+        counts = connected().import_rows(lines, on_known="keep")
         typer.echo(f"memory-mcp: {counts['stored']} stored, {counts['already_known']} known already", err=True)

@@ -77,8 +77,8 @@ def print_json(value: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def connection(url: str | None, persona: str | None) -> "Connection":
-    """A connection by these options, with the token of MEMORY_MCP_TOKEN. There is no option for the token, since all users of a machine
+def connection(url: str | None, persona: str | None, data: Path | None = None) -> "Connection":
+    """A connection by these options, with the token of MEMORY_MCP_TOKEN: to the server at a URL, or to the one of a data directory. There is no option for the token, since all users of a machine
     can read the arguments of its processes."""
     # Imported here: `--help`, `serve` and `connect` don't need the HTTP client.
     from memory_mcp.client import discovery  # noqa: PLC0415
@@ -87,7 +87,7 @@ def connection(url: str | None, persona: str | None) -> "Connection":
     def connect(address: str, secret: str | None = None) -> Connection:
         return Connection(address, default_token(), persona or default_persona(), secret)
 
-    here = None if url or default_server_url() else discovery.running(personal_data_directory(), connect)
+    here = None if url or (default_server_url() and not data) else discovery.running(data or personal_data_directory(), connect)
     return here or connect(server_url(url))
 
 
