@@ -2,7 +2,6 @@
 
 import gc
 import ipaddress
-import logging
 import secrets
 import signal
 import socket
@@ -34,6 +33,7 @@ from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Personas
 from memory_mcp.personas.server_lock import announce, instance_of
+from memory_mcp.server import logs
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.sqlite import database
@@ -49,7 +49,7 @@ GRACE_SECONDS = 10
 # the connection is lost. With uvicorn's default of 5 seconds that happens to httpx, which has the same limit.
 KEEP_ALIVE_SECONDS = 75
 
-logger = logging.getLogger("memory_mcp")
+logger = logs.PRODUCT
 
 
 def _now() -> datetime:
@@ -132,11 +132,11 @@ def serve(
     """
     native_heap.share_heaps()
     database.disable_memory_statistics()
-    configure_logging("info")
+    logs.hold()
     options = {"server_host": ("--host", host), "server_port": ("--port", port)}
     config = LiveConfig(config_path, command_line={key: option for key, (option, value) in options.items() if value is not None})
     settings = config.current()
-    configure_logging(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     address = host or settings.server_host, settings.server_port if port is None else port
     refuse_anonymous_access(address[0], settings, has_tokens=read_tokens(data_directory) is not None)
     keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
@@ -204,7 +204,7 @@ def _run(
             timeout_graceful_shutdown=GRACE_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
-        configure_logging(settings.log_level)  # again: the imports have added handlers
+        logs.configure(settings.log_level, settings.log_format)  # again: the imports have added handlers
         _log_start(listener, config, personas)
         config.start()
         uvicorn_server = uvicorn.Server(options)
@@ -270,7 +270,7 @@ def _start_background(
     """Starts loading models and all background work. Called when the server answers, because importing torch during the start would delay it."""
 
     def follow(settings: Settings) -> None:
-        logger.setLevel(settings.log_level.upper())
+        logs.configure(settings.log_level, settings.log_format)
         models.configure(settings)
         worker.settings_changed()
 
@@ -290,20 +290,6 @@ def refuse_anonymous_access(host: str, settings: Settings, *, has_tokens: bool) 
             "Create a token with `memory-mcp token create`, or listen on 127.0.0.1, "
             "or set allow_anonymous to true in config.json if you trust everyone in the network",
         )
-
-
-def configure_logging(level: str) -> None:
-    """Logs one line for each event to stderr, for the product and its libraries."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.root.handlers[:] = [handler]
-    logging.root.setLevel(logging.WARNING)
-    logger.setLevel(level.upper())
-    for name in ("fastmcp", "uvicorn", "mcp"):
-        library = logging.getLogger(name)
-        library.handlers.clear()
-        library.propagate = True
-        library.setLevel(logging.ERROR)  # their warnings are about refused calls, which the caller learns anyway
 
 
 def _is_loopback(host: str) -> bool:
@@ -370,8 +356,7 @@ def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas) 
         logger.warning("encryption is on, but %d persona(s) are not encrypted: stop the server and run `memory-mcp encrypt`", len(plain))
     tokens = read_tokens(personas.directory)
     logger.info("tokens: %s", "none, every caller can read and write everything" if tokens is None else f"required, {len(tokens)} exist")
-    sys.stderr.write(f"Memory MCP listens on {_url(*listener.getsockname()[:2])}\n")
-    sys.stderr.flush()
+    logs.announce(f"Memory MCP listens on {_url(*listener.getsockname()[:2])}")
 
 
 def _url_of(listener: socket.socket) -> str:

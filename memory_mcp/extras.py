@@ -26,6 +26,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "langchain": ("langchain_core", "langchain_community", "faiss"),
     "keyring": ("keyring",),
     "sudachi": ("sudachipy",),
+    "metrics": ("prometheus_client",),
 }
 
 

@@ -130,7 +130,7 @@ def _started(command: Sequence[str], log: Path, environment: Mapping[str, str]) 
 def _awaited_url(log: Path, process: Process) -> str:
     pause = threading.Event()
     for _ in range(START_SECONDS * 50):
-        found = re.search(r"Memory MCP listens on (\S+)", log.read_text(encoding="utf-8"))
+        found = re.search(r"Memory MCP listens on (http://[\w.:\[\]]+)", log.read_text(encoding="utf-8"))
         if found:
             return found.group(1)
         if process.poll() is not None:

@@ -329,6 +329,7 @@ class Settings(Group):
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
     decay: Decay = Field(Decay(), description="How age, importance and use affect the order of `recall`.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="The level of the server's log.")
+    log_format: Literal["text", "json"] = Field("text", description="How the server's log is written: as text, or one JSON object a line.")
 
     @property
     def zone(self) -> ZoneInfo:

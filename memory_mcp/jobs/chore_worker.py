@@ -5,6 +5,7 @@ This state is lost at a restart: every chore then checks every persona again, an
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -91,6 +92,7 @@ class ChoreWorker:
         self._guard = threading.Lock()
         self._last_done: dict[str, datetime] = {}
         self._last_error: dict[str, str] = {}
+        self._failing: set[tuple[str, str]] = set()  # (chore, persona)
         self._called_at = clock()
         self._thread = StepThread("upkeep worker", lambda: self.step(clock()))
 
@@ -119,6 +121,7 @@ class ChoreWorker:
         with self._guard:
             for chore in self._chores:
                 self._rounds.pop((chore.name, persona_name), None)
+                self._failing.discard((chore.name, persona_name))
 
     def note_call(self) -> None:
         """Call it for each call of the server: chores have to wait."""
@@ -145,7 +148,7 @@ class ChoreWorker:
                 for (chore, name), round_ in self._rounds.items()
                 if chore in enabled and (round_.requests != round_.handled_requests or round_.is_due(enabled[chore], name, now, settings))
             ]
-            failing = [(chore, name) for (chore, name), round_ in self._rounds.items() if round_.backoff.failures]
+            failing = set(self._failing)
         return {
             chore.name: ChoreStatus(
                 enabled=chore.name in enabled,
@@ -156,6 +159,12 @@ class ChoreWorker:
             )
             for chore in self._chores
         }
+
+    def summary(self) -> Mapping[str, tuple[datetime | None, int]]:
+        """When each chore last finished, and for how many personas it fails. Unlike `status`, costs the same with any number of personas."""
+        with self._guard:
+            failing = Counter(chore for chore, _ in self._failing)
+        return {chore.name: (self._last_done.get(chore.name), failing[chore.name]) for chore in self._chores}
 
     def step(self, now: datetime) -> float:
         """Does the next piece of work. Returns how many seconds to wait before the next: 0 if there may be more."""
@@ -199,8 +208,13 @@ class ChoreWorker:
                 next_due = chore.next_due(persona, now, settings) if chore.next_due and not more else None
         except Exception as error:  # noqa: BLE001  `record_failure` logs it, and the other personas go on
             self._last_error[chore.name] = record_failure(f"{chore.name} of {name}", round_.backoff, error, now)
+            with self._guard:
+                if (chore.name, name) in self._rounds:
+                    self._failing.add((chore.name, name))
         else:
             round_.backoff.clear()
+            with self._guard:
+                self._failing.discard((chore.name, name))
             if more:
                 round_.worked = True
             else:

@@ -28,17 +28,18 @@ class _Count:
 class LagCounter:
     """Counts the lag and caches the counts. Thread-safe."""
 
-    def __init__(self, personas: Personas, counting_seconds: float = COUNTING_SECONDS) -> None:
+    def __init__(self, personas: Personas) -> None:
         self._personas = personas
-        self._counting_seconds = counting_seconds
         self._counts: dict[str, _Count] = {}
 
-    def waiting(self, tasks: Mapping[str, Task], embedder: Embedder, loaded: tuple[str, ...]) -> dict[str, int]:
+    def waiting(
+        self, tasks: Mapping[str, Task], embedder: Embedder, loaded: tuple[str, ...], seconds: float = COUNTING_SECONDS
+    ) -> dict[str, int]:
         """The number of memories without a vector of each persona with something to index, if it is not 0.
 
         A persona that can't be opened, or not in time, counts as 1.
         """
-        until = time.monotonic() + self._counting_seconds
+        until = time.monotonic() + seconds
         counts = {name: self._count(name, task, embedder, loaded, until) for name, task in tasks.items() if task.to_index(loaded)}
         for name in [cached for cached in list(self._counts) if cached not in counts]:
             self._counts.pop(name, None)

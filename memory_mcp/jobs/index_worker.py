@@ -15,7 +15,7 @@ from memory_mcp.encoders.models import Embedder, Models
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.jobs.backoff import Backoff, record_failure
-from memory_mcp.jobs.index_lag import LagCounter
+from memory_mcp.jobs.index_lag import COUNTING_SECONDS, LagCounter
 from memory_mcp.jobs.index_schedule import IndexSchedule, Progress, Task
 from memory_mcp.jobs.step_thread import POLL_SECONDS, StepThread
 from memory_mcp.personas.names import directory_name
@@ -102,15 +102,15 @@ class IndexWorker:
         for name in self._unsaved():
             self._attempt(name, self._clock(), self._save)
 
-    def status(self) -> IndexStatus:
-        """The current state. Without a model, nothing counts as waiting."""
+    def status(self, counting_seconds: float = COUNTING_SECONDS) -> IndexStatus:
+        """The current state. Without a model, nothing counts as waiting. What isn't counted in so many seconds counts as 1 for each persona."""
         models = self._models()
         loaded = _loaded_models(models, self._settings())
         if loaded != self._loaded:  # with a newly loaded model, everything is still to be indexed
             self._schedule.add(self._personas.names())
         tasks = self._schedule.snapshot() if loaded else {}
         embedder = models.embedder or models.earlier
-        waiting = self._lag.waiting(tasks, embedder, loaded) if embedder else {}
+        waiting = self._lag.waiting(tasks, embedder, loaded, counting_seconds) if embedder else {}
         return IndexStatus(
             lag=sum(waiting.values()),
             waiting=waiting,

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from memory_mcp import __version__
 from memory_mcp.config.settings import Settings
+from memory_mcp.extras import is_installed
 from memory_mcp.personas.server_lock import YIELD_PATH
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
@@ -24,6 +25,7 @@ from memory_mcp.server.http import routes
 from memory_mcp.server.mcp import prompts, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
 from memory_mcp.server.mcp.tools import TOOLSETS, ToolErrors, ToolLookup, tools_of
+from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.runtime import Runtime
 
 INSTRUCTIONS = (
@@ -76,7 +78,9 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
             return Response(status_code=202)
 
         app.router.routes.append(Route(YIELD_PATH, leave, methods=["POST"]))
-    return Edge(app, authenticator, ConcurrencyLimiter(lambda: runtime.config.current().calls))
+    places = ConcurrencyLimiter(lambda: runtime.config.current().calls)
+    app.state.metrics = Metrics(runtime, places, authenticator.refusals) if is_installed("metrics") else None
+    return Edge(app, authenticator, places, app.state.metrics)
 
 
 def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:

@@ -25,6 +25,7 @@ ADMISSION = "memory_mcp.admission"  # where the edge leaves it in the ASGI scope
 ALWAYS_OPEN = "/health"
 # "/" says where the dashboard is, which asks strangers to sign in.
 OPEN_TO_STRANGERS = frozenset({ALWAYS_OPEN, "/ready", "/"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 # Clients that get a 401 look here for a service that hands out tokens. There is none, and only a plain 404 says so.
 NOTHING_THERE = "/.well-known/"
 
@@ -116,9 +117,15 @@ class Authenticator:
             token.id, None if token.personas is None else frozenset(token.personas), frozenset(token.scopes), client, self.refusals
         )
 
+    def address(self, scope: Scope) -> str:
+        """What a request asks for, in one of a limited number of wordings. Addresses that are not ours may hold anything."""
+        method, path = scope["method"], scope["path"]
+        known = STATIC if path.startswith(STATIC) else path if path in self._known else "an unknown address"
+        return f"{method if method in METHODS else 'another method'} {known}"
+
     def note(self, scope: Scope, error: MemoryMCPError) -> None:
         """Puts what `admit` raised into the operations log, with the token where the secret was right. Writes to the disk."""
-        path, shown = scope["path"], _credentials(scope)
+        shown = _credentials(scope)
         try:
             tokens = self._tokens.current() or {}
         except StoreError:
@@ -128,7 +135,7 @@ class Authenticator:
             reason="rate_limit" if isinstance(error, TooManyCalls) else "token",
             token=token.id if token else None,
             client=_network(scope),
-            asked=f"{scope['method'][:10]} {path if path in self._known else 'an unknown address'}",
+            asked=self.address(scope),
             why=error.why,
         )
 
@@ -203,6 +210,14 @@ def _credentials(scope: Scope) -> list[bytes]:
 def _secret_in(header: bytes) -> str:
     scheme, _, secret = header.decode("latin-1").strip(" \t").partition(" ")
     return secret.strip(" ") if scheme.casefold() == "bearer" else ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, by name or by address, is this machine."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _network(scope: Scope) -> str:

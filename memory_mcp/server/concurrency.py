@@ -40,6 +40,17 @@ class ConcurrencyLimiter:
         self._running: Counter[str] = Counter()
         self._queues: OrderedDict[str, deque[_Waiting]] = OrderedDict()
         self._complained_at = float("-inf")
+        self.refused = 0  # calls, since the start
+
+    @property
+    def running(self) -> int:
+        """How many calls are being answered."""
+        return self._turns
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for their turn."""
+        return max(self._places - self._turns, 0)  # calls that stream take turns without a place here
 
     def without_waiting(self) -> "ConcurrencyLimiter":
         """Other places, as many as calls may run at once."""
@@ -124,9 +135,10 @@ class ConcurrencyLimiter:
                 del self._queues[name]
 
     def _complain(self) -> None:
+        self.refused += 1
         now = time.monotonic()
         if now - self._complained_at >= QUIET_SECONDS:
-            logger.warning("calls are refused: %d are running, %d wait", self._turns, self._places - self._turns)
+            logger.warning("calls are refused: %d are running, %d wait", self.running, self.waiting)
             self._complained_at = now
 
 

@@ -6,8 +6,8 @@ libraries: a body that is too large, is no UTF-8 or no JSON, a wrong host or ori
 
 import asyncio
 import json
+import logging
 import re
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -27,11 +27,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded
 from memory_mcp.personas.names import canonical_name
+from memory_mcp.server import call_record
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.call import ARRIVED, HEADER, PATH_PERSONA, TURN, from_header
+from memory_mcp.server.call_record import CallRecord
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.dashboard.frame import refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
+from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.sessions import STATIC, is_dashboard
 
 STREAMED = "/api/import"
@@ -41,6 +44,8 @@ SILENCE_SECONDS = 20.0
 # Bodies that are arriving take no place. Small ones need none: a thousand connections have as much in their buffers anyway.
 SMALL_BODY, BUFFERED_LIMIT = 64 * 1024, 256 * 1024 * 1024
 PARSE_ERROR, INVALID_REQUEST, OVERLOADED = -32700, -32600, -32000
+
+logger = logging.getLogger(__name__)
 
 _HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _REWORDED = {
@@ -88,9 +93,10 @@ class Connection(H11Protocol):
 class Edge:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp, door: Authenticator, places: ConcurrencyLimiter) -> None:
+    def __init__(self, app: ASGIApp, door: Authenticator, places: ConcurrencyLimiter, metrics: Metrics | None = None) -> None:
         self._app = app
         self._door = door
+        self._metrics = metrics
         self._places = places
         self._streams = places.without_waiting()
         self._buffered = 0  # bytes of the large bodies that are arriving
@@ -99,8 +105,23 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = {**_without_last_slash(with_path_persona(scope)), ARRIVED: time.monotonic()}
-        send = _Rewording(send)
+        scope = _without_last_slash(with_path_persona(scope))
+        record = call_record.begin(self._door.address(scope))
+        scope = {**scope, ARRIVED: record.began}
+        try:
+            await self._let_in(scope, receive, _Rewording(send, record))
+        finally:
+            self._end(record)
+
+    def _end(self, record: CallRecord) -> None:
+        """The one place that measures calls."""
+        if self._metrics:
+            self._metrics.observe(record)
+        logger.debug(
+            "%s: %s", record.operation, record.outcome, extra={"status": record.status, "duration_ms": round(record.seconds * 1e3, 1)}
+        )
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             scope[ADMISSION] = self._door.admit(scope)
         except MemoryMCPError as error:
@@ -357,14 +378,16 @@ def _late() -> BodyLate:
 
 
 class _Rewording:
-    """Replaces a library's plain-text refusal by ours, as JSON."""
+    """Replaces a library's plain-text refusal by ours, as JSON, and notes the status."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, record: CallRecord) -> None:
         self._send = send
+        self._record = record
         self._words: bytes | None = None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            self._record.status = max(self._record.status, message["status"])  # a refusal of a tool is answered with 200
             kind = next((value for name, value in message["headers"] if name == b"content-type"), b"")
             if message["status"] in _REWORDED and not kind.startswith((b"application/json", b"text/html")):
                 self._words = json.dumps({"error": _REWORDED[message["status"]]}).encode()

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Literal, get_type_hints
 
 from memory_mcp.domain import TokenScope
+from memory_mcp.server import call_record
 from memory_mcp.server.arguments import Arguments
 from memory_mcp.store.operations import called_by
 
@@ -101,6 +102,9 @@ class Operation:
             if self.changes_persona:
                 call.note_failure(self.name, error, getattr(arguments, "key", None))
             raise
+        record = call_record.current()
+        if record and answer.get("degraded"):
+            record.is_degraded = True
         return answer
 
 

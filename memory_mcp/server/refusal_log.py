@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -25,10 +26,17 @@ class RefusalLog:
         self._since = -float(WINDOW_SECONDS)
         self._written: dict[tuple[bool, str, str], int] = {}
         self._suppressed = 0
+        self._refused: Counter[str] = Counter()
+
+    def refused(self) -> Mapping[str, int]:
+        """How many calls were refused since the start, by reason."""
+        with self._lock:
+            return dict(self._refused)
 
     def note(self, *, reason: str, token: str | None, client: str, **facts: Any) -> None:
         """Writes a line, or counts what is not written: the next line that is says how many there were (`suppressed`)."""
         with self._lock:
+            self._refused[reason] += 1
             suppressed = self._take(token is not None, token or client, reason)
         if suppressed is None:
             return

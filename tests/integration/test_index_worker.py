@@ -481,7 +481,7 @@ def test_a_persona_that_cannot_be_counted_in_time_counts_as_one(world):
     for name in ("a", "b"):
         world.write(name, "京都", "大阪")
     tasks = {name: Task(writes=1) for name in ("a", "b")}
-    assert LagCounter(world.personas, counting_seconds=-1).waiting(tasks, world.embedder, ("hashing",)) == {"a": 1, "b": 1}
+    assert LagCounter(world.personas).waiting(tasks, world.embedder, ("hashing",), seconds=-1) == {"a": 1, "b": 1}
     assert LagCounter(world.personas).waiting(tasks, world.embedder, ("hashing",)) == {"a": 2, "b": 2}
 
 

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from memory_mcp import __version__
 from memory_mcp.errors import MemoryMCPError
+from memory_mcp.server import metrics
 from memory_mcp.server.actions import (
     analytics,
     browse,
@@ -57,6 +58,15 @@ async def ready(request: Request, _arguments: NoArguments) -> Response:
     return JSONResponse(await run_in_threadpool(readiness, request.app.state.runtime, admission))
 
 
+@operation(
+    needs=["admin"],
+    route=Route("GET", "/metrics", of_persona=False, is_probe=True, content={metrics.CONTENT_TYPE: {"schema": {"type": "string"}}}),
+)
+async def read_metrics(request: Request, _arguments: NoArguments) -> Response:
+    """Return what Prometheus reads: how long calls take and how they end, what waits, what fails. Names no persona."""
+    return await run_in_threadpool(metrics.answer, request)
+
+
 @operation(route=Route("GET", "/api/openapi.json", of_persona=False), answer=openapi.OpenAPI)
 async def openapi_document(_request: Request, _arguments: NoArguments) -> Response:
     """Return this document."""
@@ -67,6 +77,7 @@ async def openapi_document(_request: Request, _arguments: NoArguments) -> Respon
 OPERATIONS = (
     health,
     ready,
+    read_metrics,
     openapi_document,
     *(
         action

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import NotAllowed
+from memory_mcp.server import call_record
 from memory_mcp.server.auth import ADMISSION, Admission
 
 # Without a declaration, only the owner may.
@@ -57,6 +58,8 @@ class ScopeCheck(Middleware):
     async def _refusal(self, name: str, lookup: Callable[[str], Awaitable[Any]]) -> str | None:
         """Return why the caller may not use this; None where it may, and for names that don't exist, which are refused later."""
         admission: Admission = get_http_request().scope[ADMISSION]
+        if record := call_record.current():
+            record.operation = name if name in self._needs else "an unknown name"
         needs = self._needs.get(name, UNDECLARED)
         if needs <= admission.scopes or (name not in self._needs and await lookup(name) is None):
             return None

@@ -18,11 +18,12 @@ from starlette.concurrency import run_in_threadpool
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreError
+from memory_mcp.server import call_record
 from memory_mcp.server.actions import compat, context, graph, memories, merges, organize, upkeep
 from memory_mcp.server.answer_text import answer_text
 from memory_mcp.server.arguments import Arguments, tool_schema
 from memory_mcp.server.call import Call, current_call
-from memory_mcp.server.errors import argument_problems, wording
+from memory_mcp.server.errors import argument_problems, status_of, wording
 from memory_mcp.server.operation import Operation, operations_of
 
 # The tools of each toolset, in the order in which clients list them.
@@ -100,6 +101,17 @@ class ToolErrors(Middleware):
     async def on_call_tool(
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
     ) -> ToolResult:
+        """Call the tool, and note how that failed: MCP answers a refusal with the status 200."""
+        try:
+            return await self._worded(context, call_next)
+        except Exception as error:
+            if record := call_record.current():
+                record.status = _status(error)
+            raise
+
+    async def _worded(
+        self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
+    ) -> ToolResult:
         name = context.message.name
         try:
             return await call_next(context)
@@ -124,6 +136,14 @@ class ToolErrors(Middleware):
         if context.fastmcp_context is None:
             raise RuntimeError("a tool call without a context")
         return context.fastmcp_context.fastmcp
+
+
+def _status(error: Exception) -> int:
+    """The status with which a route would answer an error."""
+    cause = error.__cause__
+    if isinstance(cause, MemoryMCPError):
+        return status_of(cause)
+    return 400 if isinstance(error, ToolError) else 500
 
 
 def _privacy_rules() -> Privacy:
