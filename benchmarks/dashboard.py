@@ -32,9 +32,9 @@ from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.store.files.access_tokens import create_token
 
 PERSONA = "bench"
-SETTINGS = {**NO_MODELS, "upkeep": {"idle_seconds": 0.5}}
+FILLING = {**NO_MODELS, "upkeep": {"idle_seconds": 0}}
 PEOPLE, BATCH, DAYS = 2_000, 500, 1_000
-CHORE_SECONDS, LOOK_SECONDS, PING_SECONDS = 900.0, 2.0, 0.02
+CHORE_SECONDS, LOOK_SECONDS, PING_SECONDS = 3_600.0, 5.0, 0.02
 SHELVES = ("superseded", "trash", "all")
 DEEP = (0.5, 0.99)  # how far down the list the deep pages are
 
@@ -85,7 +85,7 @@ async def fill(server: Server, memories: int, report: Report) -> None:
         while any(chore["due"] for chore in (await http.get("/ready")).json()["chores"].values()):
             if time.monotonic() > until:
                 raise SystemExit("the background work does not end")
-            await asyncio.sleep(LOOK_SECONDS)  # a look is a call, too, and chores wait for a moment without
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 def visits(memories: int, turn: int) -> Mapping[str, str]:
@@ -207,9 +207,10 @@ class Visitor:
 
 
 async def measured(arguments: argparse.Namespace, directory: Path, report: Report, *, is_filled: bool) -> None:
-    with running(SETTINGS, data=directory) as server:
-        if not is_filled:
+    if not is_filled:
+        with running(FILLING, data=directory) as server:
             await fill(server, arguments.memories, report)
+    with running(data=directory) as server:
         now = datetime.now(UTC)
         secret = create_token(directory, name="bench", personas=None, scopes=TOKEN_SCOPES, now=now, expires_at=now + timedelta(days=1))[1]
         async with httpx2.AsyncClient(base_url=server.url, trust_env=False, timeout=120) as http:

@@ -10,21 +10,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_mcp import native_heap
+from memory_mcp import __version__, native_heap, spans
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.master_key import master_key
+from memory_mcp.config.reading import spans_wanted
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import Exports, build_registry
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.worker_pool import ModelPool
-from memory_mcp.errors import StartupError
+from memory_mcp.errors import NotInstalled, StartupError
+from memory_mcp.extras import is_installed
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import background_chores
@@ -169,6 +171,7 @@ def _run(
     caches, usage = Caches(), Usage()
     chat = Chat(lambda: config.current().llm)
     with (
+        _spans(),
         closing(Analyses()) as analyses,
         _index(config, personas, clock, caches) as (models, indexes, worker),
         _upkeep(
@@ -218,6 +221,15 @@ def _run(
             chat.close()
             usage.write_all(personas)
             logger.info("stopped")
+
+
+def _spans() -> AbstractContextManager[None]:
+    """Sends spans where OTEL_* names a collector."""
+    if spans_wanted() and is_installed("otel"):
+        return spans.exported(__version__)
+    if spans_wanted():
+        logger.warning("%s", NotInstalled("no spans are sent to the collector that OTEL_* names", "otel"))
+    return nullcontext()
 
 
 @contextmanager

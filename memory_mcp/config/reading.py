@@ -82,6 +82,18 @@ def variables_in_force() -> dict[str, str]:
     return {".".join(path): _variable(path) for path in _keys() if _variable(path) in os.environ}
 
 
+def spans_wanted() -> bool:
+    """Whether the variables of OpenTelemetry name a collector. The library reads them itself."""
+    if (
+        os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+        or os.environ.get("OTEL_TRACES_EXPORTER", "otlp").strip() != "otlp"
+    ):
+        return False
+    return any(
+        os.environ.get(name) for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
+    )
+
+
 def load(text: str, source: str, environment: Mapping[str, str] | None = None) -> Loaded:
     """Settings from the text of a config.json and the environment.
 

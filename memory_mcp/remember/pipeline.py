@@ -21,6 +21,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
 from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
+from memory_mcp.spans import span, spanned
 from memory_mcp.store import expiry, memories, operations, replacements
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
@@ -53,9 +54,10 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
     """
     draft, redaction = redacted(draft, privacy)
     chunks = split(draft.content)
-    key, operation, related, expires_at = persona.database.write(
-        lambda connection: _store(connection, persona.names, draft, chunks, now, zone)
-    )
+    with span("store"):
+        key, operation, related, expires_at = persona.database.write(
+            lambda connection: _store(connection, persona.names, draft, chunks, now, zone)
+        )
     if operation:
         persona.log.append(persona.name, operation)
     compared = _compared(persona, draft, key)
@@ -82,6 +84,7 @@ class _Compared:
     repeating: tuple[Similar, ...] = ()
 
 
+@spanned("similar")
 def _compared(persona: Persona, draft: Draft, key: str) -> _Compared:
     """The memory is stored already, so a failure here is only logged."""
     try:

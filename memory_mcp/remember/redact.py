@@ -8,6 +8,7 @@ from typing import Any
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Memory
 from memory_mcp.errors import InvalidInput
+from memory_mcp.spans import spanned
 from memory_mcp.store.versions import Version
 from memory_mcp.text.labels import LIST_LIMIT
 from memory_mcp.text.privacy.redaction import FLAG_PREFIX, Redaction, relations_redacted
@@ -15,6 +16,7 @@ from memory_mcp.text.privacy.redaction import FLAG_PREFIX, Redaction, relations_
 _JSON_COLUMNS = frozenset({"state", "questions"})
 
 
+@spanned("redact")
 def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
     """The draft as it may be stored, and the findings. Redacting a draft again changes nothing.
 

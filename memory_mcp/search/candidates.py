@@ -7,6 +7,7 @@ import apsw
 
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
 from memory_mcp.search.meaning import Meaning, similarities
+from memory_mcp.spans import spanned
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
@@ -18,6 +19,7 @@ from memory_mcp.text.tokens import query_tokens
 CANDIDATES_PER_NAMED_DATE = 10
 
 
+@spanned("lexical")
 def from_words(
     connection: apsw.Connection,
     counts: TokenCounts,
@@ -42,6 +44,7 @@ def from_words(
     return matches
 
 
+@spanned("dates")
 def from_named_dates(
     connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters, limit: int = CANDIDATES_PER_NAMED_DATE
 ) -> list[int]:

@@ -15,6 +15,7 @@ import apsw
 from memory_mcp.config.settings import Decay, Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
 from memory_mcp.encoders.model_families import USUAL
+from memory_mcp.spans import spanned
 from memory_mcp.store import memory_usage
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.forgetting_curve import forgetting_curve
@@ -42,6 +43,7 @@ class Hints:
     questions: Mapping[int, int] = field(default_factory=dict)
 
 
+@spanned("fuse")
 def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float = USUAL.weight) -> list[Candidate]:
     """The candidates with their scores, best first; of equals the later one in time.
 

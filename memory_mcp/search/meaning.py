@@ -12,6 +12,7 @@ from memory_mcp.encoders.model_families import USUAL, ranking_of
 from memory_mcp.encoders.models import Centers, Models, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
+from memory_mcp.spans import spanned
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex, nearest_rows, normalised
@@ -55,6 +56,7 @@ class Meaning:
         return np.concatenate([normalised(query[None] - center), *(_apart(guess[None], own) for guess in guesses)])
 
 
+@spanned("embed")
 def meaning_of(persona: Persona, question: Question, models: Models, indexes: IndexCache | None) -> Meaning:
     """Embeds the query and the guessed answer. No database connection is held meanwhile."""
     state = models.embedder_state.state
@@ -80,6 +82,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     return Meaning(tuple(vectors), index, generation=embedder.generation, weight=ranking_of(embedder.name).weight, centers=embedder.centers)
 
 
+@spanned("meaning")
 def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters, limit: int) -> list[int]:
     """The memories nearest to any of the vectors, the nearest first."""
     if meaning.index is None:

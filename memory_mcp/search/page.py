@@ -10,6 +10,7 @@ from memory_mcp.domain import Candidate, Detail, Hit, Memory
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.search.meaning import Meaning
+from memory_mcp.spans import spanned
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
 from memory_mcp.text.chunk import CHUNK_CHARACTERS
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, excerpt
@@ -59,6 +60,7 @@ def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:
     return floors.get(name, next((least for model, least in floors.items() if own_name(model) == own_name(name)), otherwise))
 
 
+@spanned("page")
 def within_budget(
     ranked: Sequence[tuple[Memory, float, Mapping[str, Any]]],
     detail: Detail,

@@ -11,6 +11,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate, Memory, Question
 from memory_mcp.encoders.models import Models, Reranker
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.spans import spanned
 from memory_mcp.text.budget import estimate_tokens
 from memory_mcp.text.excerpt import Span, excerpt
 
@@ -35,6 +36,7 @@ def rerank_deadline(settings: Settings, arrived: float) -> float | None:
     return arrived + settings.rerank_deadline_ms / 1000 if settings.rerank_deadline_ms else None
 
 
+@spanned("rerank")
 def rerank(
     pool: Sequence[Candidate], question: Question, passages: Mapping[int, str], models: Models, settings: Settings, deadline: float | None
 ) -> Reranked:

@@ -14,6 +14,7 @@ import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
+from memory_mcp.spans import spanned
 from memory_mcp.store.lexical.token_frequencies import held
 from memory_mcp.text.spellings import other_spellings
 from memory_mcp.text.tokens import is_function_word, tokens
@@ -49,6 +50,7 @@ class _Word:
     is_divisible: bool = False
 
 
+@spanned("unmatched")
 def unmatched(connection: apsw.Connection, query: str) -> tuple[str, ...]:
     """The words, as they were written, each once, at most `MOST`. `query` is without the dates that were understood."""
     words = list(islice(_words(unicodedata.normalize("NFKC", query)), WORDS_LIMIT))

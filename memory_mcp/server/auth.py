@@ -212,14 +212,6 @@ def _secret_in(header: bytes) -> str:
     return secret.strip(" ") if scheme.casefold() == "bearer" else ""
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host, by name or by address, is this machine."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _network(scope: Scope) -> str:
     """Whom a caller without a token counts as: its address; of IPv6 the first half, the other is the caller's to choose."""
     try:

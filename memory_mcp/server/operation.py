@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Literal, get_type_hints
 
+from starlette.datastructures import Headers
+
+from memory_mcp import spans
 from memory_mcp.domain import TokenScope
 from memory_mcp.server import call_record
 from memory_mcp.server.arguments import Arguments
@@ -96,7 +99,7 @@ class Operation:
 
     def __call__(self, call: Any, arguments: Arguments) -> Json:
         try:
-            with called_by(call.caller):
+            with called_by(call.caller), spans.span(self.name, Headers(scope=call.scope)):
                 answer: Json = self.function(call, arguments)
         except Exception as error:
             if self.changes_persona:

@@ -15,6 +15,7 @@ from memory_mcp.config.reading import (
     default_token,
     load,
     personal_data_directory,
+    spans_wanted,
     user_data_directory,
 )
 from memory_mcp.config.settings import Settings
@@ -166,3 +167,23 @@ def test_the_data_of_somebody_who_names_none_are_in_a_checkout_or_else_the_users
     assert config_beside(personal_data_directory()) == Path("/srv/config.json")
     monkeypatch.setenv("MEMORY_MCP_CONFIG", "/etc/memory.json")
     assert config_beside(personal_data_directory()) == Path("/etc/memory.json")
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318/v1/traces"}, True),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "OTEL_SDK_DISABLED": "true"}, False),
+        ({"OTEL_SERVICE_NAME": "memory"}, False),
+    ],
+)
+def test_spans_are_wanted_where_the_environment_names_a_collector(monkeypatch, environment, wanted):
+    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_SDK_DISABLED"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert spans_wanted() is wanted

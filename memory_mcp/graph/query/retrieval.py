@@ -16,6 +16,7 @@ import apsw
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.graph.extract.extraction import extract_mentions, relatives_and_days
 from memory_mcp.graph.query.relation_lines import relation_lines
+from memory_mcp.spans import spanned
 from memory_mcp.store.graph import mentions, neighbors
 from memory_mcp.store.graph.entities import names as names_table
 from memory_mcp.store.graph.entities.entity_merges import distinct_pairs
@@ -58,6 +59,7 @@ class GraphEvidence:
     certain: frozenset[int] = frozenset()
 
 
+@spanned("graph")
 def graph_evidence(
     connection: apsw.Connection,
     names: KnownNames,
@@ -125,6 +127,7 @@ def associated_memories(
     return _scaled(scores), frozenset(memory_id for memory_id, total in sums.items() if total >= LEAST_ASSOCIATION)
 
 
+@spanned("graph")
 def memories_near_entities(
     connection: apsw.Connection, question: Question, shares: Mapping[int, float], fallback: Callable[[], Sequence[Candidate]]
 ) -> dict[int, float]:
