@@ -99,11 +99,12 @@ def low_value(text: str) -> LowValue | None:
     squeezed = _squeezed(text)
     if not any(letter.isalnum() for letter in squeezed):
         return "no_words"
+    may_be_phrases = any(squeezed[:end] in _EITHER for end in range(1, _LONGEST + 1))
     rules: tuple[tuple[LowValue, Callable[[], bool]], ...] = (
         ("error_dump", lambda: _is_dump(text)),
-        ("greeting", lambda: _is_all(_GREETINGS, text, squeezed)),
-        ("nod", lambda: _is_all(_NODS, text, squeezed)),
-        ("greeting", lambda: _is_all(_EITHER, text, squeezed)),
+        ("greeting", lambda: may_be_phrases and _is_all(_GREETINGS, text, squeezed)),
+        ("nod", lambda: may_be_phrases and _is_all(_NODS, text, squeezed)),
+        ("greeting", lambda: may_be_phrases and _is_all(_EITHER, text, squeezed)),
         ("repetition", lambda: _is_repetition(squeezed)),
         ("too_short", lambda: _is_short(squeezed)),
     )
@@ -147,7 +148,7 @@ def _is_dump(text: str) -> bool:
 def _is_repetition(squeezed: str) -> bool:
     """Whether a few characters are repeated: ｗｗｗｗ, あああああ, test test test."""
     return (len(squeezed) > LEAST_LETTERS and len(set(squeezed)) <= 2) or (
-        len(squeezed) >= REPETITION_LETTERS and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None
+        len(squeezed) >= REPETITION_LETTERS and len(set(squeezed)) <= 6 and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None
     )
 
 

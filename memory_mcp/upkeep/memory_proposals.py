@@ -132,8 +132,9 @@ def _shown(grouped: Sequence[_Similar], flagged: Sequence[int], faded: Sequence[
 
 def _groups(rows: Sequence[memory_usage.Row], owners: Ids, vectors: Matrix) -> list[_Similar]:
     """Groups of similar memories: identical texts first, then one of each text compared with the others."""
-    same = _same_texts(rows)
-    buckets = _comparable([texts[0] for texts in same])
+    normal = {row.id: normalise(row.content) for row in rows}
+    same = _same_texts(rows, normal)
+    buckets = _comparable([texts[0] for texts in same], normal)
     pairs = itertools.chain(_by_words(buckets), _by_meaning(buckets, owners, vectors))
     return _grouped(same, pairs, {row.id: row for row in rows})
 
@@ -174,20 +175,19 @@ def _by_meaning(buckets: Sequence[Sequence[memory_usage.Row]], owners: Ids, vect
             yield _Pair(int(owners[start + row]), int(owners[column]), min(float(cosines[row, column]), ALMOST), "same meaning")
 
 
-def _same_texts(rows: Sequence[memory_usage.Row]) -> list[list[memory_usage.Row]]:
+def _same_texts(rows: Sequence[memory_usage.Row], normal: Mapping[int, str]) -> list[list[memory_usage.Row]]:
     """The rows grouped by text, ignoring width and case."""
     by_text: dict[str, list[memory_usage.Row]] = defaultdict(list)
     for row in rows:
-        by_text[" ".join(normalise(row.content).split())].append(row)
+        by_text[" ".join(normal[row.id].split())].append(row)
     return list(by_text.values())
 
 
-def _comparable(rows: Sequence[memory_usage.Row]) -> list[list[memory_usage.Row]]:
+def _comparable(rows: Sequence[memory_usage.Row], normal: Mapping[int, str]) -> list[list[memory_usage.Row]]:
     """The rows in buckets with the same numbers and negations; only rows of the same bucket are compared."""
     buckets: dict[tuple[tuple[str, ...], ...], list[memory_usage.Row]] = defaultdict(list)
     for row in rows:
-        text = normalise(row.content)
-        buckets[tuple(tuple(sorted(pattern.findall(text))) for pattern in (_NUMBERS, _NEGATIONS))].append(row)
+        buckets[tuple(tuple(sorted(pattern.findall(normal[row.id]))) for pattern in (_NUMBERS, _NEGATIONS))].append(row)
     return [bucket for bucket in buckets.values() if len(bucket) > 1]
 
 
