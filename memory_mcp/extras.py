@@ -27,12 +27,20 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "keyring": ("keyring",),
     "sudachi": ("sudachipy",),
     "metrics": ("prometheus_client",),
+    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 
 
 def is_installed(extra: str) -> bool:
     """Whether all packages of an optional part are there. Imports none of them."""
-    return all(find_spec(module) for module in EXTRAS[extra])
+    return all(map(_is_there, EXTRAS[extra]))
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of a package that the module would be in
+        return False
 
 
 def require(extra: str, what: str) -> None:

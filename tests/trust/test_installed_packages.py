@@ -16,7 +16,7 @@ from memory_mcp.extras import EXTRAS
 
 pytestmark = [pytest.mark.thorough, pytest.mark.slow, pytest.mark.timeout(1_200)]
 
-LIGHT = ("onnx", "offline", "graph", "langchain", "keyring", "sudachi")
+LIGHT = ("onnx", "offline", "graph", "langchain", "keyring", "sudachi", "metrics", "otel")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,7 @@ def serves(commands: Path, directory: Path, config: dict[str, object], embedder:
         assert get(server, "/ready").json()["models"]["embedder"]["state"] == embedder
         doctor = command(commands, server, "doctor")
         assert doctor.returncode == 0, doctor.stdout
+        assert get(server, "/metrics").status_code == (200 if importable(commands, EXTRAS["metrics"]) else 501)
         if all(module in importable(commands, EXTRAS["graph"]) for module in EXTRAS["graph"]):
             for path in ("/api/graph/statistics", "/api/graph/communities", "/ui/people/picture"):
                 assert get(server, path).status_code == 200, path
@@ -65,7 +66,7 @@ def get(server: RunningServer, path: str):
     return httpx2.get(server.url + path, headers={"X-Persona": "nilou"}, follow_redirects=True, trust_env=False, timeout=60)
 
 
-@pytest.mark.parametrize("extras", [(), ("graph", "langchain")])
+@pytest.mark.parametrize("extras", [(), ("graph", "langchain", "metrics", "otel")])
 @pytest.mark.parametrize("bound", ["newest", "lowest"])
 def test_the_wheel_works_with_the_newest_and_the_lowest_versions_that_it_allows(wheel, tmp_path, bound, extras):
     constraints = tmp_path / "constraints.txt"
