@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import apsw
 
 from memory_mcp.domain import Filters, PrivacyLevel, Shelf
 from memory_mcp.store.memories import CURRENT, TOLD_TIME, where
+from memory_mcp.store.timestamps import from_text, to_text
 
 _ON_SHELF: Mapping[Shelf, str] = {
     "current": CURRENT,
@@ -49,3 +51,12 @@ def positions(
         (*values, *filter_values, limit),
     )
     return [Position(told, memory_id) for told, memory_id in rows]
+
+
+def told_since(connection: apsw.Connection, since: datetime) -> list[tuple[datetime, int]]:
+    """How many memories outside the trash were told in each minute from then on."""
+    rows: list[Any] = connection.execute(
+        f"SELECT substr({TOLD_TIME}, 1, 16), count(*) FROM memories m WHERE {TOLD_TIME} >= ? AND m.deleted_at IS NULL GROUP BY 1",
+        (to_text(since),),
+    ).fetchall()
+    return [(from_text(f"{minute}:00+00:00"), count) for minute, count in rows]

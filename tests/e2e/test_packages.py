@@ -88,7 +88,8 @@ def test_the_base_says_how_to_install_models(base, server):
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/graph/statistics", "/api/graph/communities", "/api/graph/analytics?measure=betweenness", "/ui/people/picture"]
+    "path",
+    ["/api/graph/statistics", "/api/graph/communities", "/api/graph/analytics?measure=betweenness", "/api/graph/snapshot?positions=true"],
 )
 def test_the_base_refuses_what_needs_the_graph_libraries_and_names_them(server, path):
     command_line = 'pip install "persona-memory-mcp[graph]"'
@@ -99,7 +100,15 @@ def test_the_base_refuses_what_needs_the_graph_libraries_and_names_them(server, 
 
 def test_the_base_shows_the_graph_without_them(server):
     assert get(server, "/api/graph/analytics?measure=degree").json()["measure"] == "degree"
-    for path in ("/api/graph/entities", "/ui/today", "/ui/people", "/ui/memories", "/ui/ask?q=苺"):
+    for path in (
+        "/api/graph/entities",
+        "/ui/today",
+        "/ui/people",
+        "/ui/people/picture",
+        "/ui/people/statistics",
+        "/ui/memories",
+        "/ui/ask?q=苺",
+    ):
         assert get(server, path).status_code == 200, path
 
 

@@ -15,7 +15,7 @@ from plain_mcp import PlainMcp
 SHARED = ("昨日は公園で友だちと会って、コーヒーを飲みました。", "彼女は苺のケーキが好きです。", "Next month we travel to Kyoto by train.")
 QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we travel to Kyoto?", "秘密")
 ROUTES = (
-    "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/memories", "/api/memory", "/api/history", "/api/restore",
+    "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/memories", "/api/memories/days", "/api/memory", "/api/history", "/api/restore",
     "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
     "/api/graph/paths", "/api/graph/memory-links", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase", "/api/session/expire",

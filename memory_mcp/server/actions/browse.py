@@ -1,12 +1,14 @@
 """Looking through memories without a question: a list by filters, page by page, and everything that is known of one memory."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
 from typing import Annotated, Any, NotRequired, cast
 from zoneinfo import ZoneInfo
 
 import apsw
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.dates.resolve import parse_range
@@ -17,7 +19,7 @@ from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.arguments import Arguments, Between, DateRange, OneOf, Share, Text, TextList, http
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, operation
-from memory_mcp.server.views import ReadingAnswer, heading, local, memory_view, omit_empty
+from memory_mcp.server.views import Count, ReadingAnswer, heading, local, memory_view, omit_empty
 from memory_mcp.store import memories, memory_pages, replacements, versions
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import lookup, records
@@ -27,6 +29,7 @@ from memory_mcp.text.budget import preview
 from memory_mcp.text.labels import label
 
 PAGE, PAGE_LIMIT = 50, 200
+DAYS_LIMIT = 366
 PREVIEW_CHARACTERS = 200
 # A chain of replacements is shown so far in either direction; no honest one is longer.
 CHAIN_LIMIT = 50
@@ -94,6 +97,32 @@ def _position(text: str) -> Position:
         return Position(told, int(number))
     except ValueError:
         raise InvalidInput(f"after is {text[:80]!r}", "it is `next` of the page before", "Leave it out for the first page") from None
+
+
+class DaysArguments(Arguments):
+    days: Annotated[int, Between(1, DAYS_LIMIT), http("How many days, today being the last.")] = 30
+
+
+class DayOfMemories(TypedDict):
+    day: Annotated[str, Field(json_schema_extra={"format": "date"})]
+    memories: Count
+
+
+class MemoriesPerDay(ReadingAnswer):
+    days: list[DayOfMemories]
+
+
+@operation(needs=["read"], route=Route("GET", "/api/memories/days"), answer=MemoriesPerDay)
+def memories_per_day(call: Call, arguments: DaysArguments) -> Json:
+    """Return how many memories were told on each of the latest days."""
+    today = call.now.astimezone(call.settings.zone).date()
+    days = [today - timedelta(days=back) for back in reversed(range(arguments.days))]
+    since = datetime.combine(days[0], time(), call.settings.zone)
+    with call.reading() as persona, persona.database.read() as connection:
+        told = Counter[date]()
+        for moment, count in memory_pages.told_since(connection, since):
+            told[moment.astimezone(call.settings.zone).date()] += count
+        return {**heading(call, persona), "days": [{"day": day.isoformat(), "memories": told[day]} for day in days]}
 
 
 class KeyArguments(Arguments):

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from memory_mcp.errors import EntityNotFound, InvalidInput, NotInstalled, install_command
-from memory_mcp.server.actions import analytics, entities, graph, merges
+from memory_mcp.server.actions import analytics, browse, entities, graph, merges
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.dashboard.refusals import Refused
@@ -17,6 +17,7 @@ from memory_mcp.server.operation import Json
 PAGE = 50
 DRAWN = 100
 MENTIONING = 10
+DAYS = 60
 DEPTHS = ("1", "2", "3")
 
 
@@ -152,9 +153,21 @@ def _ways(visit: Visit, paths: Sequence[Json]) -> Graph:
 
 
 def statistics(visit: Visit) -> Response:
-    """Show the graph in figures, and how it grew."""
-    grown = visit.perform(analytics.graph_growth)
-    return visit.page("statistics.html", found=visit.perform(analytics.graph_statistics), grown=grown, **_types(visit))
+    """Show how many memories were told lately, how the graph grew, and the graph in figures."""
+    days = visit.perform(browse.memories_per_day, days=DAYS)["days"]
+    grown = visit.perform(analytics.graph_growth)["growth"]
+    try:
+        found = visit.perform(analytics.graph_statistics)
+    except NotInstalled:
+        found = None
+    return visit.page(
+        "statistics.html",
+        days=[(day["day"], day["memories"]) for day in days],
+        growth=[(step["begins"][:7], step["entities"]) for step in grown],
+        found=found,
+        install=install_command("graph"),
+        **_types(visit),
+    )
 
 
 def twice(visit: Visit) -> Response:

@@ -110,3 +110,21 @@ def test_a_memory_is_shown_as_it_was_at_the_end_of_a_day(send, get, http, name):
     assert get("/api/memory", key="a", as_of="2025-08")["as_of"]["current"] == "b"
     assert "as_of" not in get("/api/memory", key="a")
     assert get("/api/memory", 400, key="a", as_of="そのうち")["error"]
+
+
+def test_memories_are_counted_by_the_day_on_which_they_were_told(send, get):
+    send(
+        [
+            {"key": "old", "content": "古い話", "created_at": "2025-01-01T00:00:00+00:00"},
+            {"key": "late", "content": "夜更けの話", "created_at": "2025-10-28T15:30:00+00:00"},
+            {"key": "x", "content": "今日の話"},
+            {"key": "y", "content": "ごみ箱の話", "deleted_at": "2025-10-30T01:00:00+00:00"},
+        ]
+    )
+    assert get("/api/memories/days", days=3)["days"] == [
+        {"day": "2025-10-28", "memories": 0},
+        {"day": "2025-10-29", "memories": 1},
+        {"day": "2025-10-30", "memories": 1},
+    ]
+    assert len(get("/api/memories/days")["days"]) == 30
+    assert "days is 367" in get("/api/memories/days", 400, days=367)["error"]
