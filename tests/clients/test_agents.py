@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from processes import RunningServer, clean_environment, serving
+from processes import ROOT, RunningServer, clean_environment, serving
 
 pytestmark = [pytest.mark.trust, pytest.mark.thorough, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -74,7 +74,10 @@ def desk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Desk]:
         port = free.getsockname()[1]
     model = AGENTS / "node_modules/@copilotkit/aimock/dist/cli.js"
     script = tmp_path / "script.json"
-    script.write_text(json.dumps({"fixtures": fixtures(request.getfixturevalue("tool"))}), encoding="utf-8")
+    script.write_text(
+        json.dumps({"fixtures": fixtures(request.node.callspec.params["tool"] if hasattr(request.node, "callspec") else None)}),
+        encoding="utf-8",
+    )
     command = ["node", str(model), "-p", str(port), "-f", str(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as mock:
         try:
@@ -151,3 +154,18 @@ def test_an_agent_remembers_and_begins_the_next_conversation_with_it(
     assert any("What you remember:" in path.read_text(encoding="utf-8") for path in desk.home.rglob("*.jsonl"))
     eventually(lambda: len(desk.memories()) == len(said) + 2)
     assert not any("What you remember" in memory["content"] for memory in desk.memories())
+
+
+def test_the_agents_accept_our_plugins(desk: Desk) -> None:
+    for command in (
+        ("claude", "plugin", "validate", str(ROOT / "plugins/memory")),
+        ("claude", "plugin", "validate", str(ROOT)),
+        ("claude", "plugin", "marketplace", "add", str(ROOT)),
+        ("claude", "plugin", "install", "memory@memory-mcp"),
+        ("codex", "plugin", "marketplace", "add", str(ROOT)),
+        ("codex", "plugin", "add", "memory@memory-mcp"),
+        ("gemini", "extensions", "validate", str(ROOT / "plugins/gemini")),
+    ):
+        done = desk.run(str(PROGRAMS / command[0]), *command[1:])
+        assert done.returncode == 0, done.stderr + done.stdout
+    assert "memory" in desk.run(str(PROGRAMS / "codex"), "mcp", "list").stdout
